@@ -1,0 +1,38 @@
+# Every target sets up what it needs: a virtual environment, the build and the dependencies.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/run
+	$(BIN)/manul demo --out demo
+
+test: .venv/dev
+	$(BIN)/python -m pytest -n 2 src tests README.md
+
+lint: .venv/dev
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/bench
+	$(BIN)/python -m benchmarks.speed --out results/speed.json
+
+clean:
+	rm -rf .venv build demo
+
+.venv/run: $(SOURCES)
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[plot]'
+	touch $@
+
+.venv/dev: $(SOURCES)
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ .venv/run
+
+.venv/bench: .venv/dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	touch $@

@@ -1,0 +1,62 @@
+// What the parts of the core agree on: plain values and one interface.
+//
+// Code that is compiled once per instruction set lives in the namespace MANUL_SIMD and is reached only through Agent,
+// so that no function built for a newer machine can stand in for the same function on an older one. For the same
+// reason it uses no templates of the standard library.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace manul {
+
+struct Range {
+  double low;
+  double high;
+};
+
+// The window that the policy plays when it does not explore.
+struct Window {
+  double centre;
+  double bandwidth;
+};
+
+// What came of one decision. The loss is scaled to [0, 1].
+struct Outcome {
+  double action;
+  double density;
+  double loss;
+  Range within;
+};
+
+// A part of an agent's state, for saving and for comparing.
+struct Array {
+  const char* name;
+  const char* type;  // "f4", "f8" or "u8", as in NumPy
+  void* data;
+  std::size_t size;
+};
+
+class Agent {
+ public:
+  virtual ~Agent() = default;
+  virtual Window window(const float* context, Range within) = 0;
+  virtual void learn(const float* context, const Outcome& outcome) = 0;
+  virtual std::size_t arrays() const = 0;
+  virtual Array array(std::size_t index) = 0;
+};
+
+enum class Learner : std::uint8_t { coin_costs, coin_margin, adagrad_squared, adagrad_logistic };
+
+struct TreeSettings {
+  Range actions;
+  std::uint32_t depth;
+  std::uint32_t width;
+  double offset;
+  double bandwidth;
+  Learner learner;
+  bool standardise;
+  bool baseline;
+};
+
+}  // namespace manul

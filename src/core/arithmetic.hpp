@@ -1,0 +1,28 @@
+// Scalar functions that give the same bits on every machine; the C library's differ from version to version.
+#pragma once
+
+#include <cstdint>
+
+namespace manul::MANUL_SIMD {
+
+inline double absolute(double x) { return x < 0.0 ? -x : x; }
+inline double smaller(double a, double b) { return a < b ? a : b; }
+inline double larger(double a, double b) { return a > b ? a : b; }
+inline double clip(double x, double low, double high) { return smaller(larger(x, low), high); }
+
+// e^x for |x| up to 700, to about 1e-13: 2^k times the Taylor polynomial of the rest.
+inline double exponential(double x) {
+  x = clip(x, -700.0, 700.0);
+  const double k = __builtin_floor(x * 1.4426950408889634 + 0.5);
+  const double r = x - k * 0.6931471805599453;
+  constexpr double inverse_factorials[] = {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
+                                           1.0 / 24,      1.0 / 6,      1.0 / 2,     1.0,        1.0};
+  double sum = 1.0 / 39916800;
+  for (const double coefficient : inverse_factorials) sum = sum * r + coefficient;
+  const auto bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(k) + 1023) << 52;
+  double power;
+  __builtin_memcpy(&power, &bits, sizeof power);
+  return sum * power;
+}
+
+}  // namespace manul::MANUL_SIMD

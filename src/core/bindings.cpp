@@ -1,0 +1,194 @@
+// The only file that knows Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "dispatch.hpp"
+#include "player.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace manul {
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Output = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+const InstructionSet& machine() {
+  static const InstructionSet chosen = instruction_set();
+  return chosen;
+}
+
+// Keeps the settings beside the player: tracing has to know the type behind the interface.
+struct TreePlayer : Player {
+  TreePlayer(const TreeSettings& tree, const PlayerSettings& settings)
+      : Player(std::unique_ptr<Agent>(machine().kernels.tree_agent(tree)), settings), tree_settings(tree) {}
+  TreeSettings tree_settings;
+};
+
+struct Trace : TreeTracer {
+  nb::list updates;
+  void updated(const Update& update) override {
+    updates.append(nb::make_tuple(update.node, update.cost_left, update.cost_right));
+  }
+};
+
+Rows rows(const Player& player, const Matrix& contexts, const Vector<double>& lows, const Vector<double>& highs) {
+  if (contexts.shape(1) != player.settings().width) throw Rejected();
+  const bool narrowed = lows.size() > 0;
+  if (narrowed && (lows.size() != contexts.shape(0) || highs.size() != contexts.shape(0))) throw Rejected();
+  return {contexts.data(), contexts.shape(0), narrowed ? lows.data() : nullptr, narrowed ? highs.data() : nullptr};
+}
+
+template <class T>
+nb::object copy(const Array& array) {
+  auto* data = new T[array.size];
+  std::copy_n(static_cast<const T*>(array.data), array.size, data);
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {array.size}, owner));
+}
+
+nb::dict state(Player& player) {
+  nb::dict all;
+  for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
+    const Array array = player.agent().array(i);
+    const std::string type = array.type;
+    all[array.name] = type == "f4" ? copy<float>(array) : type == "f8" ? copy<double>(array) : copy<std::uint64_t>(array);
+  }
+  return all;
+}
+
+std::size_t item_size(const Array& array) { return array.type[1] == '4' ? 4 : 8; }
+
+std::size_t nbytes(Player& player) {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
+    const Array array = player.agent().array(i);
+    total += array.size * item_size(array);
+  }
+  return total;
+}
+
+using Bytes = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void restore(Player& player, const nb::dict& saved) {
+  std::vector<std::pair<Array, Bytes>> pairs;
+  for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
+    const Array array = player.agent().array(i);
+    if (!saved.contains(array.name)) throw Rejected();
+    auto bytes = nb::cast<Bytes>(saved[array.name]);
+    if (bytes.size() != array.size || bytes.itemsize() != item_size(array)) throw Rejected();
+    pairs.emplace_back(array, bytes);
+  }
+  for (const auto& [array, bytes] : pairs) std::memcpy(array.data, bytes.data(), bytes.nbytes());
+}
+
+template <class T>
+void bind_single(nb::class_<Player>& type) {
+  type.def("window", [](Player& p, Vector<T> context, double low, double high) {
+    const Window window = p.window(p.row(context.data(), context.size()), {low, high});
+    return nb::make_tuple(window.centre, window.bandwidth);
+  }, "context"_a.noconvert(), "low"_a, "high"_a);
+  type.def("decide", [](Player& p, Vector<T> context, double low, double high) {
+    const Decision made = p.decide(p.row(context.data(), context.size()), {low, high});
+    return nb::make_tuple(made.action, made.density);
+  }, "context"_a.noconvert(), "low"_a, "high"_a);
+  type.def("decide_again", [](Player& p, Vector<T> context, double low, double high, std::uint64_t number) {
+    const Decision made = p.decide_again(p.row(context.data(), context.size()), {low, high}, number);
+    return nb::make_tuple(made.action, made.density);
+  }, "context"_a.noconvert(), "low"_a, "high"_a, "number"_a);
+  type.def("learn", [](Player& p, Vector<T> context, double action, double density, double loss, double low, double high) {
+    p.learn(p.row(context.data(), context.size()), action, density, loss, {low, high});
+  }, "context"_a.noconvert(), "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+}
+
+void decide_many(Player& player, const Matrix& contexts, const Vector<double>& lows, const Vector<double>& highs,
+                 Output actions, Output densities) {
+  const Rows all = rows(player, contexts, lows, highs);
+  if (actions.size() != all.count || densities.size() != all.count) throw Rejected();
+  nb::gil_scoped_release unlocked;
+  player.decide_many(all, actions.data(), densities.data());
+}
+
+void learn_many(Player& player, const Matrix& contexts, const Vector<double>& actions, const Vector<double>& densities,
+                const Vector<double>& losses, const Vector<double>& lows, const Vector<double>& highs) {
+  const Rows all = rows(player, contexts, lows, highs);
+  if (actions.size() != all.count || densities.size() != all.count || losses.size() != all.count) throw Rejected();
+  nb::gil_scoped_release unlocked;
+  player.learn_many(all, actions.data(), densities.data(), losses.data());
+}
+
+void simulate_table(const std::vector<Player*>& players, const Matrix& contexts, const Vector<double>& targets, Loss loss,
+              std::size_t first, std::size_t last, const std::vector<Output>& actions,
+              const std::vector<Output>& densities, const std::vector<Output>& losses, std::size_t threads) {
+  const Table table{contexts.data(), contexts.shape(1), targets.data(), loss};
+  if (last > contexts.shape(0) || targets.size() != contexts.shape(0)) throw Rejected();
+  std::vector<Record> records;
+  for (std::size_t i = 0; i < players.size(); ++i) {
+    if (players[i]->settings().width != table.width) throw Rejected();
+    for (const Output& array : {actions[i], densities[i], losses[i]})
+      if (array.size() < last) throw Rejected();
+    records.push_back({actions[i].data(), densities[i].data(), losses[i].data()});
+  }
+  nb::gil_scoped_release unlocked;
+  simulate_all(players, table, first, last, records, threads);
+}
+
+}  // namespace
+}  // namespace manul
+
+NB_MODULE(_core, module) {
+  using namespace manul;
+  module.doc() = "The native core of manul.";
+  nb::exception<Rejected>(module, "Rejected", PyExc_ValueError);
+
+  nb::enum_<Learner>(module, "Learner")
+      .value("coin_costs", Learner::coin_costs)
+      .value("coin_margin", Learner::coin_margin)
+      .value("adagrad_squared", Learner::adagrad_squared)
+      .value("adagrad_logistic", Learner::adagrad_logistic);
+  nb::enum_<Loss>(module, "Loss").value("absolute", Loss::absolute).value("squared", Loss::squared);
+
+  auto player = nb::class_<Player>(module, "Player");
+  bind_single<double>(player);
+  bind_single<float>(player);
+  player.def_rw("decisions", &Player::decisions)
+      .def_prop_ro("nbytes", &nbytes)
+      .def("state", &state)
+      .def("restore", &restore, "saved"_a)
+      .def("decide_many", &decide_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("learn_many", &learn_many, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a);
+
+  nb::class_<TreePlayer, Player>(module, "TreePlayer")
+      .def("__init__", [](TreePlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
+                          std::uint32_t width, std::uint32_t depth, double offset, double bandwidth, Learner learner,
+                          bool standardise, bool baseline, double epsilon, std::uint64_t seed) {
+        const Range range{actions.first, actions.second};
+        new (self) TreePlayer({range, depth, width, offset, bandwidth, learner, standardise, baseline},
+                              {range, {losses.first, losses.second}, width, {epsilon, seed}});
+      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "offset"_a, "bandwidth"_a, "learner"_a,
+         "standardise"_a, "baseline"_a, "epsilon"_a, "seed"_a)
+      .def("trace", [](TreePlayer& self, Vector<float> context, double action, double density, double loss, double low,
+                       double high) {
+        Trace trace;
+        machine().kernels.trace(self.agent(), self.tree_settings, self.row(context.data(), context.size()),
+                                {action, density, loss, {low, high}}, trace);
+        return trace.updates;
+      }, "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+
+  module.def("simulate", &simulate_table, "players"_a, "contexts"_a, "targets"_a, "loss"_a, "first"_a, "last"_a, "actions"_a,
+             "densities"_a, "losses"_a, "threads"_a);
+  module.def("instruction_set", [] { return machine().name; });
+  module.def("draw", [](std::uint64_t seed, std::uint64_t decision) {
+    const Draws draws = draw(seed, decision);
+    return nb::make_tuple(draws.first, draws.second);
+  }, "seed"_a, "decision"_a);
+}

@@ -1,0 +1,77 @@
+// The row that learners see: the context, standardised or as it is, then a constant 1, then zeros up to the stride.
+#pragma once
+
+#include "arithmetic.hpp"
+#include "memory.hpp"
+#include "simd.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class Context {
+ public:
+  Context(std::size_t width, bool standardise)
+      : width_(width), stride_((width + 1 + lanes - 1) / lanes * lanes), standardise_(standardise), row_(stride_),
+        largest_(stride_), mean_(stride_), variance_(stride_) {
+    row_[width] = 1.0f;
+    largest_[width] = 1.0f;
+  }
+
+  std::size_t stride() const { return stride_; }
+  const float* row() const { return row_.data(); }
+
+  // The largest magnitude seen of each feature, for learners that are free of scales.
+  const float* largest() const { return largest_.data(); }
+
+  void look(const float* context) {
+    if (standardise_) {
+      standardised(context);
+    } else {
+      for (std::size_t i = 0; i < width_; ++i) row_[i] = context[i];
+    }
+  }
+
+  // Takes the context into the running moments (Welford), then looks at it.
+  void learn(const float* context) {
+    if (standardise_) {
+      count_ += 1.0;
+      moments(context);
+    }
+    look(context);
+    groups(stride_, [&]<class V>(V, std::size_t i) {
+      store(&largest_[i], MANUL_SIMD::largest(load<V>(&largest_[i]), magnitude(load<V>(&row_[i]))));
+    });
+  }
+
+  double* count() { return &count_; }
+  Buffer<float>& largest_array() { return largest_; }
+  Buffer<double>& mean_array() { return mean_; }
+  Buffer<double>& variance_array() { return variance_; }
+
+ private:
+  static constexpr double farthest = 6.0;
+
+  void moments(const float* context) {
+    const double rate = 1.0 / count_;
+    for (std::size_t i = 0; i < width_; ++i) {
+      const double before = context[i] - mean_[i];
+      mean_[i] += rate * before;
+      variance_[i] += rate * (before * (context[i] - mean_[i]) - variance_[i]);
+    }
+  }
+
+  void standardised(const float* context) {
+    for (std::size_t i = 0; i < width_; ++i) {
+      const double deviation = __builtin_sqrt(variance_[i]);
+      const double z = deviation > 0.0 ? (context[i] - mean_[i]) / deviation : 0.0;
+      row_[i] = static_cast<float>(clip(z, -farthest, farthest));
+    }
+  }
+
+  std::size_t width_, stride_;
+  bool standardise_;
+  double count_ = 0.0;
+  Buffer<float> row_, largest_;
+  Buffer<double> mean_, variance_;
+};
+
+}  // namespace manul::MANUL_SIMD

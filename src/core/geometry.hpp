@@ -1,0 +1,56 @@
+// Where the leaves of a tree lie in the range of actions: the only place that knows.
+//
+//   K  leaves       h  bandwidth      o  offset: leaf i has its action at low + (i + o) (high - low) / K
+//
+// The paper has o = 0, everybody else 1/2. Everything is in action units.
+#pragma once
+
+#include "agent.hpp"
+
+namespace manul::MANUL_SIMD {
+
+// Leaves first..last, both included; empty when first > last.
+struct Leaves {
+  std::int64_t first;
+  std::int64_t last;
+};
+
+struct Geometry {
+  Range actions;
+  std::uint32_t depth;
+  double offset;
+  double bandwidth;
+
+  std::int64_t leaves() const { return std::int64_t{1} << depth; }
+  double per_unit() const { return static_cast<double>(leaves()) / (actions.high - actions.low); }
+  double position(double action) const { return (action - actions.low) * per_unit(); }
+
+  // A leaf may be played where its window lies inside the range. The rule is its own mirror image, so that with o = 0
+  // and h a power of two it leaves out just what the paper's two special nodes leave out (Algorithm 9).
+  Leaves reachable(Range within) const {
+    const auto first = static_cast<std::int64_t>(__builtin_ceil(position(within.low + bandwidth) - offset));
+    const auto last = static_cast<std::int64_t>(__builtin_floor(position(within.high - bandwidth) - (1.0 - offset)));
+    if (first <= last) return {clamp(first), clamp(last)};
+    const auto middle = clamp(static_cast<std::int64_t>(__builtin_floor(position(0.5 * (within.low + within.high)))));
+    return {middle, middle};
+  }
+
+  // The leaves whose window covers the action.
+  Leaves covering(double action) const {
+    const auto first = static_cast<std::int64_t>(__builtin_ceil(position(action - bandwidth) - offset));
+    const auto last = static_cast<std::int64_t>(__builtin_floor(position(action + bandwidth) - offset));
+    return {first, last};
+  }
+
+  // The centre of a leaf's window. A lone leaf of a narrow range is moved to fit.
+  double centre(std::int64_t leaf, Range within) const {
+    const double action = actions.low + (static_cast<double>(leaf) + offset) / per_unit();
+    const double lowest = within.low + bandwidth, highest = within.high - bandwidth;
+    return action < lowest ? lowest : action > highest ? highest : action;
+  }
+
+ private:
+  std::int64_t clamp(std::int64_t leaf) const { return leaf < 0 ? 0 : leaf >= leaves() ? leaves() - 1 : leaf; }
+};
+
+}  // namespace manul::MANUL_SIMD

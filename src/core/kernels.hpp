@@ -1,0 +1,30 @@
+// The doors into the code that is compiled once per instruction set.
+#pragma once
+
+#include "agent.hpp"
+
+namespace manul {
+
+// One update of a node by the paper's training rule.
+struct Update {
+  std::uint32_t node;
+  float cost_left;
+  float cost_right;
+};
+
+class TreeTracer {
+ public:
+  virtual ~TreeTracer() = default;
+  virtual void updated(const Update& update) = 0;
+};
+
+struct Kernels {
+  Agent* (*tree_agent)(const TreeSettings&);
+  void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);
+};
+
+namespace baseline { Kernels kernels(); }
+namespace avx2 { Kernels kernels(); }
+namespace avx512 { Kernels kernels(); }
+
+}  // namespace manul

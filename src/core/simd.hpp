@@ -1,0 +1,80 @@
+// Vectors of floats with one order of additions on every machine.
+//
+// This header is compiled once per instruction set, each time into its own namespace MANUL_SIMD. Eight lanes are the
+// unit: every array is padded to a multiple of eight. Two accumulators (even and odd groups of eight) give a 512-bit
+// machine one register and a 128-bit machine four, and the same sum to the last bit. Nothing here may be contracted
+// into fused multiply-adds (-ffp-contract=off), because the baseline has none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace manul::MANUL_SIMD {
+
+using Eight = float __attribute__((vector_size(32)));
+using Sixteen = float __attribute__((vector_size(64)));
+
+constexpr std::size_t lanes = 8;
+
+template <class Vector>
+Vector load(const float* from) {
+  Vector value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class Vector>
+void store(float* to, Vector value) {
+  __builtin_memcpy(to, &value, sizeof value);
+}
+
+inline float sum(Eight v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
+
+// Calls `each` on the groups of an array, as `each(Sixteen{}, i)` or `each(Eight{}, i)`, in the fixed order.
+template <class Each>
+void groups(std::size_t size, Each&& each) {
+  std::size_t i = 0;
+  for (; i + 16 <= size; i += 16) each(Sixteen{}, i);
+  if (i < size) each(Eight{}, i);
+}
+
+// A sum over groups: even and odd groups of eight apart, then both together.
+class Total {
+ public:
+  void add(Sixteen v) { both_ += v; }
+  void add(Eight v) { tail_ = v; }
+
+  float value() const {
+    const Eight even = __builtin_shufflevector(both_, both_, 0, 1, 2, 3, 4, 5, 6, 7);
+    const Eight odd = __builtin_shufflevector(both_, both_, 8, 9, 10, 11, 12, 13, 14, 15);
+    return sum((even + tail_) + odd);
+  }
+
+ private:
+  Sixteen both_ = {};
+  Eight tail_ = {};
+};
+
+inline float dot(const float* left, const float* right, std::size_t size) {
+  Total total;
+  groups(size, [&]<class V>(V, std::size_t i) { total.add(load<V>(left + i) * load<V>(right + i)); });
+  return total.value();
+}
+
+template <class Vector>
+Vector magnitude(Vector v) {
+  return v < 0.0f ? -v : v;
+}
+
+template <class Vector>
+Vector largest(Vector a, Vector b) {
+  return a > b ? a : b;
+}
+
+template <class Vector>
+Vector root(Vector v) {
+  for (std::size_t i = 0; i < sizeof v / sizeof(float); ++i) v[i] = __builtin_sqrtf(v[i]);
+  return v;
+}
+
+}  // namespace manul::MANUL_SIMD

@@ -1,0 +1,5 @@
+"""Agents: they decide, and learn from what each decision led to."""
+
+from manul.agents.cats import Cats
+
+__all__ = ["Cats"]

@@ -1,0 +1,92 @@
+"""CATS, Algorithm 1 of the paper: a tree of small learners, smoothing, and epsilon-greedy exploration."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from manul import _core, files, learners
+from manul.actions import Actions, checked_bandwidth, checked_leaves
+from manul.agents.native import NativeAgent
+from manul.types import Within
+
+
+class Cats(NativeAgent):
+    """A tree that routes a context to one of its leaves and plays near the leaf's action.
+
+    >>> agent = Cats(actions=(0.0, 32.0), leaves=1024, bandwidth=2.0, seed=7)
+    >>> decision = agent.decide([0.3, 1.2])
+    >>> agent.learn([0.3, 1.2], decision, loss=0.25)
+    """
+
+    def __init__(
+        self,
+        *,
+        actions: Within = (0.0, 1.0),
+        leaves: int,
+        bandwidth: float,
+        epsilon: float = 0.05,
+        losses: Within = (0.0, 1.0),
+        seed: int = 0,
+    ) -> None:
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        self.leaves = checked_leaves(leaves)
+        self.bandwidth = checked_bandwidth(bandwidth, Actions(*self.actions))
+        self._paper: learners.NodeLearner | None = None
+
+    @classmethod
+    def paper(cls, *, learner: learners.NodeLearner = learners.CoinBetting(target="costs"), **settings: Any) -> Self:  # noqa: B008 - frozen
+        """The paper to the letter: leaf i at i/K, raw contexts, costs without a baseline.
+
+        >>> Cats.paper(leaves=8, bandwidth=1/8)
+        Cats.paper(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, losses=(0.0, 1.0), seed=0, learner=CoinBetting(target='costs'))
+        """
+        agent = cls(**settings)
+        learners.native(learner)
+        agent._paper = learner
+        return agent
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor needs to make this agent again."""
+        names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed")
+        return {name: getattr(self, name) for name in names}
+
+    def save(self, path: files.Path | str) -> None:
+        """Write to a `.manul` file."""
+        described = None if self._paper is None else learners.described(self._paper)
+        files.write(path, "Cats", {**self.parameters, "width": self.width, "paper": described}, self.state())
+
+    @classmethod
+    def _from_parameters(cls, parameters: files.Parameters) -> Self:
+        described = parameters.pop("paper")
+        if described is None:
+            return super()._from_parameters(parameters)
+        return cls.paper(learner=learners.from_description(described), **parameters)
+
+    @property
+    def _narrowest(self) -> float:
+        return self.bandwidth
+
+    def _player(self, width: int) -> _core.Player:
+        paper = self._paper is not None
+        return _core.TreePlayer(
+            actions=self.actions,
+            losses=self.losses,
+            width=width,
+            depth=self.leaves.bit_length() - 1,
+            offset=0.0 if paper else 0.5,
+            bandwidth=self.bandwidth,
+            learner=learners.native(self._paper or learners.AdaGrad()),
+            standardise=not paper,
+            baseline=not paper,
+            epsilon=self.epsilon,
+            seed=self.seed,
+        )
+
+    def __repr__(self) -> str:
+        if self._paper is None:
+            return super().__repr__()
+        return super().__repr__().replace("Cats(", "Cats.paper(", 1)[:-1] + f", learner={self._paper!r})"
+
+
+files.saveable(Cats)

@@ -1,0 +1,114 @@
+"""A piecewise-constant density over actions: the only place in Python where a density is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Pieces between ascending edges, each with one density; a window's two ends belong to the window.
+
+    >>> uniform = Distribution.uniform(0.0, 2.0)
+    >>> uniform.density(0.5), uniform.density(3.0)
+    (0.5, 0.0)
+    """
+
+    edges: npt.NDArray[np.float64]
+    densities: npt.NDArray[np.float64]
+
+    @classmethod
+    def uniform(cls, low: float, high: float) -> Distribution:
+        """The same density from low to high."""
+        return cls(np.array([low, high]), np.array([1.0 / (high - low)]))
+
+    def density(self, action: float) -> float:
+        """The density at an action; where two pieces meet, the larger of the two.
+
+        >>> Distribution.uniform(0.0, 4.0).density(4.0)
+        0.25
+        """
+        return float(self.density_many(np.array([action]))[0])
+
+    def density_many(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """The density at each action.
+
+        >>> Distribution.uniform(0.0, 4.0).density_many([1.0, 5.0])
+        array([0.25, 0.  ])
+        """
+        padded = np.concatenate([[0.0], self.densities, [0.0]])
+        below = np.searchsorted(self.edges, actions, side="left")
+        above = np.searchsorted(self.edges, actions, side="right")
+        return np.maximum(padded[below], padded[above])
+
+    def mix(self, other: Distribution, weight: float) -> Distribution:
+        """This distribution with `weight` of the other one in it.
+
+        >>> Distribution.uniform(0.0, 1.0).mix(Distribution.uniform(0.0, 2.0), 0.5).densities
+        array([0.75, 0.25])
+        """
+        edges = np.union1d(self.edges, other.edges)
+        middles = (edges[:-1] + edges[1:]) / 2
+        return Distribution(edges, (1 - weight) * self.density_many(middles) + weight * other.density_many(middles))
+
+    def integral(self) -> float:
+        """The mass of the whole: 1 up to rounding.
+
+        >>> Distribution.uniform(0.0, 32.0).integral()
+        1.0
+        """
+        return float(np.sum(self._masses))
+
+    def mean(self) -> float:
+        """The expected action.
+
+        >>> Distribution.uniform(0.0, 32.0).mean()
+        16.0
+        """
+        return float(np.sum(self._masses * (self.edges[:-1] + self.edges[1:]) / 2))
+
+    def expectation(self, antiderivative: Any) -> float:
+        """The expected value of a function of the action, given its antiderivative.
+
+        >>> Distribution.uniform(0.0, 3.0).expectation(lambda a: a**2 / 2)
+        1.5
+        """
+        return float(np.sum(self.densities * np.diff(antiderivative(self.edges))))
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """One action drawn with a NumPy generator.
+
+        >>> 0.0 <= Distribution.uniform(0.0, 1.0).sample(np.random.default_rng(0)) <= 1.0
+        True
+        """
+        return float(self.sample_many(rng, 1)[0])
+
+    def sample_many(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
+        """Many actions drawn with a NumPy generator.
+
+        >>> Distribution.uniform(0.0, 1.0).sample_many(np.random.default_rng(0), 3).shape
+        (3,)
+        """
+        ends = np.cumsum(self._masses)
+        drawn = rng.random(count) * ends[-1]
+        piece = np.minimum(np.searchsorted(ends, drawn, side="right"), len(self.densities) - 1)
+        starts = ends - self._masses
+        actions = self.edges[piece] + (drawn - starts[piece]) / self.densities[piece]
+        return np.clip(actions, self.edges[piece], self.edges[piece + 1])
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the density over the actions."""
+        from manul.plots import density_plot
+
+        return density_plot(self.edges, self.densities, axes)
+
+    @property
+    def _masses(self) -> npt.NDArray[np.float64]:
+        return self.densities * np.diff(self.edges)

@@ -1,0 +1,30 @@
+"""Everything that manul raises on purpose.
+
+    ManulError
+    ├── ParameterError (ValueError)   a setting that cannot work
+    ├── InputError (ValueError)       a context, action, density or loss that cannot be used; nothing was changed
+    ├── FileError (ValueError)        a file that cannot be read or written
+    └── MissingDependency (ImportError)  an optional package that is not installed
+
+Each message is one sentence of what must hold, what was got, and what to do.
+"""
+
+
+class ManulError(Exception):
+    """The root of all errors of manul."""
+
+
+class ParameterError(ManulError, ValueError):
+    """A setting that cannot work."""
+
+
+class InputError(ManulError, ValueError):
+    """A context, action, density or loss that cannot be used; nothing was changed."""
+
+
+class FileError(ManulError, ValueError):
+    """A file that cannot be read or written."""
+
+
+class MissingDependency(ManulError, ImportError):  # noqa: N818 - reads as what it is
+    """An optional package that is not installed."""

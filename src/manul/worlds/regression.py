@@ -1,0 +1,62 @@
+"""A regression table played as a bandit: the action is a prediction, the loss is its error (the paper's section 5)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from manul import _core, features
+from manul.errors import InputError, ParameterError
+from manul.types import Floats, Within
+
+LossName = Literal["absolute", "squared"]
+
+
+class Regression:
+    """Contexts and targets; the loss is the error as a share of the agent's range of actions.
+
+    >>> world = Regression([[1.0], [2.0]], [0.25, 0.5])
+    >>> world.losses([0.5, 0.5], actions=(0.0, 1.0))
+    array([0.25, 0.  ])
+    """
+
+    def __init__(self, contexts: npt.ArrayLike, targets: npt.ArrayLike, loss: LossName = "absolute") -> None:
+        self.contexts = features.matrix(contexts)
+        self.targets: Floats = np.ascontiguousarray(targets, dtype=np.float64)
+        if self.targets.shape != (len(self.contexts),):
+            raise InputError(f"targets must be one number per context, {len(self.contexts)}; got shape {self.targets.shape}. Cut both to the same rows.")
+        if not np.isfinite(self.targets).all():
+            raise InputError("targets must be finite numbers; got NaN or infinity. Drop those rows.")
+        if loss not in ("absolute", "squared"):
+            raise ParameterError(f"loss must be 'absolute' or 'squared'; got {loss!r}. Try 'absolute'.")
+        self.loss = loss
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def native_loss(self) -> _core.Loss:
+        """The core's name of the loss."""
+        return _core.Loss.absolute if self.loss == "absolute" else _core.Loss.squared
+
+    def losses(self, played: npt.ArrayLike, actions: Within) -> Floats:
+        """The loss of each round had these actions been played."""
+        low, high = actions
+        error = np.abs(np.asarray(played) - self.targets) / (high - low)
+        return error if self.loss == "absolute" else error**2
+
+    def check_targets(self, actions: Within) -> None:
+        """Refuses targets that no action can meet.
+
+        >>> Regression([[1.0]], [0.25]).check_targets((0.0, 1.0))
+        """
+        low, high = actions
+        outside = (self.targets < low) | (self.targets > high)
+        if outside.any():
+            first = int(np.argmax(outside))
+            raise InputError(
+                f"targets must lie in the agent's actions ({low:g}, {high:g}); got {self.targets[first]:g} in row {first}. "
+                f"Widen actions to ({self.targets.min():g}, {self.targets.max():g})."
+            )
