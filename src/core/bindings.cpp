@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -35,9 +36,9 @@ struct TreePlayer : Player {
 };
 
 struct Trace : TreeTracer {
-  nb::list updates;
+  std::vector<std::tuple<std::uint32_t, float, float>> updates;
   void updated(const Update& update) override {
-    updates.append(nb::make_tuple(update.node, update.cost_left, update.cost_right));
+    updates.emplace_back(update.node, update.cost_left, update.cost_right);
   }
 };
 
@@ -56,7 +57,7 @@ nb::object copy(const Array& array) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {array.size}, owner));
 }
 
-nb::dict state(Player& player) {
+nb::typed<nb::dict, nb::str, nb::any> state(Player& player) {
   nb::dict all;
   for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
     const Array array = player.agent().array(i);
@@ -79,7 +80,7 @@ std::size_t nbytes(Player& player) {
 
 using Bytes = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-void restore(Player& player, const nb::dict& saved) {
+void restore(Player& player, const nb::typed<nb::dict, nb::str, nb::any>& saved) {
   std::vector<std::pair<Array, Bytes>> pairs;
   for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
     const Array array = player.agent().array(i);
@@ -95,15 +96,15 @@ template <class T>
 void bind_single(nb::class_<Player>& type) {
   type.def("window", [](Player& p, Vector<T> context, double low, double high) {
     const Window window = p.window(p.row(context.data(), context.size()), {low, high});
-    return nb::make_tuple(window.centre, window.bandwidth);
+    return std::pair(window.centre, window.bandwidth);
   }, "context"_a.noconvert(), "low"_a, "high"_a);
   type.def("decide", [](Player& p, Vector<T> context, double low, double high) {
     const Decision made = p.decide(p.row(context.data(), context.size()), {low, high});
-    return nb::make_tuple(made.action, made.density);
+    return std::pair(made.action, made.density);
   }, "context"_a.noconvert(), "low"_a, "high"_a);
   type.def("decide_again", [](Player& p, Vector<T> context, double low, double high, std::uint64_t number) {
     const Decision made = p.decide_again(p.row(context.data(), context.size()), {low, high}, number);
-    return nb::make_tuple(made.action, made.density);
+    return std::pair(made.action, made.density);
   }, "context"_a.noconvert(), "low"_a, "high"_a, "number"_a);
   type.def("learn", [](Player& p, Vector<T> context, double action, double density, double loss, double low, double high) {
     p.learn(p.row(context.data(), context.size()), action, density, loss, {low, high});
@@ -189,6 +190,6 @@ NB_MODULE(_core, module) {
   module.def("instruction_set", [] { return machine().name; });
   module.def("draw", [](std::uint64_t seed, std::uint64_t decision) {
     const Draws draws = draw(seed, decision);
-    return nb::make_tuple(draws.first, draws.second);
+    return std::pair(draws.first, draws.second);
   }, "seed"_a, "decision"_a);
 }

@@ -50,7 +50,9 @@ class Actions:
         try:
             low, high = (float(end) for end in within)
         except (TypeError, ValueError):
-            raise InputError(f"within must be two numbers (low, high); got {within!r}. Leave it out for the whole range.") from None
+            raise InputError(
+                f"within must be two numbers (low, high); got {within!r}. Leave it out for the whole range."
+            ) from None
         if not (self.low <= low < high <= self.high):
             raise InputError(
                 f"within must lie inside the actions ({self.low:g}, {self.high:g}) with low < high; got ({low:g}, {high:g}). Narrow it."
@@ -94,9 +96,13 @@ def checked_leaves(leaves: int) -> int:
     >>> checked_leaves(1024)
     1024
     """
-    fits = isinstance(leaves, int) and not isinstance(leaves, bool) and 2 <= leaves <= 2**24 and leaves & (leaves - 1) == 0
+    fits = (
+        isinstance(leaves, int) and not isinstance(leaves, bool) and 2 <= leaves <= 2**24 and leaves & (leaves - 1) == 0
+    )
     if not fits:
-        near = 2 ** round(math.log2(min(max(leaves, 2), 2**24))) if isinstance(leaves, int | float) and leaves > 0 else 128
+        near = (
+            2 ** round(math.log2(min(max(leaves, 2), 2**24))) if isinstance(leaves, int | float) and leaves > 0 else 128
+        )
         raise ParameterError(f"leaves must be a power of two from 2 to 2^24; got {leaves!r}. Try {near}.")
     return leaves
 

@@ -46,7 +46,8 @@ class Distribution:
         padded = np.concatenate([[0.0], self.densities, [0.0]])
         below = np.searchsorted(self.edges, actions, side="left")
         above = np.searchsorted(self.edges, actions, side="right")
-        return np.maximum(padded[below], padded[above])
+        found: npt.NDArray[np.float64] = np.maximum(padded[below], padded[above])
+        return found
 
     def mix(self, other: Distribution, weight: float) -> Distribution:
         """This distribution with `weight` of the other one in it.
@@ -101,7 +102,8 @@ class Distribution:
         piece = np.minimum(np.searchsorted(ends, drawn, side="right"), len(self.densities) - 1)
         starts = ends - self._masses
         actions = self.edges[piece] + (drawn - starts[piece]) / self.densities[piece]
-        return np.clip(actions, self.edges[piece], self.edges[piece + 1])
+        drawn_actions: npt.NDArray[np.float64] = np.clip(actions, self.edges[piece], self.edges[piece + 1])
+        return drawn_actions
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the density over the actions."""

@@ -19,7 +19,9 @@ def row(context: Context) -> Row:
     """
     values = _numbers([] if context is None else context)
     if values.ndim != 1:
-        raise InputError(f"context must be one row of numbers; got an array of shape {values.shape}. Use the _many form for several rows.")
+        raise InputError(
+            f"context must be one row of numbers; got an array of shape {values.shape}. Use the _many form for several rows."
+        )
     _check_finite(values[np.newaxis], "context")
     return values
 
@@ -32,7 +34,9 @@ def matrix(contexts: npt.ArrayLike) -> Row:
     """
     values = _numbers(contexts)
     if values.ndim != 2:
-        raise InputError(f"contexts must be a table with one row per context; got an array of shape {values.shape}. Use reshape(-1, width).")
+        raise InputError(
+            f"contexts must be a table with one row per context; got an array of shape {values.shape}. Use reshape(-1, width)."
+        )
     _check_finite(values, "contexts")
     return values
 
@@ -43,7 +47,9 @@ def check_width(width: int, expected: int) -> None:
     >>> check_width(3, 3)
     """
     if width != expected:
-        raise InputError(f"context must have {expected} numbers, as the first one had; got {width}. Start a new agent for other features.")
+        raise InputError(
+            f"context must have {expected} numbers, as the first one had; got {width}. Start a new agent for other features."
+        )
 
 
 def _numbers(values: npt.ArrayLike) -> Row:
@@ -62,7 +68,9 @@ def _check_finite(values: Row, name: str) -> None:
     if len(bad):
         at_row, column = bad[0]
         where = f"column {column}" if name == "context" else f"row {at_row}, column {column}"
-        raise InputError(f"{name} must be finite numbers; got {values[at_row, column]} in {where}. Fill gaps before deciding.")
+        raise InputError(
+            f"{name} must be finite numbers; got {values[at_row, column]} in {where}. Fill gaps before deciding."
+        )
 
 
 def _short(value: object) -> str:

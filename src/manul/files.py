@@ -91,7 +91,9 @@ def read(path: str | Path) -> tuple[str, Parameters, Arrays]:
                 raise FileError(_foreign(target, header))
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError) as error:
-        raise FileError(f"{target} must be a whole .manul file; got one that is damaged or of another kind ({error}). Save it again.") from error
+        raise FileError(
+            f"{target} must be a whole .manul file; got one that is damaged or of another kind ({error}). Save it again."
+        ) from error
     if header.pop("checksum", None) != _checksum(header, arrays):
         raise FileError(f"{target} must be as it was written; got another checksum. Copy or save it again.")
     return header["kind"], json.loads(header["parameters"]), arrays

@@ -11,7 +11,9 @@ from manul.errors import ParameterError
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. Try {allowed[0]!r}.")
+        raise ParameterError(
+            f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. Try {allowed[0]!r}."
+        )
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class AdaGrad:
 
 NodeLearner = CoinBetting | AdaGrad
 
-_NATIVE = {
+_NATIVE: dict[NodeLearner, _core.Learner] = {
     CoinBetting("costs"): _core.Learner.coin_costs,
     CoinBetting("margin"): _core.Learner.coin_margin,
     AdaGrad("squared"): _core.Learner.adagrad_squared,
@@ -85,4 +87,6 @@ def from_description(description: dict[str, str]) -> NodeLearner:
     for learner in _NATIVE:
         if described(learner) == description:
             return learner
-    raise ParameterError(f"learner must be one of manul.learners; got {description!r}. Was the file written by a newer manul?")
+    raise ParameterError(
+        f"learner must be one of manul.learners; got {description!r}. Was the file written by a newer manul?"
+    )

@@ -29,7 +29,9 @@ class Log:
     def __post_init__(self) -> None:
         counts = {len(self.contexts), len(self.actions), len(self.densities), len(self.losses)}
         if len(counts) != 1:
-            raise ParameterError(f"log must have columns of one length; got lengths {sorted(counts)}. Cut them to the same rounds.")
+            raise ParameterError(
+                f"log must have columns of one length; got lengths {sorted(counts)}. Cut them to the same rounds."
+            )
 
     def __len__(self) -> int:
         return len(self.actions)

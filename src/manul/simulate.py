@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from manul.worlds import Regression
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from tqdm import tqdm
 
 CHUNK = 8192
 
@@ -73,7 +74,15 @@ def simulate_many(
         for first in range(0, len(world), CHUNK):
             last = min(first + CHUNK, len(world))
             _core.simulate(
-                players, world.contexts, world.targets, world.native_loss, first, last, actions, densities, losses,
+                players,
+                world.contexts,
+                world.targets,
+                world.native_loss,
+                first,
+                last,
+                actions,
+                densities,
+                losses,
                 threads or os.cpu_count() or 1,
             )
             bar.update(last - first)
@@ -81,7 +90,7 @@ def simulate_many(
     return [Run(Log(world.contexts, *columns), seconds) for columns in zip(actions, densities, losses, strict=True)]
 
 
-def _bar(total: int, progress: bool):  # type: ignore[no-untyped-def]  # noqa: ANN202, FBT001
+def _bar(total: int, progress: bool) -> tqdm[NoReturn]:  # noqa: FBT001
     from tqdm import tqdm
 
     return tqdm(total=total, unit=" rounds", unit_scale=True, disable=not progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Self
 
 from manul import _core, files, learners
@@ -38,7 +39,7 @@ class Cats(NativeAgent):
         """The paper to the letter: leaf i at i/K, raw contexts, costs without a baseline.
 
         >>> Cats.paper(leaves=8, bandwidth=1/8)
-        Cats.paper(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, losses=(0.0, 1.0), seed=0, learner=CoinBetting(target='costs'))
+        Cats.paper(actions=(0.0, 1.0), leaves=8, ..., learner=CoinBetting(target='costs'))
         """
         agent = cls(**settings)
         learners.native(learner)
@@ -51,7 +52,7 @@ class Cats(NativeAgent):
         names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed")
         return {name: getattr(self, name) for name in names}
 
-    def save(self, path: files.Path | str) -> None:
+    def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
         described = None if self._paper is None else learners.described(self._paper)
         files.write(path, "Cats", {**self.parameters, "width": self.width, "paper": described}, self.state())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from manul import _core, features, files
 from manul.actions import Actions, checked_epsilon, checked_range, checked_seed
 from manul.distribution import Distribution
-from manul.errors import InputError
+from manul.errors import FileError, InputError
 from manul.smoothing import explore, smooth
 from manul.types import Context, Decision, Decisions, Floats, Within
 
@@ -70,7 +70,7 @@ class NativeAgent(ABC):
         """Draw an action."""
         low, high = self.actions if within is None else self._range.narrowed(within, self._narrowest)
         try:
-            action, density = self._core.decide(context, low, high)  # type: ignore[union-attr,arg-type]
+            action, density = self._core.decide(context, low, high)  # type: ignore[union-attr,call-overload]
         except (AttributeError, TypeError, _core.Rejected):
             action, density = self._started(context).decide(features.row(context), low, high)
         return Decision(action, density, within)
@@ -80,7 +80,7 @@ class NativeAgent(ABC):
         action, density, within = decision
         low, high = self.actions if within is None else self._range.narrowed(within, self._narrowest)
         try:
-            self._core.learn(context, action, density, loss, low, high)  # type: ignore[union-attr,arg-type]
+            self._core.learn(context, action, density, loss, low, high)  # type: ignore[union-attr,call-overload]
         except (AttributeError, TypeError, _core.Rejected):
             self._check(np.array([action]), np.array([density]), np.array([loss]), np.array([low]), np.array([high]))
             self._started(context).learn(features.row(context), float(action), float(density), float(loss), low, high)
@@ -102,7 +102,9 @@ class NativeAgent(ABC):
         highs = _NOTHING if decisions.highs is None else _numbers(decisions.highs)
         for name, array in (("actions", actions), ("densities", densities), ("losses", paid)):
             if len(array) != len(rows):
-                raise InputError(f"{name} must have one value per context, {len(rows)}; got {len(array)}. Cut both to the same rows.")
+                raise InputError(
+                    f"{name} must have one value per context, {len(rows)}; got {len(array)}. Cut both to the same rows."
+                )
         self._check(actions, densities, paid, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis]))
         self._started(rows).learn_many(rows, actions, densities, paid, lows, highs)
 
@@ -127,16 +129,20 @@ class NativeAgent(ABC):
 
     @classmethod
     def _from_parameters(cls, parameters: files.Parameters) -> Self:
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()})
+        settings: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
+        return cls(**settings)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         return f"{type(self).__name__}({shown})"
 
     def _restore(self, width: int, arrays: files.Arrays) -> None:
-        self._start(width).decisions = int(arrays["decisions"][0])
-        assert self._core is not None
-        self._core.restore(arrays)
+        player = self._start(width)
+        try:
+            player.decisions = int(arrays["decisions"][0])
+            player.restore(arrays)
+        except (KeyError, _core.Rejected):
+            raise FileError("file must hold arrays that fit its settings; got others. Save it again.") from None
 
     def _start(self, width: int) -> _core.Player:
         self._core, self._width = self._player(width), width
@@ -155,19 +161,36 @@ class NativeAgent(ABC):
             return _NOTHING, _NOTHING
         pairs = np.asarray(within, dtype=np.float64)
         if pairs.shape != (count, 2):
-            raise InputError(f"within must be one (low, high) per row, shape ({count}, 2); got shape {pairs.shape}. Leave it out for the whole range.")
+            raise InputError(
+                f"within must be one (low, high) per row, shape ({count}, 2); got shape {pairs.shape}. Leave it out for the whole range."
+            )
         for low, high in pairs:
             self._range.narrowed((low, high), self._narrowest)
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
     def _check(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
         low, high = self.losses
-        _refuse(~((actions >= lows) & (actions <= highs)), actions, "action", f"in [{lows.flat[0]:g}, {highs.flat[0]:g}]",
-                "Pass the decision as decide returned it.")
-        _refuse(~((densities > 0) & np.isfinite(densities)), densities, "density", "above 0 and finite",
-                "Pass the decision as decide returned it.")
-        _refuse(~((losses >= low) & (losses <= high)), losses, "loss", f"in [{low:g}, {high:g}]",
-                "Declare the range with losses=(low, high).")
+        _refuse(
+            ~((actions >= lows) & (actions <= highs)),
+            actions,
+            "action",
+            f"in [{lows.flat[0]:g}, {highs.flat[0]:g}]",
+            "Pass the decision as decide returned it.",
+        )
+        _refuse(
+            ~((densities > 0) & np.isfinite(densities)),
+            densities,
+            "density",
+            "above 0 and finite",
+            "Pass the decision as decide returned it.",
+        )
+        _refuse(
+            ~((losses >= low) & (losses <= high)),
+            losses,
+            "loss",
+            f"in [{low:g}, {high:g}]",
+            "Declare the range with losses=(low, high).",
+        )
 
 
 def _refuse(bad: npt.NDArray[np.bool_], values: Floats, name: str, rule: str, remedy: str) -> None:
@@ -179,4 +202,3 @@ def _refuse(bad: npt.NDArray[np.bool_], values: Floats, name: str, rule: str, re
 
 def _numbers(values: npt.ArrayLike) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float64)
-

@@ -26,7 +26,9 @@ class Regression:
         self.contexts = features.matrix(contexts)
         self.targets: Floats = np.ascontiguousarray(targets, dtype=np.float64)
         if self.targets.shape != (len(self.contexts),):
-            raise InputError(f"targets must be one number per context, {len(self.contexts)}; got shape {self.targets.shape}. Cut both to the same rows.")
+            raise InputError(
+                f"targets must be one number per context, {len(self.contexts)}; got shape {self.targets.shape}. Cut both to the same rows."
+            )
         if not np.isfinite(self.targets).all():
             raise InputError("targets must be finite numbers; got NaN or infinity. Drop those rows.")
         if loss not in ("absolute", "squared"):

@@ -1,0 +1,79 @@
+"""The native core of manul."""
+
+from collections.abc import Sequence
+import enum
+from typing import Annotated, Any, overload
+
+import numpy
+from numpy.typing import NDArray
+
+
+class Rejected(ValueError):
+    pass
+
+class Learner(enum.Enum):
+    coin_costs = 0
+
+    coin_margin = 1
+
+    adagrad_squared = 2
+
+    adagrad_logistic = 3
+
+class Loss(enum.Enum):
+    absolute = 0
+
+    squared = 1
+
+class Player:
+    @overload
+    def window(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...
+
+    @overload
+    def window(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...
+
+    @overload
+    def decide(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...
+
+    @overload
+    def decide(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...
+
+    @overload
+    def decide_again(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float, number: int) -> tuple[float, float]: ...
+
+    @overload
+    def decide_again(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float, number: int) -> tuple[float, float]: ...
+
+    @overload
+    def learn(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], action: float, density: float, loss: float, low: float, high: float) -> None: ...
+
+    @overload
+    def learn(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: float, density: float, loss: float, low: float, high: float) -> None: ...
+
+    @property
+    def decisions(self) -> int: ...
+
+    @decisions.setter
+    def decisions(self, arg: int, /) -> None: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, saved: dict[str, Any]) -> None: ...
+
+    def decide_many(self, contexts: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], lows: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], highs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], densities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def learn_many(self, contexts: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], densities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], losses: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lows: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], highs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+class TreePlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, offset: float, bandwidth: float, learner: Learner, standardise: bool, baseline: bool, epsilon: float, seed: int) -> None: ...
+
+    def trace(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: float, density: float, loss: float, low: float, high: float) -> list[tuple[int, float, float]]: ...
+
+def simulate(players: Sequence[Player], contexts: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, first: int, last: int, actions: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], densities: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], losses: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], threads: int) -> None: ...
+
+def instruction_set() -> str: ...
+
+def draw(seed: int, decision: int) -> tuple[float, float]: ...

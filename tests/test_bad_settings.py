@@ -1,0 +1,80 @@
+"""Each setting that cannot work gives one sentence: name, rule, value, remedy."""
+
+import re
+
+import numpy as np
+import pytest
+
+import manul
+from manul.errors import InputError, ParameterError
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"bandwidth": 0}, "bandwidth must be in (0, 0.5], half the range of actions; got 0."),
+        ({"bandwidth": -0.1}, "bandwidth must be in (0, 0.5], half the range of actions; got -0.1."),
+        ({"bandwidth": 0.75}, "bandwidth must be in (0, 0.5], half the range of actions; got 0.75."),
+        ({"bandwidth": float("nan")}, "bandwidth must be in (0, 0.5], half the range of actions; got nan."),
+        ({"leaves": 100}, "leaves must be a power of two from 2 to 2^24; got 100. Try 128."),
+        ({"leaves": 1}, "leaves must be a power of two from 2 to 2^24; got 1."),
+        ({"leaves": 8.0}, "leaves must be a power of two from 2 to 2^24; got 8.0."),
+        ({"leaves": None}, "leaves must be a power of two from 2 to 2^24; got None."),
+        ({"epsilon": 1.5}, "epsilon must be in [0, 1]; got 1.5."),
+        ({"actions": (1, 0)}, "actions must be finite with low < high; got (1.0, 0.0)."),
+        ({"actions": 3}, "actions must be two numbers (low, high); got 3."),
+        ({"losses": (0, float("inf"))}, "losses must be finite with low < high; got (0.0, inf)."),
+        ({"seed": -1}, "seed must be an integer in [0, 2^64); got -1."),
+    ],
+)
+def test_setting_is_refused(setting, sentence):
+    with pytest.raises(ParameterError, match=re.escape(sentence)):
+        manul.Cats(**{"leaves": 8, "bandwidth": 0.125, **setting})
+
+
+def test_unknown_learner_is_refused():
+    with pytest.raises(ParameterError, match=r"learner must be a AdaGrad or CoinBetting .* got 'sgd'"):
+        manul.Cats.paper(leaves=8, bandwidth=0.125, learner="sgd")
+
+
+@pytest.mark.parametrize(
+    ("context", "sentence"),
+    [
+        (["a", "b"], "context must be numbers; got ['a', 'b']."),
+        ([[1.0, 2.0]], "context must be one row of numbers; got an array of shape (1, 2)."),
+        ([1.0, float("nan")], "context must be finite numbers; got nan in column 1."),
+        ([1.0, 1e300], "context must be finite numbers; got inf in column 1."),
+        ([1.0, 2.0, 3.0], "context must have 2 numbers, as the first one had; got 3."),
+    ],
+)
+def test_context_is_refused(context, sentence):
+    agent = manul.Cats(leaves=8, bandwidth=0.125)
+    agent.decide([1.0, 2.0])
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        agent.decide(context)
+
+
+def test_bad_first_context_does_not_fix_the_width():
+    agent = manul.Cats(leaves=8, bandwidth=0.125)
+    with pytest.raises(InputError):
+        agent.decide([float("nan"), 1.0])
+    assert agent.decide([1.0, 2.0, 3.0]).density > 0
+
+
+@pytest.mark.parametrize("within", [(-1.0, 0.5), (0.5, 0.5), (0.6, 0.4), (0.4, 0.5), (0.0, float("nan")), 3, (1, 2, 3)])
+def test_narrowed_range_is_refused(within):
+    agent = manul.Cats(leaves=8, bandwidth=0.125)
+    with pytest.raises(InputError, match="within must"):
+        agent.decide([1.0], within=within)
+
+
+def test_targets_outside_the_actions_are_refused():
+    world = manul.worlds.Regression(np.zeros((2, 1)), [0.5, 7.0])
+    with pytest.raises(InputError, match=r"targets must lie in the agent's actions \(0, 1\); got 7 in row 1"):
+        manul.simulate(manul.Cats(leaves=8, bandwidth=0.125), world)
+
+
+def test_one_agent_cannot_run_twice_at_once():
+    agent = manul.Cats(leaves=8, bandwidth=0.125)
+    with pytest.raises(ParameterError, match="agents must be different objects"):
+        manul.simulate_many([agent, agent], manul.worlds.linear(rounds=10))
