@@ -1,0 +1,276 @@
+"""Vowpal Wabbit, the paper's own implementation, run and timed on equal terms.
+
+Everything here follows the online protocol of the paper's section on experiments: a regression file
+with targets in [0, 1], absolute loss, epsilon-greedy, coin betting. Bandwidths are fractions of the
+range. It needs NumPy and the wheel `vowpalwabbit`, and nothing of manul.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["cats", "dtree", "dlinear"]
+Array = NDArray[np.float64]
+
+WHEEL = "vowpalwabbit==9.11.9"
+REPEATS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One learner of Vowpal Wabbit with its settings.
+
+    >>> Cell(kind="cats", leaves=128, bandwidth=1 / 16).bits
+    18
+    """
+
+    kind: Kind
+    leaves: int
+    bandwidth: float | None = None
+    epsilon: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("cats", "dtree", "dlinear"):
+            raise ValueError(f"kind must be cats, dtree or dlinear; got {self.kind!r}.")
+        if self.leaves < 2 or self.leaves & (self.leaves - 1):
+            raise ValueError(
+                f"leaves must be a power of two, at least 2; got {self.leaves}. "
+                "Vowpal Wabbit's trees silently break on others."
+            )
+        if self.kind != "cats" and self.bandwidth is not None:
+            raise ValueError(f"bandwidth must be None for {self.kind}; got {self.bandwidth}.")
+        if self.kind == "cats" and not 0 < (self.bandwidth or 0) < 0.5:
+            raise ValueError(f"bandwidth must be in (0, 0.5), a fraction of the range; got {self.bandwidth}.")
+
+    @property
+    def bits(self) -> int:
+        """The logarithm of the number of weights (-b): the authors' 18, or 20 where they would collide."""
+        # A weight is shared once the intercept's slot, 11650396 mod 2^bits / K, is below the width of
+        # the context: from 29 columns on at K = 4096 and 18 bits. This rule holds up to 92 columns.
+        return 20 if self.leaves >= 4096 else 18
+
+    @property
+    def learner(self) -> list[str]:
+        """The command-line options of the learner, without data and seed."""
+        options = ["--cbify", str(self.leaves), "--cbify_reg", "--loss_option", "1"]
+        options += ["--min_value", "0", "--max_value", "1"]
+        options += ["--epsilon", str(self.epsilon), "--coin"]
+        if self.kind == "cats":
+            return [*options, "--bandwidth", str(self.bandwidth)]
+        tree = ["--cats_tree", str(self.leaves)] if self.kind == "dtree" else []
+        return [*options, "--cb_discrete", *tree]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Seconds of a measured run, and of the same run without the learner.
+
+    >>> round(Timing(seconds=0.9, overhead=0.1, rounds=100_000).per_round * 1e6, 3)
+    8.0
+    """
+
+    seconds: float
+    overhead: float
+    rounds: int
+
+    @property
+    def per_round(self) -> float:
+        """Seconds of the learner alone, per round."""
+        return (self.seconds - self.overhead) / self.rounds
+
+
+def grid() -> list[Cell]:
+    """The 78 cells of the paper's grid J: h in 2^-13..2^-2, K in 2^2..2^13, hK in 2^0..2^11.
+
+    >>> len(grid())
+    78
+    """
+    return [
+        Cell(kind="cats", leaves=2**k, bandwidth=2.0**-j)
+        for k in range(2, 14)
+        for j in range(2, 14)
+        if 0 <= k - j <= 11
+    ]
+
+
+def write_regression(*, path: Path, contexts: Array, targets: Array) -> None:
+    """Write rows `y | 0:x0 1:x1 …`, exact to float32, which is all that Vowpal Wabbit keeps.
+
+    >>> file = Path(tempfile.mkdtemp()) / "two.vw"
+    >>> write_regression(path=file, contexts=np.array([[1.5], [-2.0]]), targets=np.array([0.0, 0.25]))
+    >>> file.read_text().splitlines()
+    ['0 | 0:1.5', '0.25 | 0:-2']
+    """
+    if not np.all((targets >= 0) & (targets <= 1)):
+        raise ValueError(
+            f"targets must be in [0, 1]; got [{np.min(targets)}, {np.max(targets)}]. "
+            "Scale them first: Vowpal Wabbit silently breaks on other ranges."
+        )
+    features = "".join(f" {index}:%.9g" for index in range(contexts.shape[1]))
+    np.savetxt(path, np.column_stack([targets, contexts]), fmt="%.9g |" + features)
+
+
+def make_cache(*, file: Path) -> Path:
+    """Parse a file once into Vowpal Wabbit's binary cache, which later runs read instead of text."""
+    cache = file.with_name(file.name + ".cache")
+    _drive(["-d", str(file), "--cache_file", str(cache), "-k", "--noop", "-b", "26"])
+    return cache
+
+
+def loss(*, cell: Cell, file: Path, seed: int) -> float:
+    """The progressive mean absolute loss of the actions played, on [0, 1].
+
+    It is the line `average loss` of Vowpal Wabbit's own report, which with --loss_option 1 equals the
+    mean of |action - target| recomputed from its `-p` (CATS) or `-P 1` (discrete) output. The seed is
+    --random_seed for CATS; dTree and dLinear ignore that option, so for
+    them the seed shuffles the rows.
+    """
+    if cell.kind == "cats":
+        return _average_loss(cell, file, ["--random_seed", str(seed)])
+    with _shuffled(file, seed) as shuffled:
+        return _average_loss(cell, shuffled, [])
+
+
+def learn_seconds(*, cell: Cell, cache: Path, rounds: int) -> Timing:
+    """CPU time of the learner over the first rounds of a cache; the overhead is the same with --noop."""
+    if not cache.exists():
+        raise FileNotFoundError(f"cache must exist; got {cache}. Make it with make_cache.")
+    # With a cache the text is ignored, but Vowpal Wabbit wants the option -d all the same.
+    source = ["-d", str(cache), "--cache_file", str(cache), "--examples", str(rounds)]
+    source += ["-b", str(cell.bits)]
+    with_learner, without = zip(
+        *(
+            (_cpu_seconds([*source, *cell.learner], rounds), _cpu_seconds([*source, "--noop"], rounds))
+            for _ in range(REPEATS)
+        ),
+        strict=True,
+    )
+    return Timing(seconds=min(with_learner), overhead=min(without), rounds=rounds)
+
+
+def python_call_seconds(*, cell: Cell, contexts: Array, targets: Array) -> Timing:
+    """CPU time of rounds of one predict and one learn call in Python, all examples parsed beforehand.
+
+    The examples to learn from are those of a first, untimed run of the online protocol.
+    """
+    if cell.kind != "cats":
+        raise ValueError(f"kind must be cats; got {cell.kind}.")
+    lines = [_features(row) for row in contexts]
+    labelled = _play(_workspace(cell), lines, targets)
+    workspace = _workspace(cell)
+    unlabelled_examples = [workspace.parse(line) for line in lines]
+    labelled_examples = [workspace.parse(line) for line in labelled]
+
+    def run() -> float:
+        start = time.process_time()
+        for ask, answer in zip(unlabelled_examples, labelled_examples, strict=True):
+            workspace.predict(ask)
+            workspace.learn(answer)
+        return time.process_time() - start
+
+    seconds = min(run() for _ in range(REPEATS))
+    for example in (*unlabelled_examples, *labelled_examples):
+        workspace.finish_example(example)
+    workspace.finish()
+    return Timing(seconds=seconds, overhead=0.0, rounds=len(contexts))
+
+
+def _average_loss(cell: Cell, file: Path, options: list[str]) -> float:
+    report, _ = _drive(["-d", str(file), "-b", str(cell.bits), *cell.learner, *options])
+    return float(_reported("average loss", report))
+
+
+def _cpu_seconds(options: list[str], rounds: int) -> float:
+    report, seconds = _drive(options, prepare=_as_batch_job_on_one_core)
+    count = int(_reported("number of examples", report))
+    if count != rounds:
+        raise ValueError(f"rounds must be at most the rows of the cache, {count}; got {rounds}.")
+    return seconds
+
+
+def _drive(options: list[str], *, prepare: Callable[[], None] | None = None) -> tuple[str, float]:
+    """Run the C++ driver; return its report and its CPU time, user and system."""
+    _require_wheel()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "vowpalwabbit", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=prepare,
+    )
+    assert process.stdout is not None
+    with process.stdout as stream:
+        report = stream.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"vowpalwabbit {' '.join(options)} failed:\n{report}")
+    return report, usage.ru_utime + usage.ru_stime
+
+
+def _as_batch_job_on_one_core() -> None:
+    # The driver's parser and learner are two threads. Under the default policy they switch at every
+    # row, 3 µs that are not the learner's; as a batch job on one core, about 800 times in 100,000 rows.
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+def _reported(name: str, report: str) -> str:
+    found = re.search(rf"^{name} = (\S+)$", report, re.MULTILINE)
+    if found is None:
+        raise RuntimeError(f"vowpalwabbit did not report {name!r}:\n{report}")
+    return found[1]
+
+
+@contextmanager
+def _shuffled(file: Path, seed: int) -> Iterator[Path]:
+    rows = file.read_bytes().splitlines(keepends=True)
+    order = np.random.default_rng(seed).permutation(len(rows))
+    with tempfile.TemporaryDirectory() as folder:
+        shuffled = Path(folder) / file.name
+        shuffled.write_bytes(b"".join(rows[index] for index in order))
+        yield shuffled
+
+
+def _workspace(cell: Cell) -> Any:
+    _require_wheel()
+    wheel = importlib.import_module("vowpalwabbit")
+    return wheel.Workspace(
+        f"--cats {cell.leaves} --bandwidth {cell.bandwidth} --min_value 0 --max_value 1 "
+        f"--epsilon {cell.epsilon} --coin -b {cell.bits} --quiet"
+    )
+
+
+def _play(workspace: Any, lines: list[str], targets: Array) -> list[str]:
+    """Play the online protocol from text and return its rows `ca action:loss:density | features`."""
+    labelled = []
+    for line, target in zip(lines, targets, strict=True):
+        action, density = workspace.predict(line)
+        labelled.append(f"ca {action}:{abs(action - target)}:{density} {line}")
+        workspace.learn(labelled[-1])
+    workspace.finish()
+    return labelled
+
+
+def _features(row: Array) -> str:
+    return "|" + "".join(f" {index}:{value:.9g}" for index, value in enumerate(row))
+
+
+def _require_wheel() -> None:
+    if importlib.util.find_spec("vowpalwabbit") is None:
+        raise ModuleNotFoundError(f"vowpalwabbit must be installed: pip install {WHEEL}")
