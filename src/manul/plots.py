@@ -1,0 +1,209 @@
+"""Every picture that manul draws; each function takes data, draws it on axes and returns them.
+
+What is drawn as lines is the table of the picture, and `save` writes both.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.errors import FileError, InputError, MissingDependency, ParameterError
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError:
+    raise MissingDependency("matplotlib must be installed for plots. Try pip install 'manul[plot]'.") from None
+
+if TYPE_CHECKING:
+    from manul.types import Policy
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for the colour-blind
+GREY = "#777777"
+FORMATS = (".png", ".svg", ".pdf")
+_POINTS = 400
+_DOTS = 1500
+
+
+def new_axes() -> Axes:
+    """Empty axes on a figure of their own.
+
+    >>> new_axes().get_title()
+    ''
+    """
+    axes = Figure(figsize=(10, 4.8), dpi=120, layout="constrained").subplots()
+    axes.set_prop_cycle(color=COLOURS)
+    return axes
+
+
+def density_plot(edges: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
+    """Draw a piecewise-constant density over the actions.
+
+    >>> density_plot([0, 1, 3], [0.5, 0.25]).get_ylabel()
+    'density'
+    """
+    axes = new_axes() if axes is None else axes
+    ends, heights = np.asarray(edges, dtype=np.float64), np.asarray(densities, dtype=np.float64)
+    steps = np.append(heights, heights[-1:])
+    (line,) = axes.plot(ends, steps, drawstyle="steps-post", linewidth=1.8, label="_density")
+    axes.fill_between(ends, steps, step="post", color=line.get_color(), alpha=0.2, linewidth=0)
+    return _dressed(_from_zero(axes), "action", "density")
+
+
+def lately(rounds: int) -> int:
+    """How many of the last rounds count as lately: one in twenty.
+
+    >>> lately(1000)
+    50
+    """
+    return max(1, rounds // 20)
+
+
+def loss_curve(losses: npt.ArrayLike, axes: Axes | None = None, *, label: str | None = None) -> Axes:
+    """Draw the mean loss so far and lately, over the rounds; several runs go on the same axes.
+
+    >>> [line.get_label() for line in loss_curve([0.5, 0.25, 0.0]).lines]
+    ['mean so far', 'lately (last 1)']
+    """
+    paid = np.asarray(losses, dtype=np.float64)
+    if not len(paid):
+        raise InputError("losses must have at least one round; got none. Play some rounds first.")
+    axes = new_axes() if axes is None else axes
+    span, prefix = lately(len(paid)), "" if label is None else f"{label}: "
+    rounds = np.unique(np.linspace(1, len(paid), _POINTS).astype(np.int64))
+    total = np.concatenate([[0.0], np.cumsum(paid)])
+    first = np.maximum(rounds - span, 0)
+    (line,) = axes.plot(rounds, total[rounds] / rounds, linewidth=2.4, label=f"{prefix}mean so far")
+    recent = (total[rounds] - total[first]) / (rounds - first)
+    axes.plot(rounds, recent, color=line.get_color(), linewidth=1, alpha=0.8, label=f"{prefix}lately (last {span:,})")
+    return _dressed(_from_zero(axes), "rounds", "loss")
+
+
+def level(value: float, axes: Axes, *, label: str) -> Axes:
+    """Draw a value to compare with across what is already drawn.
+
+    >>> [line.get_label() for line in level(0.25, loss_curve([0.5, 0.0]), label="best").lines][-1]
+    'best'
+    """
+    axes.plot(axes.dataLim.intervalx, [value, value], color=GREY, linestyle="--", linewidth=1.5, label=label)
+    return _dressed(_from_zero(axes), axes.get_xlabel(), axes.get_ylabel())
+
+
+def policy_map(
+    policy: Policy,
+    contexts: npt.ArrayLike,
+    feature: int,
+    targets: npt.ArrayLike | None = None,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw what a policy plays along one feature, with the other features at their medians.
+
+    >>> import manul
+    >>> world = manul.worlds.linear(rounds=100, width=2)
+    >>> policy_map(manul.Cats(leaves=8, bandwidth=1/8), world.contexts, 0, world.targets).get_xlabel()
+    'feature 0'
+    """
+    table = np.asarray(contexts, dtype=np.float64)
+    _check_feature(table, feature)
+    axes = new_axes() if axes is None else axes
+    if targets is not None:
+        _scatter(axes, table[:, feature], np.asarray(targets, dtype=np.float64))
+    values = np.linspace(table[:, feature].min(), table[:, feature].max(), _POINTS // 2)
+    means, lows, highs = _played(policy, np.median(table, axis=0), feature, values)
+    (line,) = axes.plot(values, means, linewidth=2.4, color=COLOURS[1], zorder=3, label="expected action")
+    axes.fill_between(values, lows, highs, color=line.get_color(), alpha=0.3, linewidth=0, label="window")
+    for name, ends in (("low", lows), ("high", highs)):
+        axes.plot(values, ends, color=line.get_color(), linewidth=0.5, alpha=0.6, label=f"_window {name}")
+    return _dressed(axes, f"feature {feature}", "action")
+
+
+def save(drawn: Axes | Figure, path: str | Path) -> None:
+    """Write a picture and, beside it, the table it was made from as CSV.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(density_plot([0, 1], [1]), Path(folder, "density.png"))
+    ...     Path(folder, "density.csv").read_text().splitlines()
+    ['series,action,density', 'density,0.0,1.0', 'density,1.0,1.0']
+    """
+    target = Path(path)
+    if target.suffix not in FORMATS:
+        raise ParameterError(f"path must end in {', '.join(FORMATS)}; got {target.name!r}. Try .png.")
+    figure = drawn if isinstance(drawn, Figure) else drawn.figure.canvas.figure
+    try:
+        figure.savefig(target, bbox_inches="tight")
+        _write_table(target.with_suffix(".csv"), list(_rows(figure)))
+    except OSError as error:
+        raise FileError(f"{target} must be writable; got {error.strerror}. Choose another folder.") from error
+
+
+def _from_zero(axes: Axes) -> Axes:
+    axes.autoscale(axis="y")
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
+    return axes
+
+
+def _dressed(axes: Axes, across: str, up: str) -> Axes:
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.xaxis.set_major_formatter("{x:,.10g}")
+    axes.margins(x=0.01)
+    axes.grid(visible=True, color="#DDDDDD", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, borderaxespad=0)
+    return axes
+
+
+def _check_feature(table: npt.NDArray[np.float64], feature: int) -> None:
+    if table.ndim != 2 or not len(table):
+        raise InputError(f"contexts must be a table with at least one row; got shape {table.shape}. Reshape it.")
+    if not 0 <= feature < table.shape[1]:
+        raise ParameterError(f"feature must be a column from 0 to {table.shape[1] - 1}; got {feature!r}. Try 0.")
+
+
+def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> None:
+    if targets.shape != values.shape:
+        raise InputError(f"targets must be one number per context, {len(values)}; got shape {targets.shape}. Cut both.")
+    chosen = slice(None, None, -(-len(values) // _DOTS))
+    axes.plot(
+        values[chosen], targets[chosen], ".", color=GREY, alpha=0.45, markersize=5, markeredgewidth=0, label="targets"
+    )
+
+
+def _played(
+    policy: Policy, context: npt.NDArray[np.float64], feature: int, values: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    played = []
+    for value in values:
+        context[feature] = value
+        distribution = policy.distribution(context)
+        densest = np.flatnonzero(np.isclose(distribution.densities, distribution.densities.max()))
+        window = distribution.edges[densest[0]], distribution.edges[densest[-1] + 1]
+        played.append((distribution.mean(), *window))
+    return np.array(played).T
+
+
+def _rows(figure: Figure) -> Iterator[dict[str, str | float]]:
+    for axes in figure.axes:
+        across, up = axes.get_xlabel() or "x", axes.get_ylabel() or "y"
+        for line in axes.lines:
+            series = str(line.get_label()).lstrip("_")
+            for x, y in np.asarray(line.get_xydata(), dtype=np.float64):
+                yield {"series": series, across: float(x), up: float(y)}
+
+
+def _write_table(path: Path, rows: list[dict[str, str | float]]) -> None:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
