@@ -11,6 +11,7 @@
 
 namespace manul::MANUL_SIMD {
 
+using Four = float __attribute__((vector_size(16)));
 using Eight = float __attribute__((vector_size(32)));
 using Sixteen = float __attribute__((vector_size(64)));
 
@@ -28,7 +29,12 @@ void store(float* to, Vector value) {
   __builtin_memcpy(to, &value, sizeof value);
 }
 
-inline float sum(Eight v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
+// ((v0 + v4) + (v2 + v6)) + ((v1 + v5) + (v3 + v7))
+inline float sum(Eight v) {
+  const Four halves = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+  const Four quarters = halves + __builtin_shufflevector(halves, halves, 2, 3, 2, 3);
+  return quarters[0] + quarters[1];
+}
 
 // Calls `each` on the groups of an array, as `each(Sixteen{}, i)` or `each(Eight{}, i)`, in the fixed order.
 template <class Each>

@@ -44,8 +44,11 @@ class Tree {
   Buffer<float> nodes_;
 };
 
-// The paper's training: the leaves `window` cost `cost`, all others nothing. Only nodes above the two ends of the
+// The paper's training: the leaves of a window cost `cost`, all others nothing. Only nodes above the two ends of the
 // window can have children of different cost, so two climbs find them all.
+//
+// Costs travel upwards as "pays or not" and are tested by branches, not copied as numbers: the processor then predicts
+// what a subtree pays and works on several levels at once, instead of waiting for each to finish.
 template <class Learner>
 class Climb {
  public:
@@ -56,47 +59,49 @@ class Climb {
   // `learned` is told of each update: (node, cost left, cost right).
   template <class Learned>
   void train(Leaves window, Learned&& learned) {
-    alpha_ = larger_node(tree_.leaf(0) + window.first, lowest_);
+    if (window.last < tree_.index(lowest_) || window.first > tree_.index(highest_) || cost_ == 0.0f) return;
+    alpha_ = window.first > tree_.index(lowest_) ? tree_.leaf(window.first) : lowest_;
     beta_ = window.last < tree_.index(highest_) ? tree_.leaf(window.last) : highest_;
-    if (window.last < tree_.index(lowest_) || window.first > tree_.index(highest_)) return;
-    cost_alpha_ = cost_beta_ = cost_;
     while (alpha_ > 1) {
       const Node above_alpha = alpha_ / 2, above_beta = beta_ / 2;
-      const float next_alpha = visit(above_alpha, learned);
-      const float next_beta = above_alpha == above_beta ? next_alpha : visit(above_beta, learned);
+      const bool next_alpha = visit(above_alpha, learned);
+      const bool next_beta = above_alpha == above_beta ? next_alpha : visit(above_beta, learned);
       alpha_ = above_alpha, beta_ = above_beta;
-      cost_alpha_ = next_alpha, cost_beta_ = next_beta;
+      alpha_pays_ = next_alpha, beta_pays_ = next_beta;
       lowest_ /= 2, highest_ /= 2;
     }
   }
 
  private:
-  static Node larger_node(std::int64_t a, Node b) { return a > static_cast<std::int64_t>(b) ? static_cast<Node>(a) : b; }
-
-  // Return_cost: what the subtree below a node of this level would cost.
-  float cost_of(Node node) const {
-    if (node < alpha_ || node > beta_) return 0.0f;
-    if (node == alpha_) return cost_alpha_;
-    return node == beta_ ? cost_beta_ : cost_;
+  // Return_cost: whether what the subtree below a node of this level picks has the cost.
+  bool pays(Node node) const {
+    if (node < alpha_ || node > beta_) return false;
+    if (node == alpha_) return alpha_pays_;
+    return node == beta_ ? beta_pays_ : true;
   }
 
-  // Trains a node on the costs of its two sides; the cost of the side it then picks. A forced node learns nothing and
-  // passes on the cost of the side it is forced to.
+  // Trains a node whose sides differ in cost; whether the side it then picks pays. A forced node learns nothing and
+  // passes on the side it is forced to.
   template <class Learned>
-  float visit(Node node, Learned& learned) {
+  bool visit(Node node, Learned& learned) {
     const Node left = 2 * node, right = left + 1;
-    if (left < lowest_) return cost_of(right);
-    if (right > highest_) return cost_of(left);
-    const float cost_left = cost_of(left), cost_right = cost_of(right);
-    if (cost_left == cost_right) return cost_left;
-    learned(node, cost_left, cost_right);
-    return Learner::learn(tree_.block(node), context_, cost_left, cost_right) > 0.0f ? cost_right : cost_left;
+    if (left < lowest_) return pays(right);
+    if (right > highest_) return pays(left);
+    if (pays(left)) {
+      if (pays(right)) return true;
+      learned(node, cost_, 0.0f);
+      return !(Learner::learn(tree_.block(node), context_, cost_, 0.0f) > 0.0f);
+    }
+    if (!pays(right)) return false;
+    learned(node, 0.0f, cost_);
+    return Learner::learn(tree_.block(node), context_, 0.0f, cost_) > 0.0f;
   }
 
   Tree<Learner>& tree_;
   const Context& context_;
-  float cost_, cost_alpha_ = 0.0f, cost_beta_ = 0.0f;
+  float cost_;
   Node lowest_, highest_, alpha_ = 0, beta_ = 0;
+  bool alpha_pays_ = true, beta_pays_ = true;
 };
 
 }  // namespace manul::MANUL_SIMD

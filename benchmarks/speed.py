@@ -1,0 +1,130 @@
+"""`make bench`: rounds per second of manul and of Vowpal Wabbit, on the same data in the same run.
+
+Vowpal Wabbit's time is the CPU time of its learner alone (benchmarks/vw.py says how); ours is the CPU time of the
+whole loop: decide, pay, learn, record. Both take the smallest of several runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import manul
+from benchmarks import vw
+from manul.learners import CoinBetting
+
+CELLS = [(4, 1 / 4), (128, 1 / 16), (1024, 1 / 64), (8192, 1 / 64)]
+ROUNDS = 100_000
+WIDTH = 20
+
+
+def seconds_per_round(make, world, repeats=5) -> float:
+    """The least CPU time per round over several fresh agents."""
+    best = float("inf")
+    for _ in range(repeats):
+        agent = make()
+        started = time.process_time()
+        manul.simulate_many([agent], world, threads=1)
+        best = min(best, time.process_time() - started)
+    return best / len(world)
+
+
+def paper_agent(leaves, bandwidth, target="margin"):
+    return manul.Cats.paper(leaves=leaves, bandwidth=bandwidth, learner=CoinBetting(target=target))
+
+
+def online(world, cache) -> list[dict]:
+    rows = []
+    for leaves, bandwidth in CELLS:
+        theirs = vw.learn_seconds(
+            cell=vw.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth), cache=cache, rounds=ROUNDS
+        ).per_round
+        for name, make in (
+            ("Cats.paper, one regressor", lambda: paper_agent(leaves, bandwidth)),  # noqa: B023
+            ("Cats.paper, two regressors", lambda: paper_agent(leaves, bandwidth, "costs")),  # noqa: B023
+            ("Cats", lambda: manul.Cats(leaves=leaves, bandwidth=bandwidth)),  # noqa: B023
+        ):
+            ours = seconds_per_round(make, world)
+            rows.append(row(name, leaves, bandwidth, ours, theirs))
+    return rows
+
+
+def row(name, leaves, bandwidth, ours, theirs) -> dict:
+    return {
+        "agent": name,
+        "leaves": leaves,
+        "bandwidth": bandwidth,
+        "manul_us": ours * 1e6,
+        "vw_us": theirs * 1e6,
+        "times_faster": theirs / ours,
+    }
+
+
+def flatness(world) -> dict:
+    """Largest over smallest time per round, over bandwidths at K = 8192; and the time per level over leaves."""
+    bandwidths = [2.0**-i for i in range(2, 13)]
+    by_bandwidth = [seconds_per_round(lambda: paper_agent(8192, h), world) for h in bandwidths]  # noqa: B023
+    depths = list(range(2, 14))
+    by_depth = [seconds_per_round(lambda: paper_agent(2**d, 1 / 4), world) for d in depths]  # noqa: B023
+    return {
+        "us_by_bandwidth": {f"1/{round(1 / h)}": t * 1e6 for h, t in zip(bandwidths, by_bandwidth, strict=True)},
+        "largest_over_smallest_in_bandwidth": max(by_bandwidth) / min(by_bandwidth),
+        "us_by_leaves": {str(2**d): t * 1e6 for d, t in zip(depths, by_depth, strict=True)},
+        "us_per_level": {str(2**d): t * 1e6 / d for d, t in zip(depths, by_depth, strict=True)},
+    }
+
+
+def single_calls(world, rounds=5000) -> dict:
+    """One decide and one learn from Python, against Vowpal Wabbit's predict and learn with prebuilt examples."""
+    contexts, targets = world.contexts[:rounds].astype(np.float64), world.targets[:rounds].tolist()
+    theirs = vw.python_call_seconds(
+        cell=vw.Cell(kind="cats", leaves=128, bandwidth=1 / 16), contexts=contexts, targets=np.array(targets)
+    ).per_round
+    best = float("inf")
+    for _ in range(5):
+        agent = paper_agent(128, 1 / 16)
+        agent.decide(contexts[0])
+        started = time.process_time()
+        for context, target in zip(contexts, targets, strict=True):
+            decision = agent.decide(context)
+            agent.learn(context, decision, abs(decision.action - target))
+        best = min(best, time.process_time() - started)
+    return row("Cats.paper from Python", 128, 1 / 16, best / rounds, theirs)
+
+
+def show(rows) -> None:
+    print(f"{'agent':28} {'leaves':>6} {'bandwidth':>9} {'manul µs':>9} {'VW µs':>8} {'times':>6}")
+    for r in rows:
+        print(
+            f"{r['agent']:28} {r['leaves']:6} {'1/' + str(round(1 / r['bandwidth'])):>9} "
+            f"{r['manul_us']:9.3f} {r['vw_us']:8.2f} {r['times_faster']:6.1f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("results/speed.json"))
+    out = parser.parse_args().out
+    world = manul.worlds.linear(rounds=ROUNDS, width=WIDTH)
+    with TemporaryDirectory() as folder:
+        table = Path(folder, "linear.vw")
+        vw.write_regression(path=table, contexts=world.contexts, targets=world.targets)
+        rows = [*online(world, vw.make_cache(file=table)), single_calls(world)]
+    show(rows)
+    flat = flatness(world)
+    print(f"largest/smallest over bandwidths at K=8192: {flat['largest_over_smallest_in_bandwidth']:.2f}")
+    print("µs per round by leaves:", {k: round(v, 3) for k, v in flat["us_by_leaves"].items()})
+    out.parent.mkdir(parents=True, exist_ok=True)
+    machine = {"machine": platform.processor() or platform.machine(), "instruction_set": manul._core.instruction_set()}
+    out.write_text(json.dumps({**machine, "rows": rows, **flat}, indent=2))
+    print(f"written to {out}")
+
+
+if __name__ == "__main__":
+    main()
