@@ -35,6 +35,11 @@ struct TreePlayer : Player {
   TreeSettings tree_settings;
 };
 
+struct PathPlayer : Player {
+  PathPlayer(const TreeSettings& tree, const PlayerSettings& settings)
+      : Player(std::unique_ptr<Agent>(machine().kernels.path_agent(tree)), settings) {}
+};
+
 struct Trace : TreeTracer {
   std::vector<std::tuple<std::uint32_t, float, float>> updates;
   void updated(const Update& update) override {
@@ -184,6 +189,15 @@ NB_MODULE(_core, module) {
                                 {action, density, loss, {low, high}}, trace);
         return trace.updates;
       }, "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+
+  nb::class_<PathPlayer, Player>(module, "PathPlayer")
+      .def("__init__", [](PathPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
+                          std::uint32_t width, std::uint32_t depth, double bandwidth, double epsilon,
+                          std::uint64_t seed) {
+        const Range range{actions.first, actions.second};
+        new (self) PathPlayer({range, depth, width, 0.5, bandwidth, Learner{}, true, false},
+                              {range, {losses.first, losses.second}, width, {epsilon, seed}});
+      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidth"_a, "epsilon"_a, "seed"_a);
 
   module.def("simulate", &simulate_table, "players"_a, "contexts"_a, "targets"_a, "loss"_a, "first"_a, "last"_a, "actions"_a,
              "densities"_a, "losses"_a, "threads"_a);

@@ -3,6 +3,7 @@
 
 #include "learners/adagrad.hpp"
 #include "learners/coin.hpp"
+#include "path_agent.hpp"
 #include "tree_agent.hpp"
 
 namespace manul::MANUL_SIMD {
@@ -26,6 +27,8 @@ Agent* tree_agent(const TreeSettings& settings) {
   return made;
 }
 
+Agent* path_agent(const TreeSettings& settings) { return new PathAgent(settings); }
+
 void trace(Agent& agent, const TreeSettings& settings, const float* context, const Outcome& outcome,
            TreeTracer& tracer) {
   with_tree_type(settings, [&]<class Made>(Made*) {
@@ -37,6 +40,6 @@ void trace(Agent& agent, const TreeSettings& settings, const float* context, con
 
 }  // namespace
 
-Kernels kernels() { return {tree_agent, trace}; }
+Kernels kernels() { return {tree_agent, path_agent, trace}; }
 
 }  // namespace manul::MANUL_SIMD

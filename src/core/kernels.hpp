@@ -20,6 +20,7 @@ class TreeTracer {
 
 struct Kernels {
   Agent* (*tree_agent)(const TreeSettings&);
+  Agent* (*path_agent)(const TreeSettings&);
   void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);
 };
 

@@ -69,20 +69,19 @@ class Cats(NativeAgent):
         return self.bandwidth
 
     def _player(self, width: int) -> _core.Player:
-        paper = self._paper is not None
-        return _core.TreePlayer(
-            actions=self.actions,
-            losses=self.losses,
-            width=width,
-            depth=self.leaves.bit_length() - 1,
-            offset=0.0 if paper else 0.5,
-            bandwidth=self.bandwidth,
-            learner=learners.native(self._paper or learners.AdaGrad()),
-            standardise=not paper,
-            baseline=not paper,
-            epsilon=self.epsilon,
-            seed=self.seed,
-        )
+        settings: Any = {
+            "actions": self.actions,
+            "losses": self.losses,
+            "width": width,
+            "depth": self.leaves.bit_length() - 1,
+            "bandwidth": self.bandwidth,
+            "epsilon": self.epsilon,
+            "seed": self.seed,
+        }
+        if self._paper is None:
+            return _core.PathPlayer(**settings)
+        learner = learners.native(self._paper)
+        return _core.TreePlayer(**settings, offset=0.0, learner=learner, standardise=False, baseline=False)
 
     def __repr__(self) -> str:
         if self._paper is None:

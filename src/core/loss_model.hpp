@@ -1,0 +1,120 @@
+// A small model of the loss around the action that the policy plays. Actions are scaled to [0, 1].
+//
+//   q(x, a) = b + H(u) + d[c] + s(u) (e[c] + beta[c].x) + alpha[a].x        u = a - c,  s(u) = clip(u / h, -1, 1)
+//
+//   c  centre of the played window     b  running mean of the loss       H  a curve in u, the same for all contexts
+//   d, e, beta  by the cell of c       alpha  by the cell of a           (eight equal cells of [0, 1])
+//
+// H is linear between its knots at u = 0, h, 2h, 4h, ... and their mirror images. A knot at h keeps what is learned
+// inside the window, where nearly all actions fall, from changing what is believed outside.
+#pragma once
+
+#include "context.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class LossModel {
+ public:
+  LossModel(std::size_t stride, double bandwidth)
+      : stride_(stride), h_(bandwidth),
+        vector_rate_(static_cast<float>(0.1 / __builtin_sqrt(static_cast<double>(stride)))), scalars_(count),
+        scalar_squares_(count), vectors_(2 * cells * stride), vector_squares_(2 * cells * stride), history_(2) {}
+
+  // What depends on the context and the played centre alone; the row must stay in place.
+  void look(const float* row, double centre) {
+    row_ = row;
+    centre_ = centre;
+    const std::size_t c = cell(centre);
+    level_ = history_[0] + scalars_[first_level + c];
+    slope_ = scalars_[first_slope + c] + dot(vector(cells + c), row_, stride_);
+    for (std::size_t a = 0; a < cells; ++a) alpha_[a] = dot(vector(a), row_, stride_);
+  }
+
+  double at(double action) {
+    const Between knots = between(action - centre_);
+    return level_ + (1.0 - knots.way) * scalars_[knots.near] + knots.way * scalars_[knots.far] +
+           slope_ * side(action) + alpha_[cell(action)];
+  }
+
+  // The mean over a window, by Gauss's rule of two points.
+  double smoothed(double centre) {
+    constexpr double gauss = 0.5773502691896258;
+    return 0.5 * (at(centre - gauss * h_) + at(centre + gauss * h_));
+  }
+
+  // One step of AdaGrad on (q - loss)^2 / 2.
+  void learn(double action, double loss) {
+    const double error = at(action) - loss, slope = error * side(action);
+    const Between knots = between(action - centre_);
+    const std::size_t c = cell(centre_);
+    step_scalar(knots.near, error * (1.0 - knots.way));
+    step_scalar(knots.far, error * knots.way);
+    step_scalar(first_level + c, error);
+    step_scalar(first_slope + c, slope);
+    step_vector(cells + c, slope);
+    step_vector(cell(action), error);
+    double &mean = history_[0], &rounds = history_[1];
+    rounds += 1.0;
+    mean += (loss - mean) / smaller(rounds, memory);
+  }
+
+  Buffer<double>& scalars() { return scalars_; }
+  Buffer<double>& scalar_squares() { return scalar_squares_; }
+  Buffer<float>& vectors() { return vectors_; }
+  Buffer<float>& vector_squares() { return vector_squares_; }
+  Buffer<double>& history() { return history_; }
+
+ private:
+  static constexpr double scalar_rate = 0.05, first_square = 0.1, memory = 10000.0;
+  static constexpr std::size_t cells = 8, knots_per_side = 40;
+  static constexpr std::size_t first_level = 2 * knots_per_side + 1, first_slope = first_level + cells;
+  static constexpr std::size_t count = first_slope + cells;
+
+  // Two neighbouring knots and how far a point is on the way from one to the other.
+  struct Between {
+    std::size_t near, far;
+    double way;
+  };
+
+  static std::size_t cell(double action) { return static_cast<std::size_t>(clip(action * cells, 0.0, cells - 1.0)); }
+
+  double side(double action) const { return clip((action - centre_) / h_, -1.0, 1.0); }
+
+  // Knot 0 is in the middle of its array. From 1 on, the exponent of |u| / h is the knot, the mantissa the way.
+  Between between(double u) const {
+    const double distance = smaller(absolute(u) / h_, 0x1p38);
+    std::uint64_t bits;
+    __builtin_memcpy(&bits, &distance, sizeof bits);
+    const std::size_t knot = distance < 1.0 ? 0 : (bits >> 52) - 1022;
+    const double way = distance < 1.0 ? distance : 2.0 * distance / static_cast<double>(std::uint64_t{1} << knot) - 1.0;
+    if (u < 0.0) return {knots_per_side - knot, knots_per_side - knot - 1, way};
+    return {knots_per_side + knot, knots_per_side + knot + 1, way};
+  }
+
+  float* vector(std::size_t index) { return vectors_.data() + stride_ * index; }
+
+  void step_scalar(std::size_t index, double gradient) {
+    scalar_squares_[index] += gradient * gradient;
+    scalars_[index] -= scalar_rate * gradient / __builtin_sqrt(scalar_squares_[index] + first_square);
+  }
+
+  void step_vector(std::size_t index, double gradient) {
+    float *weights = vector(index), *squares = vector_squares_.data() + stride_ * index;
+    groups(stride_, [&]<class V>(V, std::size_t i) {
+      const V slope = static_cast<float>(gradient) * load<V>(row_ + i), square = load<V>(squares + i) + slope * slope;
+      store(squares + i, square);
+      store(weights + i, load<V>(weights + i) - vector_rate_ * slope / root(square + static_cast<float>(first_square)));
+    });
+  }
+
+  std::size_t stride_;
+  double h_;
+  float vector_rate_;
+  Buffer<double> scalars_, scalar_squares_;
+  Buffer<float> vectors_, vector_squares_;
+  Buffer<double> history_;
+  const float* row_ = nullptr;
+  double centre_ = 0.0, level_ = 0.0, slope_ = 0.0, alpha_[cells] = {};
+};
+
+}  // namespace manul::MANUL_SIMD

@@ -1,0 +1,137 @@
+// CATS trained on the played path, as an Agent. The policy is the paper's: a tree of linear classifiers whose leaf is
+// smoothed with bandwidth h. How the nodes are trained is ours.
+//
+// The paper trains every node above the window of the action, most of which the context would never reach, with
+// weights of 1 / (2 h epsilon). Here a round trains the nodes on one path only: that of the played leaf or, when the
+// action fell outside the played window, that of the leaf at the action (so that no subtree stays untrained). Going up,
+// each node compares the leaf carried from below with the one that the context reaches from the sibling. A leaf costs
+//
+//   C_i = Q_i + (l - q(x, a)) min(1.6, k((a - c_i) / h) / (2 h P(a|x))),      k(z) = 3/2 (1 - z^2) for |z| < 1
+//
+// where q models the loss, Q_i is its mean over the window of the leaf and c_i the window's centre: doubly robust, but
+// with a bounded weight.
+#pragma once
+
+#include "geometry.hpp"
+#include "loss_model.hpp"
+#include "shared_nodes.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class PathAgent final : public Agent {
+ public:
+  explicit PathAgent(const TreeSettings& settings)
+      : geometry_{settings.actions, settings.depth, settings.offset, settings.bandwidth},
+        context_(settings.width, settings.standardise),
+        nodes_(static_cast<std::size_t>(geometry_.leaves()), context_.stride()),
+        model_(context_.stride(), settings.bandwidth / length()) {}
+
+  Window window(const float* context, Range within) override {
+    context_.look(context);
+    return {centre(played(within), within), geometry_.bandwidth};
+  }
+
+  void learn(const float* context, const Outcome& outcome) override {
+    context_.learn(context);
+    const Node leaf = played(outcome.within);
+    const double middle = centre(leaf, outcome.within);
+    model_.look(context_.row(), scaled(middle));
+    const double surprise = outcome.loss - model_.at(scaled(outcome.action));
+    const bool inside = absolute(outcome.action - middle) <= geometry_.bandwidth;
+    train(inside ? leaf : leaf_at(outcome.action), outcome, surprise);
+    model_.learn(scaled(outcome.action), outcome.loss);
+  }
+
+  std::size_t arrays() const override { return 11; }
+
+  Array array(std::size_t index) override {
+    const Array all[] = {
+        {"weights", "f4", nodes_.weights().data(), nodes_.weights().size()},
+        {"squares", "f4", nodes_.squares().data(), nodes_.squares().size()},
+        {"tilt", "f8", nodes_.tilt().data(), nodes_.tilt().size()},
+        {"model_vectors", "f4", model_.vectors().data(), model_.vectors().size()},
+        {"model_vector_squares", "f4", model_.vector_squares().data(), model_.vector_squares().size()},
+        {"model_scalars", "f8", model_.scalars().data(), model_.scalars().size()},
+        {"model_scalar_squares", "f8", model_.scalar_squares().data(), model_.scalar_squares().size()},
+        {"model_history", "f8", model_.history().data(), model_.history().size()},
+        {"mean", "f8", context_.mean_array().data(), context_.mean_array().size()},
+        {"variance", "f8", context_.variance_array().data(), context_.variance_array().size()},
+        {"count", "f8", context_.count(), 1},
+    };
+    return all[index];
+  }
+
+ private:
+  static constexpr double most_weight = 1.6;
+
+  double length() const { return geometry_.actions.high - geometry_.actions.low; }
+  double scaled(double action) const { return (action - geometry_.actions.low) / length(); }
+
+  Node number(std::int64_t leaf) const { return static_cast<Node>(geometry_.leaves() + leaf); }
+
+  double centre(Node leaf, Range within) const {
+    return geometry_.centre(static_cast<std::int64_t>(leaf) - geometry_.leaves(), within);
+  }
+
+  // The leaf that the policy plays; sets the reachable leaves of this round.
+  Node played(Range within) {
+    const Leaves leaves = geometry_.reachable(within);
+    first_ = number(leaves.first), last_ = number(leaves.last);
+    nodes_.look(context_.row());
+    Node node = 1;
+    for (std::uint32_t below = geometry_.depth; below-- > 0;) node = child(node, below);
+    return node;
+  }
+
+  // One step down, to a child that is `below` levels above the leaves. A node with one reachable side is forced to it.
+  // Without branches, so that the processor has nothing to guess.
+  Node child(Node node, std::uint32_t below) const {
+    const Node left = 2 * node, first = first_ >> below, last = last_ >> below;
+    return left + ((left < first) | ((left < last) & (nodes_.margin(node) >= 0.0)));
+  }
+
+  // The reachable leaf nearest to an action.
+  Node leaf_at(double action) const {
+    const auto leaf = static_cast<std::int64_t>(geometry_.position(action));
+    const Node node = number(leaf < 0 ? 0 : leaf);
+    return node < first_ ? first_ : node > last_ ? last_ : node;
+  }
+
+  double cost(Node leaf, const Outcome& outcome, double surprise) {
+    const double middle = centre(leaf, outcome.within), z = (outcome.action - middle) / geometry_.bandwidth;
+    const double kernel = larger(1.5 * (1.0 - z * z), 0.0);
+    const double weight = smaller(kernel / (2.0 * geometry_.bandwidth * outcome.density), most_weight);
+    return model_.smoothed(scaled(middle)) + surprise * weight;
+  }
+
+  // Trains the nodes above a leaf, bottom-up. The cost carried up is that of the side which the node now picks.
+  void train(Node leaf, const Outcome& outcome, double surprise) {
+    find_rivals(leaf);
+    double carried = cost(leaf, outcome, surprise);
+    for (std::uint32_t below = 0; below < geometry_.depth; ++below) {
+      const Node node = leaf >> below, sibling = node ^ 1;
+      const bool forced = sibling < first_ >> below || sibling > last_ >> below;
+      if (forced) continue;
+      const double other = cost(rivals_[below], outcome, surprise);
+      const double left = node < sibling ? carried : other, right = node < sibling ? other : carried;
+      carried = nodes_.learn(node / 2, left, right) >= 0.0 ? right : left;
+    }
+  }
+
+  // The leaves that the context reaches from the siblings of the nodes above a leaf. All go down one level at a time,
+  // because steps that do not wait for each other overlap in the processor.
+  void find_rivals(Node leaf) {
+    for (std::uint32_t below = geometry_.depth; below-- > 0;) {
+      for (std::uint32_t i = below + 1; i < geometry_.depth; ++i) rivals_[i] = child(rivals_[i], below);
+      rivals_[below] = (leaf >> below) ^ 1;
+    }
+  }
+
+  Geometry geometry_;
+  Context context_;
+  SharedNodes nodes_;
+  LossModel model_;
+  Node first_ = 0, last_ = 0, rivals_[32] = {};
+};
+
+}  // namespace manul::MANUL_SIMD
