@@ -35,6 +35,7 @@ struct Array {
   const char* type;  // "f4", "f8" or "u8", as in NumPy
   void* data;
   std::size_t size;
+  std::size_t part = 0;  // counted from 1 in agents that consist of several
 };
 
 class Agent {
@@ -57,6 +58,19 @@ struct TreeSettings {
   Learner learner;
   bool standardise;
   bool baseline;
+};
+
+// How much a bandwidth's estimate is raised for being uncertain: by its measured standard error, or by a bound that
+// grows as the bandwidth shrinks (Algorithm 3 with the constant of the paper's experiments, or Algorithm 5).
+enum class Penalty : std::uint8_t { measured, practical, paper };
+
+struct AdaptiveSettings {
+  TreeSettings tree;
+  const double* bandwidths;
+  std::size_t count;
+  double epsilon;
+  Penalty penalty;
+  double complexity;
 };
 
 }  // namespace manul

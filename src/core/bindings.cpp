@@ -40,6 +40,12 @@ struct PathPlayer : Player {
       : Player(std::unique_ptr<Agent>(machine().kernels.path_agent(tree)), settings) {}
 };
 
+struct AdaptivePlayer : Player {
+  AdaptivePlayer(const AdaptiveSettings& adaptive, const PlayerSettings& settings)
+      : Player(std::unique_ptr<Agent>(machine().kernels.adaptive_agent(adaptive)), settings) {}
+  std::size_t playing() { return machine().kernels.playing(agent(), settings().actions); }
+};
+
 struct Trace : TreeTracer {
   std::vector<std::tuple<std::uint32_t, float, float>> updates;
   void updated(const Update& update) override {
@@ -62,12 +68,16 @@ nb::object copy(const Array& array) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {array.size}, owner));
 }
 
+std::string name(const Array& array) {
+  return array.part == 0 ? array.name : std::to_string(array.part) + "." + array.name;
+}
+
 nb::typed<nb::dict, nb::str, nb::any> state(Player& player) {
   nb::dict all;
   for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
     const Array array = player.agent().array(i);
     const std::string type = array.type;
-    all[array.name] = type == "f4" ? copy<float>(array) : type == "f8" ? copy<double>(array) : copy<std::uint64_t>(array);
+    all[name(array).c_str()] = type == "f4" ? copy<float>(array) : type == "f8" ? copy<double>(array) : copy<std::uint64_t>(array);
   }
   return all;
 }
@@ -89,8 +99,8 @@ void restore(Player& player, const nb::typed<nb::dict, nb::str, nb::any>& saved)
   std::vector<std::pair<Array, Bytes>> pairs;
   for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
     const Array array = player.agent().array(i);
-    if (!saved.contains(array.name)) throw Rejected();
-    auto bytes = nb::cast<Bytes>(saved[array.name]);
+    if (!saved.contains(name(array).c_str())) throw Rejected();
+    auto bytes = nb::cast<Bytes>(saved[name(array).c_str()]);
     if (bytes.size() != array.size || bytes.itemsize() != item_size(array)) throw Rejected();
     pairs.emplace_back(array, bytes);
   }
@@ -198,6 +208,22 @@ NB_MODULE(_core, module) {
         new (self) PathPlayer({range, depth, width, 0.5, bandwidth, Learner{}, true, false},
                               {range, {losses.first, losses.second}, width, {epsilon, seed}});
       }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidth"_a, "epsilon"_a, "seed"_a);
+
+  nb::enum_<Penalty>(module, "Penalty")
+      .value("measured", Penalty::measured)
+      .value("practical", Penalty::practical)
+      .value("paper", Penalty::paper);
+  nb::class_<AdaptivePlayer, Player>(module, "AdaptivePlayer")
+      .def("__init__", [](AdaptivePlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
+                          std::uint32_t width, std::uint32_t depth, const std::vector<double>& bandwidths,
+                          Penalty penalty, double complexity, double epsilon, std::uint64_t seed) {
+        const Range range{actions.first, actions.second};
+        const TreeSettings tree{range, depth, width, 0.5, 0.0, Learner{}, true, false};
+        new (self) AdaptivePlayer({tree, bandwidths.data(), bandwidths.size(), epsilon, penalty, complexity},
+                                  {range, {losses.first, losses.second}, width, {epsilon, seed}});
+      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidths"_a, "penalty"_a, "complexity"_a,
+         "epsilon"_a, "seed"_a)
+      .def_prop_ro("playing", [](AdaptivePlayer& self) { return self.playing(); });
 
   module.def("simulate", &simulate_table, "players"_a, "contexts"_a, "targets"_a, "loss"_a, "first"_a, "last"_a, "actions"_a,
              "densities"_a, "losses"_a, "threads"_a);

@@ -1,6 +1,7 @@
 // Compiled once per instruction set, with MANUL_SIMD naming it.
 #include "kernels.hpp"
 
+#include "adaptive_agent.hpp"
 #include "learners/adagrad.hpp"
 #include "learners/coin.hpp"
 #include "path_agent.hpp"
@@ -29,6 +30,10 @@ Agent* tree_agent(const TreeSettings& settings) {
 
 Agent* path_agent(const TreeSettings& settings) { return new PathAgent(settings); }
 
+Agent* adaptive_agent(const AdaptiveSettings& settings) { return new AdaptiveAgent(settings); }
+
+std::size_t playing(Agent& adaptive, Range within) { return static_cast<AdaptiveAgent&>(adaptive).playing(within); }
+
 void trace(Agent& agent, const TreeSettings& settings, const float* context, const Outcome& outcome,
            TreeTracer& tracer) {
   with_tree_type(settings, [&]<class Made>(Made*) {
@@ -40,6 +45,6 @@ void trace(Agent& agent, const TreeSettings& settings, const float* context, con
 
 }  // namespace
 
-Kernels kernels() { return {tree_agent, path_agent, trace}; }
+Kernels kernels() { return {tree_agent, path_agent, adaptive_agent, playing, trace}; }
 
 }  // namespace manul::MANUL_SIMD

@@ -21,6 +21,8 @@ class TreeTracer {
 struct Kernels {
   Agent* (*tree_agent)(const TreeSettings&);
   Agent* (*path_agent)(const TreeSettings&);
+  Agent* (*adaptive_agent)(const AdaptiveSettings&);
+  std::size_t (*playing)(Agent& adaptive, Range within);
   void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);
 };
 

@@ -38,9 +38,14 @@ class PathAgent final : public Agent {
     model_.look(context_.row(), scaled(middle));
     const double surprise = outcome.loss - model_.at(scaled(outcome.action));
     const bool inside = absolute(outcome.action - middle) <= geometry_.bandwidth;
+    const double weight = inside ? 1.0 / (2.0 * geometry_.bandwidth * outcome.density) : 0.0;
+    estimate_ = model_.smoothed(scaled(middle)) + surprise * weight;
     train(inside ? leaf : leaf_at(outcome.action), outcome, surprise);
     model_.learn(scaled(outcome.action), outcome.loss);
   }
+
+  // What the policy would have lost in the last round, by a doubly robust estimate made before learning from it.
+  double estimate() const { return estimate_; }
 
   std::size_t arrays() const override { return 11; }
 
@@ -48,7 +53,7 @@ class PathAgent final : public Agent {
     const Array all[] = {
         {"weights", "f4", nodes_.weights().data(), nodes_.weights().size()},
         {"squares", "f4", nodes_.squares().data(), nodes_.squares().size()},
-        {"tilt", "f8", nodes_.tilt().data(), nodes_.tilt().size()},
+        {"slope", "f8", nodes_.slope().data(), nodes_.slope().size()},
         {"model_vectors", "f4", model_.vectors().data(), model_.vectors().size()},
         {"model_vector_squares", "f4", model_.vector_squares().data(), model_.vector_squares().size()},
         {"model_scalars", "f8", model_.scalars().data(), model_.scalars().size()},
@@ -131,6 +136,7 @@ class PathAgent final : public Agent {
   Context context_;
   SharedNodes nodes_;
   LossModel model_;
+  double estimate_ = 0.0;
   Node first_ = 0, last_ = 0, rivals_[32] = {};
 };
 

@@ -1,7 +1,7 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
 from manul import learners, worlds
-from manul.agents import Cats
+from manul.agents import AdaptiveCats, Cats
 from manul.distribution import Distribution
 from manul.errors import ManulError
 from manul.files import load
@@ -12,6 +12,7 @@ from manul.types import Agent, Decision, Decisions, Policy
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaptiveCats",
     "Agent",
     "Cats",
     "Decision",

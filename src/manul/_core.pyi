@@ -75,6 +75,19 @@ class TreePlayer(Player):
 class PathPlayer(Player):
     def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, bandwidth: float, epsilon: float, seed: int) -> None: ...
 
+class Penalty(enum.Enum):
+    measured = 0
+
+    practical = 1
+
+    paper = 2
+
+class AdaptivePlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, bandwidths: Sequence[float], penalty: Penalty, complexity: float, epsilon: float, seed: int) -> None: ...
+
+    @property
+    def playing(self) -> int: ...
+
 def simulate(players: Sequence[Player], contexts: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, first: int, last: int, actions: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], densities: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], losses: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], threads: int) -> None: ...
 
 def instruction_set() -> str: ...

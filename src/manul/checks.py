@@ -39,6 +39,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"leaves": 64, "bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
         {"leaves": 8, "bandwidth": 0.5},
     ],
+    "AdaptiveCats": [
+        {"leaves": 16},
+        {"leaves": 16, "bandwidths": (0.5, 1.25, 4.0), "actions": (-2.0, 8.0), "penalty": "practical"},
+        {"leaves": 8, "bandwidths": (0.05, 0.2), "penalty": "paper"},
+    ],
     "Cats.paper": [
         {"leaves": 32, "bandwidth": 1 / 8},
         {"leaves": 32, "bandwidth": 2.0, "actions": (0.0, 32.0), "learner": learners.CoinBetting(target="margin")},

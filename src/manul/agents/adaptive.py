@@ -1,0 +1,112 @@
+"""CATS with adaptive bandwidth, Algorithm 5 of the paper: a tree per bandwidth, and the most promising one plays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from manul import _core, files
+from manul.actions import Actions, checked_bandwidth, checked_leaves
+from manul.agents.native import NativeAgent
+from manul.errors import ParameterError
+from manul.theory import BandwidthGrid
+from manul.types import Floats, Within
+
+PenaltyName = Literal["measured", "practical", "paper"]
+_PENALTIES = {
+    "measured": _core.Penalty.measured,
+    "practical": _core.Penalty.practical,
+    "paper": _core.Penalty.paper,
+}
+
+
+class AdaptiveCats(NativeAgent):
+    """A tree for each bandwidth; structural risk minimisation picks who plays.
+
+    `bandwidths` is geometric unless given, from half the range down to a 4096th; a `theory.BandwidthGrid` is the
+    paper's fine grid. `penalty` is what an estimate is raised by for being uncertain: its measured standard error, the
+    bound of the paper's Algorithm 3 with the constant 1 of its experiments ("practical"), or that of Algorithm 5.
+
+    >>> agent = AdaptiveCats(leaves=64, seed=7)
+    >>> decision = agent.decide([0.3, 1.2])
+    >>> agent.learn([0.3, 1.2], decision, loss=0.25)
+    """
+
+    def __init__(
+        self,
+        *,
+        actions: Within = (0.0, 1.0),
+        leaves: int,
+        bandwidths: Iterable[float] | None = None,
+        penalty: PenaltyName = "measured",
+        epsilon: float = 0.05,
+        losses: Within = (0.0, 1.0),
+        seed: int = 0,
+    ) -> None:
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        self.leaves = checked_leaves(leaves)
+        self.bandwidths = _checked_bandwidths(bandwidths, Actions(*self.actions))
+        if penalty not in _PENALTIES:
+            raise ParameterError(f"penalty must be one of {', '.join(_PENALTIES)}; got {penalty!r}. Try 'measured'.")
+        if penalty != "measured" and self.epsilon == 0:
+            raise ParameterError(f"epsilon must be above 0 with penalty={penalty!r}; got 0. Try 0.05.")
+        self.penalty = penalty
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor needs to make this agent again."""
+        names = ("actions", "leaves", "bandwidths", "penalty", "epsilon", "losses", "seed")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def bandwidth(self) -> float:
+        """The bandwidth that plays now, in action units."""
+        if self._core is None:
+            return self.bandwidths[-1]
+        return self.bandwidths[cast(_core.AdaptivePlayer, self._core).playing]
+
+    @property
+    def estimates(self) -> Floats:
+        """The estimated loss of each bandwidth's tree, of late, as a share of the range of losses."""
+        return np.full(len(self.bandwidths), np.nan) if self._core is None else self._core.state()["estimates"]
+
+    @property
+    def _narrowest(self) -> float:
+        return min(self.bandwidths)
+
+    def _player(self, width: int) -> _core.Player:
+        return _core.AdaptivePlayer(
+            actions=self.actions,
+            losses=self.losses,
+            width=width,
+            depth=self.leaves.bit_length() - 1,
+            bandwidths=list(self.bandwidths),
+            penalty=_PENALTIES[self.penalty],
+            complexity=_complexity(self.penalty, self.leaves, width),
+            epsilon=self.epsilon,
+            seed=self.seed,
+        )
+
+
+def _checked_bandwidths(bandwidths: Iterable[float] | None, actions: Actions) -> tuple[float, ...]:
+    if bandwidths is None:
+        return tuple(actions.span / 2**i for i in range(1, 13))
+    if isinstance(bandwidths, BandwidthGrid):
+        bandwidths = [share * actions.span for share in bandwidths if share <= 0.5]
+    checked = tuple(sorted({checked_bandwidth(each, actions) for each in bandwidths}, reverse=True))
+    if not checked:
+        raise ParameterError("bandwidths must have at least one element; got none. Leave it out for a geometric set.")
+    return checked
+
+
+def _complexity(penalty: PenaltyName, leaves: int, width: int) -> float:
+    """K ln|F| + ln(8 T^4 / delta) of Algorithm 5, a linear classifier of 32 bits per weight, T = 10^6, delta = 0.05."""
+    if penalty != "paper":
+        return 1.0
+    return leaves * 32 * (width + 1) * math.log(2) + math.log(8 * 1e6**4 / 0.05)
+
+
+files.saveable(AdaptiveCats)
