@@ -7,6 +7,8 @@ from manul.errors import ManulError
 from manul.files import load
 from manul.log import Log
 from manul.simulate import Run, simulate, simulate_many
+from manul.training import train_tree
+from manul.tree import TreePolicy
 from manul.types import Agent, Decision, Decisions, Policy
 
 __version__ = "0.1.0"
@@ -22,9 +24,11 @@ __all__ = [
     "ManulError",
     "Policy",
     "Run",
+    "TreePolicy",
     "learners",
     "load",
     "simulate",
     "simulate_many",
+    "train_tree",
     "worlds",
 ]
