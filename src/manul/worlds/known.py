@@ -1,7 +1,7 @@
 """Worlds that are hard in one known way each, and that can say what the best smoothed policy would lose in them.
 
-Every loss is a curve over the actions, given the context, plus a disturbance that is uniform on [-0.05, 0.05] and the
-same for all actions of a round. The losses lie in [0, 1].
+Every loss is a curve over the actions, given the context, plus a disturbance with mean 0, uniform and the same for all
+actions of a round. The losses lie in [0, 1].
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from manul.types import Floats
 from manul.worlds.curves import Curves
 from manul.worlds.synthetic import drawn, normal_share
 
-DISTURBANCE = 0.05
 LEVELS = 64
 
 
@@ -49,31 +48,31 @@ def valleys(
     return _disturbed(rng, contexts, np.tile(positions, (rounds, 1)), values)
 
 
-def cliff(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
-    """Slowly better and then suddenly worst, like a price that is a little too high.
+def cliff(*, rounds: int, width: int = 2, seed: int = 0) -> Curves:
+    """Slowly better and then suddenly worst, like a price that is a little too high: small bandwidths win.
 
     >>> cliff(rounds=3).losses([0.0, 0.0, 1.0], actions=(0.0, 1.0)).round(1)
-    array([0.5, 0.5, 0.9])
+    array([0.9, 0.9, 1. ])
     """
     rng = drawn(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
-    edge = np.where(_score(rng, contexts) < 0, 0.4, 0.7)
-    return _disturbed(rng, contexts, _columns(0, edge, edge, 1), _columns(edge + 0.1, 0.1, 0.9, 0.9))
+    edge = np.where(_score(rng, contexts) < 0, 0.25, 0.4)
+    return _disturbed(rng, contexts, _columns(0, edge, edge, 1), _columns(0.1 + 2 * edge, 0.1, 0.95, 0.95))
 
 
 def smooth(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
-    """A wide flat valley, half of all actions, on the side that the context says: a large bandwidth costs nothing.
+    """A wide flat valley that moves with the context, and much noise: large bandwidths cost nothing, and win.
 
     >>> world = smooth(rounds=100)
-    >>> world.optimum(bandwidth=1/4, epsilon=0.0) - world.optimum(bandwidth=1/64, epsilon=0.0) < 1e-12
+    >>> world.optimum(bandwidth=1/8, epsilon=0.0) - world.optimum(bandwidth=1/64, epsilon=0.0) < 1e-12
     True
     """
     rng = drawn(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
-    left = _score(rng, contexts) < 0
-    positions = np.where(left[:, np.newaxis], [0, 0.5, 0.75, 1], [0, 0.25, 0.5, 1])
-    values = np.where(left[:, np.newaxis], [0.1, 0.1, 0.9, 0.9], [0.9, 0.9, 0.1, 0.1])
-    return _disturbed(rng, contexts, positions, values)
+    middle = 0.2 + 0.6 * normal_share(_score(rng, contexts))
+    left, right = np.maximum(middle - 0.2, 0), np.minimum(middle + 0.2, 1)
+    values = _columns(0.25 + 0.8 * left, 0.25, 0.25, 0.25 + 0.8 * (1 - right))
+    return _disturbed(rng, contexts, _columns(0, left, right, 1), values, disturbance=0.25)
 
 
 def ranges(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
@@ -165,9 +164,10 @@ def _disturbed(
     contexts: Floats,
     positions: Floats,
     expected: Floats,
+    *,
+    disturbance: float = 0.05,
     lows: Floats | None = None,
     highs: Floats | None = None,
 ) -> Curves:
-    disturbance = rng.uniform(-DISTURBANCE, DISTURBANCE, (len(contexts), 1))
-    values = expected + disturbance
+    values = expected + rng.uniform(-disturbance, disturbance, (len(contexts), 1))
     return Curves(contexts, positions=positions, values=values, expected=expected, lows=lows, highs=highs)
