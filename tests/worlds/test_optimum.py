@@ -36,7 +36,9 @@ def test_a_window_averages_the_curve(rng, bandwidth):
 
 def test_exploring_averages_the_allowed_range(rng):
     expected = random_curves(rng)
-    averages = [by_midpoints(expected, row, *ends) for row, ends in enumerate(zip(expected.lows, expected.highs))]
+    averages = [
+        by_midpoints(expected, row, *ends) for row, ends in enumerate(zip(expected.lows, expected.highs, strict=True))
+    ]
     assert np.allclose(expected.whole(), averages, atol=1e-3)
 
 
