@@ -5,7 +5,6 @@ Horizons here end at 10^5; `python -m benchmarks.regret` goes on to 10^6 and sho
 
 import numpy as np
 import pytest
-
 from benchmarks.regret import SETTINGS, Setting, bound, exponent, regrets
 
 HORIZONS = (1_000, 10_000, 100_000)
