@@ -142,20 +142,39 @@ void learn_many(Player& player, const Matrix& contexts, const Vector<double>& ac
   player.learn_many(all, actions.data(), densities.data(), losses.data());
 }
 
-void simulate_table(const std::vector<Player*>& players, const Matrix& contexts, const Vector<double>& targets, Loss loss,
-              std::size_t first, std::size_t last, const std::vector<Output>& actions,
-              const std::vector<Output>& densities, const std::vector<Output>& losses, std::size_t threads) {
-  const Table table{contexts.data(), contexts.shape(1), targets.data(), loss};
-  if (last > contexts.shape(0) || targets.size() != contexts.shape(0)) throw Rejected();
+using Knots = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// A table and the arrays that it points into.
+struct TableView : Table {
+  TableView(Matrix contexts, Loss loss, Range actions, Knots positions, Knots values, Vector<double> lows,
+            Vector<double> highs)
+      : Table{contexts.data(), contexts.shape(1), loss, actions, positions.shape(1), positions.data(), values.data(),
+              lows.size() > 0 ? lows.data() : nullptr, lows.size() > 0 ? highs.data() : nullptr},
+        rounds(contexts.shape(0)), held_(contexts, positions, values, lows, highs) {
+    const bool curves = loss == Loss::knots;
+    if (positions.shape(0) != rounds || positions.shape(1) < 1 || (!curves && positions.shape(1) != 1)) throw Rejected();
+    if (curves && (values.shape(0) != rounds || values.shape(1) != knots)) throw Rejected();
+    if (lows.size() != highs.size() || (lows.size() > 0 && lows.size() != rounds)) throw Rejected();
+  }
+  std::size_t rounds;
+
+ private:
+  std::tuple<Matrix, Knots, Knots, Vector<double>, Vector<double>> held_;
+};
+
+void simulate_tables(const std::vector<Player*>& players, const std::vector<const TableView*>& tables,
+                     std::size_t first, std::size_t last, const std::vector<Output>& actions,
+                     const std::vector<Output>& densities, const std::vector<Output>& losses, std::size_t threads) {
+  if (tables.size() != players.size()) throw Rejected();
   std::vector<Record> records;
   for (std::size_t i = 0; i < players.size(); ++i) {
-    if (players[i]->settings().width != table.width) throw Rejected();
+    if (last > tables[i]->rounds || players[i]->settings().width != tables[i]->width) throw Rejected();
     for (const Output& array : {actions[i], densities[i], losses[i]})
       if (array.size() < last) throw Rejected();
     records.push_back({actions[i].data(), densities[i].data(), losses[i].data()});
   }
   nb::gil_scoped_release unlocked;
-  simulate_all(players, table, first, last, records, threads);
+  simulate_all(players, {tables.begin(), tables.end()}, first, last, records, threads);
 }
 
 }  // namespace
@@ -171,7 +190,7 @@ NB_MODULE(_core, module) {
       .value("coin_margin", Learner::coin_margin)
       .value("adagrad_squared", Learner::adagrad_squared)
       .value("adagrad_logistic", Learner::adagrad_logistic);
-  nb::enum_<Loss>(module, "Loss").value("absolute", Loss::absolute).value("squared", Loss::squared);
+  nb::enum_<Loss>(module, "Loss").value("absolute", Loss::absolute).value("squared", Loss::squared).value("knots", Loss::knots);
 
   auto player = nb::class_<Player>(module, "Player");
   bind_single<double>(player);
@@ -225,8 +244,17 @@ NB_MODULE(_core, module) {
          "epsilon"_a, "seed"_a)
       .def_prop_ro("playing", [](AdaptivePlayer& self) { return self.playing(); });
 
-  module.def("simulate", &simulate_table, "players"_a, "contexts"_a, "targets"_a, "loss"_a, "first"_a, "last"_a, "actions"_a,
-             "densities"_a, "losses"_a, "threads"_a);
+  nb::class_<TableView>(module, "Table")
+      .def("__init__", [](TableView* self, Matrix contexts, Loss loss, std::pair<double, double> actions, Knots positions,
+                          Knots values, Vector<double> lows, Vector<double> highs) {
+        new (self) TableView(contexts, loss, {actions.first, actions.second}, positions, values, lows, highs);
+      }, nb::kw_only(), "contexts"_a, "loss"_a, "actions"_a, "positions"_a, "values"_a, "lows"_a, "highs"_a)
+      .def("loss", [](const TableView& self, std::size_t number, double action) {
+        if (number >= self.rounds) throw Rejected();
+        return self.pay(number, action);
+      }, "number"_a, "action"_a);
+  module.def("simulate", &simulate_tables, "players"_a, "tables"_a, "first"_a, "last"_a, "actions"_a, "densities"_a,
+             "losses"_a, "threads"_a);
   module.def("instruction_set", [] { return machine().name; });
   module.def("draw", [](std::uint64_t seed, std::uint64_t decision) {
     const Draws draws = draw(seed, decision);

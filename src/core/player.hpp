@@ -91,7 +91,7 @@ class Player {
 
   void simulate(const Table& table, std::size_t first, std::size_t last, const Record& record) {
     const Busy busy(*this);
-    manul::simulate(*agent_, settings_.play, settings_.actions, table, first, last, decisions, record);
+    manul::simulate(*agent_, settings_.play, settings_.losses, table, first, last, decisions, record);
     decisions += last - first;
   }
 
@@ -148,12 +148,13 @@ class Player {
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };
 
-// Several agents over the same rows of the same table, each in the thread that is free next.
-inline void simulate_all(const std::vector<Player*>& players, const Table& table, std::size_t first, std::size_t last,
-                         const std::vector<Record>& records, std::size_t threads) {
+// Several agents over the same rounds, each with its own table, in the thread that is free next.
+inline void simulate_all(const std::vector<Player*>& players, const std::vector<const Table*>& tables,
+                         std::size_t first, std::size_t last, const std::vector<Record>& records, std::size_t threads) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < players.size(); i = next++) players[i]->simulate(table, first, last, records[i]);
+    for (std::size_t i = next++; i < players.size(); i = next++)
+      players[i]->simulate(*tables[i], first, last, records[i]);
   };
   std::vector<std::jthread> crew;
   for (std::size_t i = 1; i < threads && i < players.size(); ++i) crew.emplace_back(work);

@@ -5,18 +5,38 @@
 
 namespace manul {
 
-enum class Loss : std::uint8_t { absolute, squared };
+enum class Loss : std::uint8_t { absolute, squared, knots };
 
-// A regression table played as a bandit. The loss is in units of the range, so it lies in [0, 1].
+// A loss for every action of every round, in action units. A regression has one knot per round, its target, and its
+// error counts as a share of the actions. Otherwise a round's loss runs straight from knot to knot, in ascending
+// order; two knots at one position make a jump, and the jump itself has the value of the first of them.
 struct Table {
   const float* contexts;
   std::size_t width;
-  const double* targets;
   Loss loss;
+  Range actions;
+  std::size_t knots;
+  const double* positions;
+  const double* values;
+  const double* lows;  // null where every round has all actions, as `highs`
+  const double* highs;
 
-  double pay(std::size_t row, double action, Range range) const {
-    const double error = (action - targets[row]) / (range.high - range.low);
+  Range within(std::size_t row) const { return lows == nullptr ? actions : Range{lows[row], highs[row]}; }
+
+  double pay(std::size_t row, double action) const {
+    if (loss == Loss::knots) return along(positions + row * knots, values + row * knots, action);
+    const double error = (action - positions[row]) / (actions.high - actions.low);
     return loss == Loss::squared ? error * error : error < 0.0 ? -error : error;
+  }
+
+ private:
+  double along(const double* position, const double* value, double action) const {
+    std::size_t next = 0;
+    while (next < knots && position[next] < action) ++next;
+    if (next == 0) return value[0];
+    if (next == knots) return value[knots - 1];
+    const double share = (action - position[next - 1]) / (position[next] - position[next - 1]);
+    return value[next - 1] + share * (value[next] - value[next - 1]);
   }
 };
 
@@ -27,13 +47,16 @@ struct Record {
   double* losses;
 };
 
-inline void simulate(Agent& agent, const Play& play, Range range, const Table& table, std::size_t first,
+// `losses` is the range of losses that the agent was told; what it learns from is scaled to [0, 1].
+inline void simulate(Agent& agent, const Play& play, Range losses, const Table& table, std::size_t first,
                      std::size_t last, std::uint64_t number, const Record& record) {
   for (std::size_t row = first; row < last; ++row) {
     const float* context = table.contexts + row * table.width;
-    const Decision decision = decide(agent, play, context, range, number++);
-    const double loss = table.pay(row, decision.action, range);
-    agent.learn(context, {decision.action, decision.density, loss, range});
+    const Range within = table.within(row);
+    const Decision decision = decide(agent, play, context, within, number++);
+    const double loss = table.pay(row, decision.action);
+    const double scaled = (loss - losses.low) / (losses.high - losses.low);
+    agent.learn(context, {decision.action, decision.density, scaled, within});
     record.actions[row] = decision.action;
     record.densities[row] = decision.density;
     record.losses[row] = loss;

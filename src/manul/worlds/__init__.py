@@ -1,6 +1,24 @@
 """Worlds: they give contexts, and a loss for an action."""
 
+from manul.worlds.curves import Curves
+from manul.worlds.known import cliff, drift, noise, ranges, realizable, smooth, valleys
 from manul.worlds.regression import Regression
-from manul.worlds.synthetic import ds, linear
+from manul.worlds.synthetic import Linear, ds, linear
+from manul.worlds.world import ScaledWorld, World
 
-__all__ = ["Regression", "ds", "linear"]
+__all__ = [
+    "Curves",
+    "Linear",
+    "Regression",
+    "ScaledWorld",
+    "World",
+    "cliff",
+    "drift",
+    "ds",
+    "linear",
+    "noise",
+    "ranges",
+    "realizable",
+    "smooth",
+    "valleys",
+]

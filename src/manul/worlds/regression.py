@@ -10,6 +10,7 @@ import numpy.typing as npt
 from manul import _core, features
 from manul.errors import InputError, ParameterError
 from manul.types import Floats, Within
+from manul.worlds.world import Table
 
 LossName = Literal["absolute", "squared"]
 
@@ -38,10 +39,24 @@ class Regression:
     def __len__(self) -> int:
         return len(self.targets)
 
-    @property
-    def native_loss(self) -> _core.Loss:
-        """The core's name of the loss."""
-        return _core.Loss.absolute if self.loss == "absolute" else _core.Loss.squared
+    def table(self, actions: Within) -> Table:
+        """The world as an agent with this range of actions meets it.
+
+        >>> Regression([[1.0]], [8.0]).table((0.0, 32.0)).loss(0, 16.0)
+        0.25
+        """
+        self.check_targets(actions)
+        nothing = np.empty(0)
+        native = _core.Table(
+            contexts=self.contexts,
+            loss=_core.Loss.absolute if self.loss == "absolute" else _core.Loss.squared,
+            actions=actions,
+            positions=self.targets[:, np.newaxis],
+            values=np.empty((0, 0)),
+            lows=nothing,
+            highs=nothing,
+        )
+        return Table(native, self.contexts, (0.0, 1.0))
 
     def losses(self, played: npt.ArrayLike, actions: Within) -> Floats:
         """The loss of each round had these actions been played."""

@@ -2,23 +2,94 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from manul.actions import Actions, checked_bandwidth, checked_epsilon, checked_seed
+from manul.errors import ParameterError
+from manul.types import Floats
+from manul.worlds.optimum import least, mixed
 from manul.worlds.regression import Regression
 
 
-def linear(*, rounds: int, width: int = 20, seed: int = 0) -> Regression:
+def drawn(*, rounds: int, width: int, seed: int) -> np.random.Generator:
+    """The generator of a world whose size makes sense.
+
+    >>> int(drawn(rounds=1, width=1, seed=7).integers(10))
+    9
+    """
+    for name, value, first, remedy in (("rounds", rounds, 1, 10_000), ("width", width, 1, 5)):
+        if not (isinstance(value, int) and not isinstance(value, bool) and value >= first):
+            raise ParameterError(f"{name} must be a whole number of at least {first}; got {value!r}. Try {remedy}.")
+    return np.random.default_rng(checked_seed(seed))
+
+
+class Linear(Regression):
+    """Targets that are known up to normal noise and then clipped to [0, 1], so that the optimum is known.
+
+    >>> world = Linear([[0.0]], targets=[0.52], locations=[0.5], deviation=0.1)
+    >>> round(world.optimum(bandwidth=1/16, epsilon=0.0), 4)
+    0.0849
+    """
+
+    def __init__(
+        self, contexts: npt.ArrayLike, targets: npt.ArrayLike, *, locations: npt.ArrayLike, deviation: float
+    ) -> None:
+        super().__init__(contexts, targets)
+        self.locations: Floats = np.ascontiguousarray(locations, dtype=np.float64)
+        self.deviation = deviation
+
+    def optimum(self, *, bandwidth: float, epsilon: float) -> float:
+        """The mean loss of the best policy with this bandwidth and epsilon, for actions (0, 1).
+
+        >>> 0 < linear(rounds=10).optimum(bandwidth=1/16, epsilon=0.05) < 0.1
+        True
+        """
+        # The expected error is convex and even around the location: the best window is the nearest one.
+        centres = np.clip(self.locations, bandwidth, 1 - bandwidth)
+        return self._played(centres, bandwidth, epsilon)
+
+    def best_constant(self, *, bandwidth: float, epsilon: float) -> float:
+        """The mean loss of the best policy that plays around one action, for actions (0, 1).
+
+        >>> 0 < linear(rounds=10).best_constant(bandwidth=1/16, epsilon=0.05) < 0.5
+        True
+        """
+        return least(lambda centre: self._played(np.array(centre), bandwidth, epsilon), bandwidth)
+
+    def _played(self, centres: Floats, bandwidth: float, epsilon: float) -> float:
+        checked_bandwidth(bandwidth, Actions(0.0, 1.0))
+        checked_epsilon(epsilon)
+        whole = self._windows(np.array(0.5), 0.5)
+        return float(mixed(self._windows(centres, bandwidth), whole, epsilon).mean())
+
+    def _windows(self, centres: Floats, bandwidth: float) -> Floats:
+        """The expected error over a window: that of the unclipped target, less what clipping takes off everywhere."""
+        left, right = ((centres + side * bandwidth - self.locations) / self.deviation for side in (-1, 1))
+        area = self.deviation**2 * (_twice_integrated(right) - _twice_integrated(left))
+        beyond = _excess(-self.locations / self.deviation) + _excess((self.locations - 1) / self.deviation)
+        windows: Floats = area / (2 * bandwidth) - self.deviation * beyond
+        return windows
+
+
+def linear(*, rounds: int, width: int = 20, seed: int = 0) -> Linear:
     """A linear target with a little noise, clipped to [0, 1]; contexts are standard normal.
 
     >>> linear(rounds=3, width=2).contexts.shape
     (3, 2)
     """
-    rng = np.random.default_rng(seed)
+    rng = drawn(rounds=rounds, width=width, seed=seed)
     direction = rng.standard_normal(width)
     direction /= np.linalg.norm(direction)
     contexts = rng.standard_normal((rounds, width))
-    outcome = contexts @ direction + 0.1 * rng.standard_normal(rounds)
-    return Regression(contexts, np.clip(0.5 + outcome / (6 * np.sqrt(1.01)), 0, 1))
+    meant = contexts @ direction
+    outcome = meant + 0.1 * rng.standard_normal(rounds)
+    scale = 6 * np.sqrt(1.01)
+    targets = np.clip(0.5 + outcome / scale, 0, 1)
+    return Linear(contexts, targets, locations=0.5 + meant / scale, deviation=0.1 / scale)
 
 
 def ds(*, rounds: int, width: int = 5, seed: int = 0) -> Regression:
@@ -28,9 +99,37 @@ def ds(*, rounds: int, width: int = 5, seed: int = 0) -> Regression:
     >>> float(targets.min()), float(targets.max())
     (0.0, 1.0)
     """
-    rng = np.random.default_rng(seed)
+    rng = drawn(rounds=rounds, width=width, seed=seed)
     weights = rng.standard_normal(width) / np.sqrt(width)
     contexts = rng.normal(5.0, 1.0, (rounds, width))
     outcome = contexts @ weights + 0.2 * rng.standard_normal(rounds)
     low, high = outcome.min(), outcome.max()
     return Regression(contexts, (outcome - low) / (high - low))
+
+
+def normal_share(values: npt.ArrayLike) -> Floats:
+    """The share of a standard normal below each value.
+
+    >>> normal_share([0.0])
+    array([0.5])
+    """
+    share: Any = np.frompyfunc(lambda value: 0.5 * math.erfc(-value / math.sqrt(2)), 1, 1)
+    return np.asarray(share(np.asarray(values, dtype=np.float64)), dtype=np.float64)
+
+
+def _density(values: Floats) -> Floats:
+    density: Floats = np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
+    return density
+
+
+def _twice_integrated(values: Floats) -> Floats:
+    """The antiderivative of E|value - N(0, 1)|."""
+    share = normal_share(values)
+    area: Floats = share + values * _density(values) + values**2 / 2 * (2 * share - 1)
+    return area
+
+
+def _excess(values: Floats) -> Floats:
+    """E max(N(0, 1) - (-value), 0): how far a normal goes past a limit on average."""
+    excess: Floats = values * normal_share(values) + _density(values)
+    return excess

@@ -1,0 +1,125 @@
+"""Worlds whose losses run straight from knot to knot, and whose optimum is therefore known."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from manul import _core, features
+from manul.actions import checked_range
+from manul.errors import InputError
+from manul.types import Floats, Within
+from manul.worlds import optimum as known
+from manul.worlds.world import Table
+
+
+class Curves:
+    """A loss for every action of every round, by knots; positions are shares of the agent's range of actions.
+
+    The values are what a round pays; `expected` is what they average to for the round's context, where that differs.
+    Two knots at one position make a jump. `lows` and `highs` are the shares between which a round may be played.
+
+    >>> world = Curves([[1.0]], positions=[[0.0, 0.5, 1.0]], values=[[0.5, 0.0, 0.5]])
+    >>> world.losses([12.0], actions=(0.0, 32.0)), world.optimum(bandwidth=1/8, epsilon=0.0)
+    (array([0.125]), 0.0625)
+    """
+
+    def __init__(
+        self,
+        contexts: npt.ArrayLike,
+        *,
+        positions: npt.ArrayLike,
+        values: npt.ArrayLike,
+        expected: npt.ArrayLike | None = None,
+        lows: npt.ArrayLike | None = None,
+        highs: npt.ArrayLike | None = None,
+    ) -> None:
+        self.contexts = features.matrix(contexts)
+        self.positions, self.values = _floats(positions), _floats(values)
+        self.expected = self.values if expected is None else _floats(expected)
+        for name in ("positions", "values", "expected"):
+            self._check_knots(name)
+        if (np.diff(self.positions) < 0).any() or self.positions[:, 0].any() or (self.positions[:, -1] != 1).any():
+            raise InputError("positions must ascend from 0 to 1 in every round; got others. Sort and scale them.")
+        self.lows = None if lows is None else _floats(lows)
+        self.highs = None if highs is None else _floats(highs)
+        self._check_ranges()
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def table(self, actions: Within) -> Table:
+        """The world as an agent with this range of actions meets it.
+
+        >>> Curves([[1.0]], positions=[[0.0, 1.0]], values=[[0.0, 1.0]]).table((0.0, 32.0)).loss(0, 8.0)
+        0.25
+        """
+        low, high = checked_range("actions", actions)
+        lows, highs = (None if ends is None else _scaled(ends, low, high) for ends in (self.lows, self.highs))
+        nothing = np.empty(0)
+        native = _core.Table(
+            contexts=self.contexts,
+            loss=_core.Loss.knots,
+            actions=(low, high),
+            positions=_scaled(self.positions, low, high),
+            values=self.values,
+            lows=nothing if lows is None else lows,
+            highs=nothing if highs is None else highs,
+        )
+        return Table(native, self.contexts, (float(self.values.min()), float(self.values.max())), lows, highs)
+
+    def losses(self, played: npt.ArrayLike, actions: Within) -> Floats:
+        """The loss of each round had these actions been played."""
+        table = self.table(actions)
+        return np.array([table.loss(number, action) for number, action in enumerate(_floats(played))])
+
+    def optimum(self, *, bandwidth: float, epsilon: float) -> float:
+        """The mean loss of the best policy with this bandwidth and epsilon, for actions (0, 1).
+
+        >>> Curves([[1.0]], positions=[[0.0, 1.0]], values=[[0.0, 1.0]]).optimum(bandwidth=0.25, epsilon=0.5)
+        0.375
+        """
+        return known.optimum(self._expected, bandwidth=bandwidth, epsilon=epsilon)
+
+    def best_constant(self, *, bandwidth: float, epsilon: float) -> float:
+        """The mean loss of the best policy that plays around one action, for actions (0, 1).
+
+        >>> Curves([[1.0]], positions=[[0.0, 1.0]], values=[[0.0, 1.0]]).best_constant(bandwidth=0.25, epsilon=0.5)
+        0.375
+        """
+        return known.best_constant(self._expected, bandwidth=bandwidth, epsilon=epsilon)
+
+    @property
+    def _expected(self) -> known.Expected:
+        lows = np.zeros(len(self)) if self.lows is None else self.lows
+        highs = np.ones(len(self)) if self.highs is None else self.highs
+        return known.Expected(self.positions, self.expected, lows, highs)
+
+    def _check_knots(self, name: str) -> None:
+        array = getattr(self, name)
+        if array.ndim != 2 or array.shape != self.positions.shape or len(array) != len(self) or array.shape[1] < 2:
+            raise InputError(
+                f"{name} must have one row of two or more knots per context, {len(self)}; got shape {array.shape}. "
+                "Cut all to the same rows."
+            )
+        if not np.isfinite(array).all():
+            raise InputError(f"{name} must be finite numbers; got NaN or infinity. Drop those rows.")
+
+    def _check_ranges(self) -> None:
+        if self.lows is None and self.highs is None:
+            return
+        lows, highs = self.lows, self.highs
+        if lows is None or highs is None or lows.shape != (len(self),) or highs.shape != (len(self),):
+            raise InputError(f"lows and highs must both be one number per context, {len(self)}; got others. Give both.")
+        if not ((lows >= 0) & (lows < highs) & (highs <= 1)).all():
+            raise InputError("lows and highs must be shares with 0 <= low < high <= 1; got others. Scale them.")
+
+
+def _floats(values: npt.ArrayLike) -> Floats:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _scaled(shares: Floats, low: float, high: float) -> Floats:
+    # Rounding must not carry the end of a range over the end of the actions.
+    scaled: Floats = np.minimum(low + shares * (high - low), high)
+    return scaled

@@ -1,0 +1,68 @@
+"""What a world is: contexts, and a loss for an action in each round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from manul import _core
+from manul.types import Floats, Within
+
+Contexts = npt.NDArray[np.float32]
+
+
+@runtime_checkable
+class World(Protocol):
+    """Anything with one context per round and a loss for an action, in action units.
+
+    A world whose rounds allow only some of the actions also has arrays `lows` and `highs`.
+    """
+
+    @property
+    def contexts(self) -> Contexts:
+        """One row per round."""
+
+    def __len__(self) -> int: ...
+
+    def loss(self, number: int, action: float) -> float:
+        """What an action costs in a round; rounds are numbered from 0."""
+
+
+@runtime_checkable
+class ScaledWorld(Protocol):
+    """A world that fits an agent with any range of actions."""
+
+    @property
+    def contexts(self) -> Contexts:
+        """One row per round."""
+
+    def __len__(self) -> int: ...
+
+    def table(self, actions: Within) -> Table:
+        """The world as an agent with this range meets it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A world in action units that the core can play by itself; `losses` is what its losses lie in.
+
+    >>> from manul.worlds import Regression
+    >>> Regression([[1.0], [2.0]], [0.25, 0.5]).table((0.0, 2.0)).loss(1, 1.5)
+    0.5
+    """
+
+    native: _core.Table
+    contexts: Contexts
+    losses: Within
+    lows: Floats | None = None
+    highs: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def loss(self, number: int, action: float) -> float:
+        """What an action costs in a round."""
+        return self.native.loss(number, action)
