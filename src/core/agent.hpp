@@ -15,7 +15,7 @@ struct Range {
   double high;
 };
 
-// The window that the policy plays when it does not explore.
+// The window that the policy plays when it does not explore. A bandwidth of 0 is one atom.
 struct Window {
   double centre;
   double bandwidth;
@@ -57,6 +57,12 @@ struct TreeSettings {
   Learner learner;
   bool standardise;
   bool baseline;
+};
+
+struct DiscreteSettings {
+  Range actions;
+  std::uint32_t depth;
+  std::uint32_t width;
 };
 
 }  // namespace manul

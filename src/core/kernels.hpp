@@ -21,6 +21,8 @@ class TreeTracer {
 struct Kernels {
   Agent* (*tree_agent)(const TreeSettings&);
   void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);
+  Agent* (*discrete_tree)(const DiscreteSettings&, Learner);
+  Agent* (*discrete_linear)(const DiscreteSettings&);
 };
 
 namespace baseline { Kernels kernels(); }

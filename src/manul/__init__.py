@@ -1,8 +1,8 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
 from manul import learners, worlds
-from manul.agents import Cats
-from manul.distribution import Distribution
+from manul.agents import Cats, DiscreteLinear, DiscreteTree
+from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
 from manul.log import Log
@@ -13,9 +13,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Agent",
+    "Atoms",
     "Cats",
     "Decision",
     "Decisions",
+    "DiscreteLinear",
+    "DiscreteTree",
     "Distribution",
     "Log",
     "ManulError",
