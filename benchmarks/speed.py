@@ -55,6 +55,19 @@ def online(world, cache) -> list[dict]:
     return rows
 
 
+def discrete(world, cache) -> list[dict]:
+    rows = []
+    for name, kind, leaves, make in (
+        ("DiscreteTree", "dtree", 128, manul.DiscreteTree),
+        ("DiscreteTree", "dtree", 8192, manul.DiscreteTree),
+        ("DiscreteLinear", "dlinear", 128, manul.DiscreteLinear),
+    ):
+        theirs = vw.learn_seconds(cell=vw.Cell(kind=kind, leaves=leaves), cache=cache, rounds=ROUNDS).per_round
+        ours = seconds_per_round(lambda: make(leaves=leaves), world)  # noqa: B023
+        rows.append(row(name, leaves, 0.0, ours, theirs))
+    return rows
+
+
 def row(name, leaves, bandwidth, ours, theirs) -> dict:
     return {
         "agent": name,
@@ -98,11 +111,15 @@ def single_calls(world, rounds=5000) -> dict:
     return row("Cats.paper from Python", 128, 1 / 16, best / rounds, theirs)
 
 
+def shown(bandwidth) -> str:
+    return f"1/{round(1 / bandwidth)}" if bandwidth else "0"
+
+
 def show(rows) -> None:
     print(f"{'agent':28} {'leaves':>6} {'bandwidth':>9} {'manul µs':>9} {'VW µs':>8} {'times':>6}")
     for r in rows:
         print(
-            f"{r['agent']:28} {r['leaves']:6} {'1/' + str(round(1 / r['bandwidth'])):>9} "
+            f"{r['agent']:28} {r['leaves']:6} {shown(r['bandwidth']):>9} "
             f"{r['manul_us']:9.3f} {r['vw_us']:8.2f} {r['times_faster']:6.1f}"
         )
 
@@ -115,7 +132,8 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         table = Path(folder, "linear.vw")
         vw.write_regression(path=table, contexts=world.contexts, targets=world.targets)
-        rows = [*online(world, vw.make_cache(file=table)), single_calls(world)]
+        cache = vw.make_cache(file=table)
+        rows = [*online(world, cache), *discrete(world, cache), single_calls(world)]
     show(rows)
     flat = flatness(world)
     print(f"largest/smallest over bandwidths at K=8192: {flat['largest_over_smallest_in_bandwidth']:.2f}")

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manul.distribution import Distribution
+from manul.distribution import Atoms, Distribution
 from manul.smoothing import explore, smooth
 
 ranges = st.tuples(st.floats(-100, 100), st.floats(0.01, 100)).map(lambda pair: (pair[0], pair[0] + pair[1]))
@@ -50,3 +50,16 @@ def test_samples_follow_the_density(rng):
 
 def test_mean_of_uniform_is_its_middle():
     assert Distribution.uniform(-1.0, 3.0).mean() == 1.0
+
+
+def test_atoms_are_drawn_by_their_mass(rng):
+    atoms = Atoms.greedy(np.arange(4) / 4, chosen=0.5, epsilon=0.4, spacing=0.25)
+    drawn = atoms.sample_many(rng, 100_000)
+    inverse = 1 / atoms.density_many(drawn)
+    assert abs(inverse.mean() - 1.0) < 5 * inverse.std() / np.sqrt(len(inverse))
+    assert abs(drawn.mean() - atoms.mean()) < 5 * drawn.std() / np.sqrt(len(drawn))
+
+
+def test_between_atoms_there_is_no_density():
+    atoms = Atoms.greedy(np.arange(4) / 4, chosen=0.5, epsilon=0.4, spacing=0.25)
+    assert not atoms.density_many([-0.1, 0.1, 0.5000001, 1.0, np.nan, np.inf]).any()

@@ -15,7 +15,7 @@ struct Range {
   double high;
 };
 
-// The window that the policy plays when it does not explore.
+// The window that the policy plays when it does not explore. A bandwidth of 0 is one atom.
 struct Window {
   double centre;
   double bandwidth;
@@ -71,6 +71,12 @@ struct AdaptiveSettings {
   double epsilon;
   Penalty penalty;
   double complexity;
+};
+
+struct DiscreteSettings {
+  Range actions;
+  std::uint32_t depth;
+  std::uint32_t width;
 };
 
 }  // namespace manul

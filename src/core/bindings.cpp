@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -44,6 +45,13 @@ struct AdaptivePlayer : Player {
   AdaptivePlayer(const AdaptiveSettings& adaptive, const PlayerSettings& settings)
       : Player(std::unique_ptr<Agent>(machine().kernels.adaptive_agent(adaptive)), settings) {}
   std::size_t playing() { return machine().kernels.playing(agent(), settings().actions); }
+};
+
+MANUL_SIMD::Atoms atoms(const DiscreteSettings& settings) { return {settings.actions, std::int64_t{1} << settings.depth}; }
+
+struct DiscretePlayer : Player {
+  DiscretePlayer(Agent* agent, const DiscreteSettings& settings, Range losses, double epsilon, std::uint64_t seed)
+      : Player(std::unique_ptr<Agent>(agent), {settings.actions, losses, settings.width, {epsilon, seed, atoms(settings)}}) {}
 };
 
 struct Trace : TreeTracer {
@@ -219,6 +227,24 @@ NB_MODULE(_core, module) {
         return trace.updates;
       }, "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
 
+  nb::class_<DiscretePlayer, Player>(module, "DiscretePlayer")
+      .def_static("tree", [](std::pair<double, double> actions, std::pair<double, double> losses, std::uint32_t width,
+                             std::uint32_t depth, Learner learner, double epsilon, std::uint64_t seed) {
+        const DiscreteSettings settings{{actions.first, actions.second}, depth, width};
+        return std::make_unique<DiscretePlayer>(machine().kernels.discrete_tree(settings, learner), settings,
+                                                Range{losses.first, losses.second}, epsilon, seed);
+      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "learner"_a, "epsilon"_a, "seed"_a)
+      .def_static("linear", [](std::pair<double, double> actions, std::pair<double, double> losses, std::uint32_t width,
+                               std::uint32_t depth, double epsilon, std::uint64_t seed) {
+        const DiscreteSettings settings{{actions.first, actions.second}, depth, width};
+        return std::make_unique<DiscretePlayer>(machine().kernels.discrete_linear(settings), settings,
+                                                Range{losses.first, losses.second}, epsilon, seed);
+      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "epsilon"_a, "seed"_a);
+
+  module.def("atoms_inside", [](std::pair<double, double> actions, std::int64_t leaves, double low, double high) {
+    const auto [first, last] = MANUL_SIMD::Atoms{{actions.first, actions.second}, leaves}.inside({low, high});
+    return std::pair(first, last);
+  }, "actions"_a, "leaves"_a, "low"_a, "high"_a);
   nb::class_<PathPlayer, Player>(module, "PathPlayer")
       .def("__init__", [](PathPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
                           std::uint32_t width, std::uint32_t depth, double bandwidth, double epsilon,

@@ -53,4 +53,30 @@ struct Geometry {
   std::int64_t clamp(std::int64_t leaf) const { return leaf < 0 ? 0 : leaf >= leaves() ? leaves() - 1 : leaf; }
 };
 
+// The leaves as the only actions there are: leaf i of K at low + i / K (high - low), as in the paper. Masses become
+// densities by the spacing, the share of the range that each atom stands for.
+struct Atoms {
+  Range actions = {0.0, 1.0};
+  std::int64_t leaves = 0;
+
+  double span() const { return actions.high - actions.low; }
+  double spacing() const { return span() / static_cast<double>(leaves); }
+  double at(std::int64_t leaf) const {
+    return actions.low + static_cast<double>(leaf) / static_cast<double>(leaves) * span();
+  }
+
+  std::int64_t nearest(double action) const {
+    const double leaf = __builtin_floor((action - actions.low) / spacing() + 0.5), last = static_cast<double>(leaves - 1);
+    return static_cast<std::int64_t>(leaf < 0.0 ? 0.0 : leaf > last ? last : leaf);
+  }
+
+  // The atoms inside a range, ends included; there may be none.
+  Leaves inside(Range within) const {
+    std::int64_t first = nearest(within.low), last = nearest(within.high);
+    if (at(first) < within.low) ++first;
+    if (at(last) > within.high) --last;
+    return {first, last};
+  }
+};
+
 }  // namespace manul::MANUL_SIMD

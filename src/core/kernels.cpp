@@ -2,6 +2,8 @@
 #include "kernels.hpp"
 
 #include "adaptive_agent.hpp"
+#include "discrete_linear.hpp"
+#include "discrete_tree.hpp"
 #include "learners/adagrad.hpp"
 #include "learners/coin.hpp"
 #include "path_agent.hpp"
@@ -11,20 +13,20 @@ namespace manul::MANUL_SIMD {
 
 namespace {
 
-// Calls `use` with a null pointer of the agent type that the settings ask for.
-template <class Use>
-void with_tree_type(const TreeSettings& settings, Use&& use) {
-  switch (settings.learner) {
-    case Learner::coin_costs: return use(static_cast<TreeAgent<CoinCosts>*>(nullptr));
-    case Learner::coin_margin: return use(static_cast<TreeAgent<CoinMargin>*>(nullptr));
-    case Learner::adagrad_squared: return use(static_cast<TreeAgent<AdaGrad<Squared>>*>(nullptr));
-    case Learner::adagrad_logistic: return use(static_cast<TreeAgent<AdaGrad<Logistic>>*>(nullptr));
+// Calls `use` with a null pointer of the agent type that goes with the learner.
+template <template <class> class Made, class Use>
+void with_learner(Learner learner, Use&& use) {
+  switch (learner) {
+    case Learner::coin_costs: return use(static_cast<Made<CoinCosts>*>(nullptr));
+    case Learner::coin_margin: return use(static_cast<Made<CoinMargin>*>(nullptr));
+    case Learner::adagrad_squared: return use(static_cast<Made<AdaGrad<Squared>>*>(nullptr));
+    case Learner::adagrad_logistic: return use(static_cast<Made<AdaGrad<Logistic>>*>(nullptr));
   }
 }
 
 Agent* tree_agent(const TreeSettings& settings) {
   Agent* made = nullptr;
-  with_tree_type(settings, [&]<class Made>(Made*) { made = new Made(settings); });
+  with_learner<TreeAgent>(settings.learner, [&]<class Made>(Made*) { made = new Made(settings); });
   return made;
 }
 
@@ -36,15 +38,25 @@ std::size_t playing(Agent& adaptive, Range within) { return static_cast<Adaptive
 
 void trace(Agent& agent, const TreeSettings& settings, const float* context, const Outcome& outcome,
            TreeTracer& tracer) {
-  with_tree_type(settings, [&]<class Made>(Made*) {
+  with_learner<TreeAgent>(settings.learner, [&]<class Made>(Made*) {
     static_cast<Made&>(agent).learn(context, outcome, [&](Node node, float left, float right) {
       tracer.updated({node, left, right});
     });
   });
 }
 
+Agent* discrete_tree(const DiscreteSettings& settings, Learner learner) {
+  Agent* made = nullptr;
+  with_learner<DiscreteTree>(learner, [&]<class Made>(Made*) { made = new Made(settings); });
+  return made;
+}
+
+Agent* discrete_linear(const DiscreteSettings& settings) { return new DiscreteLinear(settings); }
+
 }  // namespace
 
-Kernels kernels() { return {tree_agent, path_agent, adaptive_agent, playing, trace}; }
+Kernels kernels() {
+  return {tree_agent, path_agent, adaptive_agent, playing, trace, discrete_tree, discrete_linear};
+}
 
 }  // namespace manul::MANUL_SIMD

@@ -24,6 +24,8 @@ struct Kernels {
   Agent* (*adaptive_agent)(const AdaptiveSettings&);
   std::size_t (*playing)(Agent& adaptive, Range within);
   void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);
+  Agent* (*discrete_tree)(const DiscreteSettings&, Learner);
+  Agent* (*discrete_linear)(const DiscreteSettings&);
 };
 
 namespace baseline { Kernels kernels(); }

@@ -130,6 +130,8 @@ class Player {
   Range checked(Range within) const {
     const Range actions = settings_.actions;
     if (!(within.low >= actions.low && within.high <= actions.high && within.low < within.high)) throw Rejected();
+    const auto& atoms = settings_.play.atoms;
+    if (atoms.leaves > 0 && atoms.inside(within).first > atoms.inside(within).last) throw Rejected();
     return within;
   }
 

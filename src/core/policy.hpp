@@ -1,7 +1,7 @@
 // Smoothing and epsilon-greedy: from a window to a distribution, a draw and a density.
 #pragma once
 
-#include "agent.hpp"
+#include "geometry.hpp"
 #include "random.hpp"
 
 namespace manul {
@@ -30,14 +30,28 @@ struct Decision {
   double density;
 };
 
+// `atoms` are for agents whose windows have no width.
 struct Play {
   double epsilon;
   std::uint64_t seed;
+  MANUL_SIMD::Atoms atoms = {};
 };
 
+// Each atom of the range with weight epsilon over their number, the chosen one with the rest.
+inline Decision decide_atom(double chosen, const Play& play, Range within, const Draws& draws) {
+  const auto [first, last] = play.atoms.inside(within);
+  const auto count = static_cast<double>(last - first + 1);
+  const auto explored = first + static_cast<std::int64_t>(draws.second * count);
+  const double action = draws.first < play.epsilon ? play.atoms.at(explored) : chosen;
+  const double mass = play.epsilon / count + (action == chosen ? 1.0 - play.epsilon : 0.0);
+  return {action, mass / play.atoms.spacing()};
+}
+
 inline Decision decide(Agent& agent, const Play& play, const float* context, Range within, std::uint64_t number) {
-  const Mixture mixture(agent.window(context, within), play.epsilon, within);
+  const Window window = agent.window(context, within);
   const Draws draws = draw(play.seed, number);
+  if (window.bandwidth == 0.0) return decide_atom(window.centre, play, within, draws);
+  const Mixture mixture(window, play.epsilon, within);
   const Range drawn = draws.first < play.epsilon ? mixture.within : mixture.window;
   const double action = drawn.low + draws.second * (drawn.high - drawn.low);
   return {action, mixture.density(action)};

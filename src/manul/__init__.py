@@ -1,8 +1,8 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
 from manul import learners, worlds
-from manul.agents import AdaptiveCats, Cats
-from manul.distribution import Distribution
+from manul.agents import AdaptiveCats, Cats, DiscreteLinear, DiscreteTree
+from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
 from manul.log import Log
@@ -16,9 +16,12 @@ __version__ = "0.1.0"
 __all__ = [
     "AdaptiveCats",
     "Agent",
+    "Atoms",
     "Cats",
     "Decision",
     "Decisions",
+    "DiscreteLinear",
+    "DiscreteTree",
     "Distribution",
     "Log",
     "ManulError",

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import agents, files, learners
+from manul.distribution import Atoms, Distribution
 from manul.errors import InputError
 from manul.log import Log
 from manul.training import train_tree
@@ -54,6 +55,14 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"leaves": 32, "bandwidth": 1 / 8, "learner": learners.AdaGrad(loss="squared")},
         {"leaves": 32, "bandwidth": 1 / 8, "learner": learners.AdaGrad(loss="logistic")},
     ],
+    "DiscreteTree": [
+        {"leaves": 16},
+        {"leaves": 8, "actions": (-2.0, 8.1), "losses": (-1.0, 3.0), "learner": learners.CoinBetting(target="costs")},
+    ],
+    "DiscreteLinear": [
+        {"leaves": 16},
+        {"leaves": 8, "actions": (-2.0, 8.1), "losses": (-1.0, 3.0)},
+    ],
 }
 
 
@@ -87,15 +96,17 @@ def check_agent(make: Make) -> None:
 
 
 def distribution_is_a_density(make: Make) -> None:
-    """Integrates to 1 and is positive on the whole range when epsilon > 0, before and after learning."""
+    """Integrates to 1 and is positive on the whole support when epsilon > 0, before and after learning.
+
+    The support is the whole range, or for an agent that plays fixed actions those.
+    """
     agent = make(0)
-    low, high = agent.actions
     for contexts in (_contexts(5), _play(agent, ROUNDS)):
         for context in contexts[:20]:
             distribution = agent.distribution(context)
             assert abs(distribution.integral() - 1) < 1e-9, "a distribution must integrate to 1"
-            grid = distribution.density_many(np.linspace(low, high, 1001))
-            assert (grid > 0).all(), "a density must be positive on the whole range"
+            support = _support(distribution, agent.actions)
+            assert (distribution.density_many(support) > 0).all(), "a density must be positive on the whole support"
 
 
 def decisions_carry_their_density(make: Make) -> None:
@@ -172,7 +183,10 @@ def narrowed_ranges_are_kept(make: Make) -> None:
     for context in _contexts(100):
         distribution = agent.distribution(context, within)
         assert abs(distribution.integral() - 1) < 1e-9
-        assert (distribution.edges[0], distribution.edges[-1]) == within
+        support = _support(distribution, within)
+        assert (distribution.density_many(support) > 0).all(), "a density must be positive on the narrowed support"
+        assert within[0] <= support[0] <= support[-1] <= within[1], "a narrowed support must lie in its range"
+        assert not distribution.density_many([np.nextafter(within[0], -np.inf), np.nextafter(within[1], np.inf)]).any()
         decision = agent.decide(context, within)
         assert within[0] <= decision.action <= within[1], "an action must lie in its narrowed range"
         agent.learn(context, decision, agent.losses[0])
@@ -240,6 +254,10 @@ def _refuses(call: Callable[[], object]) -> None:
 
 def _contexts(count: int, seed: int = 0) -> npt.NDArray[np.float64]:
     return np.random.default_rng(seed).standard_normal((count, WIDTH)).astype(np.float32).astype(np.float64)
+
+
+def _support(distribution: Distribution | Atoms, within: Within) -> npt.NDArray[np.float64]:
+    return distribution.positions if isinstance(distribution, Atoms) else np.linspace(*within, 1001)
 
 
 def _losses(agent: Checkable, actions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

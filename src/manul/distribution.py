@@ -1,4 +1,4 @@
-"""A piecewise-constant density over actions: the only place in Python where a density is computed."""
+"""Densities over actions, piecewise constant or on atoms: the only place in Python where a density is computed."""
 
 from __future__ import annotations
 
@@ -75,6 +75,15 @@ class Distribution:
         """
         return float(np.sum(self._masses * (self.edges[:-1] + self.edges[1:]) / 2))
 
+    def densest(self) -> tuple[float, float]:
+        """The ends of the part with the largest density.
+
+        >>> Distribution(np.array([0.0, 1.0, 2.0]), np.array([0.25, 0.75])).densest()
+        (1.0, 2.0)
+        """
+        most = np.flatnonzero(np.isclose(self.densities, self.densities.max()))
+        return float(self.edges[most[0]]), float(self.edges[most[-1] + 1])
+
     def expectation(self, antiderivative: Any) -> float:
         """The expected value of a function of the action, given its antiderivative.
 
@@ -114,3 +123,97 @@ class Distribution:
     @property
     def _masses(self) -> npt.NDArray[np.float64]:
         return self.densities * np.diff(self.edges)
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """A few actions with a mass each; one atom stands for `spacing` of the range, so its density is mass / spacing.
+
+    >>> two = Atoms(np.array([0.0, 8.0]), np.array([0.75, 0.25]), spacing=8.0)
+    >>> two.density(0.0), two.density(4.0)
+    (0.09375, 0.0)
+    """
+
+    positions: npt.NDArray[np.float64]
+    masses: npt.NDArray[np.float64]
+    spacing: float
+
+    @classmethod
+    def greedy(cls, positions: npt.NDArray[np.float64], chosen: float, epsilon: float, spacing: float) -> Atoms:
+        """Epsilon-greedy: with probability epsilon any of the positions, else the chosen one.
+
+        >>> Atoms.greedy(np.array([0.0, 0.5]), chosen=0.5, epsilon=0.1, spacing=0.5).masses
+        array([0.05, 0.95])
+        """
+        return cls(positions, epsilon / len(positions) + np.where(positions == chosen, 1 - epsilon, 0.0), spacing)
+
+    def density(self, action: float) -> float:
+        """The density at an action: 0 between the atoms.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).density(0.5)
+        1.5
+        """
+        return float(self.density_many(np.array([action]))[0])
+
+    def density_many(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """The density at each action.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).density_many([0.0, 0.3])
+        array([0.5, 0. ])
+        """
+        wanted = np.asarray(actions, dtype=np.float64)
+        nearest = np.minimum(np.searchsorted(self.positions, wanted), len(self.positions) - 1)
+        found: npt.NDArray[np.float64] = np.where(
+            self.positions[nearest] == wanted, self.masses[nearest] / self.spacing, 0.0
+        )
+        return found
+
+    def integral(self) -> float:
+        """The mass of the whole: 1 up to rounding.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).integral()
+        1.0
+        """
+        return float(np.sum(self.masses))
+
+    def mean(self) -> float:
+        """The expected action.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).mean()
+        0.375
+        """
+        return float(np.sum(self.masses * self.positions))
+
+    def densest(self) -> tuple[float, float]:
+        """The first and the last of the atoms with the largest density.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).densest()
+        (0.5, 0.5)
+        """
+        most = np.flatnonzero(np.isclose(self.masses, self.masses.max()))
+        return float(self.positions[most[0]]), float(self.positions[most[-1]])
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """One action drawn with a NumPy generator.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.0, 1.0]), spacing=0.5).sample(np.random.default_rng(0))
+        0.5
+        """
+        return float(self.sample_many(rng, 1)[0])
+
+    def sample_many(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
+        """Many actions drawn with a NumPy generator.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.0, 1.0]), spacing=0.5).sample_many(np.random.default_rng(0), 2)
+        array([0.5, 0.5])
+        """
+        ends = np.cumsum(self.masses)
+        drawn = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
+        actions: npt.NDArray[np.float64] = self.positions[np.minimum(drawn, len(ends) - 1)]
+        return actions
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the density at the atoms."""
+        from manul.plots import atoms_plot
+
+        return atoms_plot(self.positions, self.masses / self.spacing, axes)

@@ -331,3 +331,63 @@ def CATS(
         Online_train_tree(T, x, math.ceil(K * (a_t - h)), math.floor(K * (a_t + h)), c_star)
         history.append((a_t, P_t, l_t(a_t)))
     return history
+
+
+# Section 5: the comparators dTree and dLinear, on the actions i/K
+
+
+def greedy_atom(K: int, i: int, eps: float, seed: int, t: int) -> tuple[int, float]:
+    """Epsilon-greedy around leaf i: the leaf that is played, and its probability."""
+    explored, position = uniforms(seed, t)
+    j = int(position * K) if explored < eps else i
+    return j, eps / K + (1 - eps if j == i else 0)
+
+
+def dTree(
+    D: int,
+    eps: float,
+    base: Callable[[Row], Learner],
+    rounds: Iterable[tuple[npt.ArrayLike, Callable[[float], float]]],
+    seed: int = 0,
+) -> list[tuple[float, float, float]]:
+    """CATS with zero bandwidth: only the played leaf has a cost, and it is passed up while nodes would choose it."""
+    K, history = 2**D, []
+    rounds = list(rounds)
+    M = np.zeros_like(row(rounds[0][0]))
+    T = Build_tree(D, None, lambda: base(M))
+    for t, (x_t, l_t) in enumerate(rounds):
+        x = row(x_t)
+        j, p = greedy_atom(K, round(T.root.get_action(x) * K), eps, seed, t)
+        M[:] = np.maximum(M, np.abs(x))
+        c, v, chosen = float(F32(l_t(j / K) / p)), T.leaves[j], True
+        while c and chosen and (u := v.parent) is not None and u.learner is not None:
+            side = LEFT if v is u.left else RIGHT
+            chosen = u.f(x) == side
+            u.learner.learn(x, (c, 0.0) if side == LEFT else (0.0, c))
+            v = u
+        history.append((j / K, p * K, l_t(j / K)))
+    return history
+
+
+def dLinear(
+    K: int,
+    eps: float,
+    rounds: Iterable[tuple[npt.ArrayLike, Callable[[float], float]]],
+    seed: int = 0,
+) -> list[tuple[float, float, float]]:
+    """One regressor per action on the doubly robust costs q_i(x) + [i = j] (l - q_i(x)) / p; q learns the losses."""
+    history = []
+    rounds = list(rounds)
+    M = np.zeros_like(row(rounds[0][0]))
+    f, q = [CoinRegressor(M) for _ in range(K)], [CoinRegressor(M) for _ in range(K)]
+    for t, (x_t, l_t) in enumerate(rounds):
+        x = row(x_t)
+        j, p = greedy_atom(K, int(np.argmin([f_i.predict(x) for f_i in f])), eps, seed, t)
+        M[:] = np.maximum(M, np.abs(x))
+        error = float(q[j].predict(x)) - l_t(j / K)
+        for i in range(K):
+            c = float(q[i].predict(x)) - (error / p if i == j else 0.0)
+            f[i].step(x, f[i].predict(x) - F32(c))
+        q[j].step(x, F32(error))
+        history.append((j / K, p * K, l_t(j / K)))
+    return history

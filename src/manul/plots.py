@@ -56,6 +56,18 @@ def density_plot(edges: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | No
     return _dressed(_from_zero(axes), "action", "density")
 
 
+def atoms_plot(positions: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
+    """Draw the density at each of a few actions.
+
+    >>> atoms_plot([0, 1], [0.5, 0.25]).get_ylabel()
+    'density'
+    """
+    axes = new_axes() if axes is None else axes
+    (line,) = axes.plot(positions, densities, linestyle="none", marker="o", markersize=4, label="_density")
+    axes.vlines(np.asarray(positions), 0, np.asarray(densities), color=line.get_color(), linewidth=1.2)
+    return _dressed(_from_zero(axes), "action", "density")
+
+
 def lately(rounds: int) -> int:
     """How many of the last rounds count as lately: one in twenty.
 
@@ -186,9 +198,7 @@ def _played(
     for value in values:
         context[feature] = value
         distribution = policy.distribution(context)
-        densest = np.flatnonzero(np.isclose(distribution.densities, distribution.densities.max()))
-        window = distribution.edges[densest[0]], distribution.edges[densest[-1] + 1]
-        played.append((distribution.mean(), *window))
+        played.append((distribution.mean(), *distribution.densest()))
     return np.array(played).T
 
 

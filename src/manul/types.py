@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from manul.distribution import Distribution
+from manul.distribution import Atoms, Distribution
 
 Floats = npt.NDArray[np.float64]
 Context = npt.ArrayLike | None
@@ -43,7 +43,7 @@ class Decisions(NamedTuple):
 class Policy(Protocol):
     """Anything that gives a distribution over actions for a context."""
 
-    def distribution(self, context: Context, within: Within | None = None) -> Distribution:
+    def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
         """The distribution that actions are drawn from."""
 
 

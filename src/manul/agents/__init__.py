@@ -2,5 +2,6 @@
 
 from manul.agents.adaptive import AdaptiveCats
 from manul.agents.cats import Cats
+from manul.agents.discrete import DiscreteLinear, DiscreteTree
 
-__all__ = ["AdaptiveCats", "Cats"]
+__all__ = ["AdaptiveCats", "Cats", "DiscreteLinear", "DiscreteTree"]

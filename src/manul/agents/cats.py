@@ -64,9 +64,8 @@ class Cats(NativeAgent):
             return super()._from_parameters(parameters)
         return cls.paper(learner=learners.from_description(described), **parameters)
 
-    @property
-    def _narrowest(self) -> float:
-        return self.bandwidth
+    def _narrowed(self, within: Within | None) -> Within:
+        return self._range.narrowed(within, self.bandwidth)
 
     def _player(self, width: int) -> _core.Player:
         settings: Any = {

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manul import _core, features, files
 from manul.actions import Actions, checked_epsilon, checked_range, checked_seed
-from manul.distribution import Distribution
+from manul.distribution import Atoms, Distribution
 from manul.errors import FileError, InputError
 from manul.smoothing import explore, smooth
 from manul.types import Context, Decision, Decisions, Floats, Within
@@ -40,10 +40,9 @@ class NativeAgent(ABC):
     def _player(self, width: int) -> _core.Player:
         """A fresh native agent for contexts of this width."""
 
-    @property
     @abstractmethod
-    def _narrowest(self) -> float:
-        """The smallest bandwidth that a narrowed range must have room for."""
+    def _narrowed(self, within: Within | None) -> Within:
+        """The range of one decision; refuses one that leaves nothing to play."""
 
     @property
     def width(self) -> int | None:
@@ -60,15 +59,18 @@ class NativeAgent(ABC):
         """How many decisions were made."""
         return 0 if self._core is None else self._core.decisions
 
-    def distribution(self, context: Context, within: Within | None = None) -> Distribution:
+    def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
         """The distribution that `decide` draws from."""
-        low, high = self._range.narrowed(within, self._narrowest)
+        low, high = self._narrowed(within)
         centre, bandwidth = self._started(context).window(features.row(context), low, high)
-        return explore(smooth(centre, bandwidth, (low, high)), self.epsilon, (low, high))
+        return self._played(centre, bandwidth, (low, high))
+
+    def _played(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
+        return explore(smooth(centre, bandwidth, within), self.epsilon, within)
 
     def decide(self, context: Context, within: Within | None = None) -> Decision:
         """Draw an action."""
-        low, high = self.actions if within is None else self._range.narrowed(within, self._narrowest)
+        low, high = self.actions if within is None else self._narrowed(within)
         try:
             action, density = self._core.decide(context, low, high)  # type: ignore[union-attr,call-overload]
         except (AttributeError, TypeError, _core.Rejected):
@@ -78,7 +80,7 @@ class NativeAgent(ABC):
     def learn(self, context: Context, decision: Decision, loss: float) -> None:
         """Take in what a decision led to."""
         action, density, within = decision
-        low, high = self.actions if within is None else self._range.narrowed(within, self._narrowest)
+        low, high = self.actions if within is None else self._narrowed(within)
         try:
             self._core.learn(context, action, density, loss, low, high)  # type: ignore[union-attr,call-overload]
         except (AttributeError, TypeError, _core.Rejected):
@@ -165,7 +167,7 @@ class NativeAgent(ABC):
                 f"within must be one (low, high) per row, shape ({count}, 2); got shape {pairs.shape}. Leave it out for the whole range."
             )
         for low, high in pairs:
-            self._range.narrowed((low, high), self._narrowest)
+            self._narrowed((low, high))
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
     def _check(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:

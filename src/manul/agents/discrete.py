@@ -1,0 +1,125 @@
+"""The paper's two comparators (section 5): epsilon-greedy over K fixed actions, leaf i at low + i/K of the range.
+
+A decision's density is the mass of its action over the length of range that the action stands for, so that logs and
+estimates mean the same as those of continuous agents. A narrowed range leaves the actions inside it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from manul import _core, files, learners
+from manul.actions import checked_leaves
+from manul.agents.native import NativeAgent
+from manul.distribution import Atoms
+from manul.errors import InputError
+from manul.types import Within
+
+
+class _Discrete(NativeAgent):
+    """What both have in common: which actions there are."""
+
+    def __init__(
+        self,
+        *,
+        actions: Within = (0.0, 1.0),
+        leaves: int,
+        epsilon: float = 0.05,
+        losses: Within = (0.0, 1.0),
+        seed: int = 0,
+    ) -> None:
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        self.leaves = checked_leaves(leaves)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor needs to make this agent again."""
+        return {name: getattr(self, name) for name in ("actions", "leaves", "epsilon", "losses", "seed")}
+
+    def _narrowed(self, within: Within | None) -> Within:
+        low, high = self._range.narrowed(within, bandwidth=0.0)
+        first, last = _core.atoms_inside(self.actions, self.leaves, low, high)
+        if first > last:
+            raise InputError(
+                f"within must hold at least one of the {self.leaves} actions, {self._range.span / self.leaves:g} apart; "
+                f"got ({low:g}, {high:g}). Widen it."
+            )
+        return low, high
+
+    def _played(self, centre: float, bandwidth: float, within: Within) -> Atoms:
+        assert bandwidth == 0
+        first, last = _core.atoms_inside(self.actions, self.leaves, *within)
+        positions = self._range.low + np.arange(first, last + 1) / self.leaves * self._range.span
+        return Atoms.greedy(positions, centre, self.epsilon, self._range.span / self.leaves)
+
+
+class DiscreteTree(_Discrete):
+    """The paper's dTree: CATS with zero bandwidth.
+
+    >>> agent = DiscreteTree(actions=(0.0, 32.0), leaves=8, seed=7)
+    >>> decision = agent.decide([0.3, 1.2])
+    >>> decision.action, round(decision.density * 4, 5)
+    (0.0, 0.95625)
+    """
+
+    def __init__(
+        self,
+        *,
+        learner: learners.NodeLearner = learners.CoinBetting(target="margin"),  # noqa: B008 - frozen
+        **settings: Any,
+    ) -> None:
+        super().__init__(**settings)
+        learners.native(learner)
+        self.learner = learner
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor needs to make this agent again."""
+        return {**super().parameters, "learner": self.learner}
+
+    def save(self, path: str | Path) -> None:
+        """Write to a `.manul` file."""
+        described = learners.described(self.learner)
+        files.write(path, "DiscreteTree", {**self.parameters, "learner": described, "width": self.width}, self.state())
+
+    @classmethod
+    def _from_parameters(cls, parameters: files.Parameters) -> Self:
+        return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
+
+    def _player(self, width: int) -> _core.Player:
+        return _core.DiscretePlayer.tree(
+            actions=self.actions,
+            losses=self.losses,
+            width=width,
+            depth=self.leaves.bit_length() - 1,
+            learner=learners.native(self.learner),
+            epsilon=self.epsilon,
+            seed=self.seed,
+        )
+
+
+class DiscreteLinear(_Discrete):
+    """The paper's dLinear: one linear model of the cost per action, learned from doubly robust costs.
+
+    >>> agent = DiscreteLinear(actions=(0.0, 32.0), leaves=8, seed=7)
+    >>> decision = agent.decide([0.3, 1.2])
+    >>> decision.action, round(decision.density * 4, 5)
+    (0.0, 0.95625)
+    """
+
+    def _player(self, width: int) -> _core.Player:
+        return _core.DiscretePlayer.linear(
+            actions=self.actions,
+            losses=self.losses,
+            width=width,
+            depth=self.leaves.bit_length() - 1,
+            epsilon=self.epsilon,
+            seed=self.seed,
+        )
+
+
+files.saveable(DiscreteTree)
+files.saveable(DiscreteLinear)
