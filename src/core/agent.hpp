@@ -59,4 +59,11 @@ struct TreeSettings {
   bool baseline;
 };
 
+struct LinearSettings {
+  Range actions;
+  std::uint32_t width;
+  double bandwidth;
+  double rate;
+};
+
 }  // namespace manul

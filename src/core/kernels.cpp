@@ -3,6 +3,7 @@
 
 #include "learners/adagrad.hpp"
 #include "learners/coin.hpp"
+#include "linear_agent.hpp"
 #include "tree_agent.hpp"
 
 namespace manul::MANUL_SIMD {
@@ -26,6 +27,8 @@ Agent* tree_agent(const TreeSettings& settings) {
   return made;
 }
 
+Agent* linear_agent(const LinearSettings& settings) { return new LinearAgent(settings); }
+
 void trace(Agent& agent, const TreeSettings& settings, const float* context, const Outcome& outcome,
            TreeTracer& tracer) {
   with_tree_type(settings, [&]<class Made>(Made*) {
@@ -37,6 +40,6 @@ void trace(Agent& agent, const TreeSettings& settings, const float* context, con
 
 }  // namespace
 
-Kernels kernels() { return {tree_agent, trace}; }
+Kernels kernels() { return {tree_agent, linear_agent, trace}; }
 
 }  // namespace manul::MANUL_SIMD

@@ -20,6 +20,7 @@ class TreeTracer {
 
 struct Kernels {
   Agent* (*tree_agent)(const TreeSettings&);
+  Agent* (*linear_agent)(const LinearSettings&);
   void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);
 };
 
