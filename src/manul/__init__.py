@@ -1,7 +1,7 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
-from manul import learners, worlds
-from manul.agents import Cats
+from manul import learners, policies, worlds
+from manul.agents import Cats, ParetoGreedy, SmoothedGreedy
 from manul.distribution import Distribution
 from manul.errors import ManulError
 from manul.files import load
@@ -19,10 +19,13 @@ __all__ = [
     "Distribution",
     "Log",
     "ManulError",
+    "ParetoGreedy",
     "Policy",
     "Run",
+    "SmoothedGreedy",
     "learners",
     "load",
+    "policies",
     "simulate",
     "simulate_many",
     "worlds",
