@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import manul
@@ -43,6 +44,19 @@ def test_the_default_bandwidths_are_geometric():
 def test_the_papers_grid_is_in_shares_of_the_range():
     agent = manul.ParetoGreedy(policies=Linear(), actions=(0.0, 10.0), bandwidths=theory.BandwidthGrid(horizon=2))
     assert (agent.bandwidths[0], agent.bandwidths[-1], len(agent.bandwidths)) == (2.5, 10.0, 13)
+
+
+def test_learners_without_an_estimate_are_paid_before_they_learn(rng):
+    agent = manul.ParetoGreedy(policies=Linear(), bandwidths=(1 / 4, 1 / 16), epsilon=0.2)
+    alone = [manul.SmoothedGreedy(policies=Linear(), bandwidth=h, epsilon=0.0) for h in agent.bandwidths]
+    paid = np.zeros(2)
+    for context in rng.standard_normal((200, 2)):
+        decision = agent.decide(context)
+        loss = abs(decision.action - 0.3)
+        paid += [each.distribution(context).density(decision.action) / decision.density * loss for each in alone]
+        for each in (agent, *alone):
+            each.learn(context, decision, loss)
+    assert agent.state()["estimates"] == pytest.approx(paid)
 
 
 def test_rounds_after_the_horizon_are_played():
