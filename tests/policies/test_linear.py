@@ -43,9 +43,11 @@ def twin(outcomes, h, rate):
     return weight, squares
 
 
-def test_the_weight_is_the_papers_formula(rng):
+@pytest.mark.parametrize("loss_of", [lambda a: (7 * a) % 1, lambda a: a, lambda a: 1 - a])
+def test_the_weight_is_the_formula_up_to_the_ends_of_the_range(rng, loss_of):
     agent = manul.SmoothedGreedy(policies=Linear(rate=0.1), bandwidth=0.2)
-    outcomes = np.column_stack([rng.random(200), rng.uniform(0.5, 3, 200), rng.random(200)])
+    actions = rng.random(300)
+    outcomes = np.column_stack([actions, rng.uniform(0.5, 3, 300), loss_of(actions)])
     for action, density, loss in outcomes:
         agent.learn(None, manul.Decision(action, density), loss)
     learned = agent.state()["weights"][0], agent.state()["squares"][0]
