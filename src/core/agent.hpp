@@ -79,4 +79,11 @@ struct DiscreteSettings {
   std::uint32_t width;
 };
 
+struct LinearSettings {
+  Range actions;
+  std::uint32_t width;
+  double bandwidth;
+  double rate;
+};
+
 }  // namespace manul

@@ -54,6 +54,11 @@ struct DiscretePlayer : Player {
       : Player(std::unique_ptr<Agent>(agent), {settings.actions, losses, settings.width, {epsilon, seed, atoms(settings)}}) {}
 };
 
+struct LinearPlayer : Player {
+  LinearPlayer(const LinearSettings& linear, const PlayerSettings& settings)
+      : Player(std::unique_ptr<Agent>(machine().kernels.linear_agent(linear)), settings) {}
+};
+
 struct Trace : TreeTracer {
   std::vector<std::tuple<std::uint32_t, float, float>> updates;
   void updated(const Update& update) override {
@@ -226,6 +231,14 @@ NB_MODULE(_core, module) {
                                 {action, density, loss, {low, high}}, trace);
         return trace.updates;
       }, "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+
+  nb::class_<LinearPlayer, Player>(module, "LinearPlayer")
+      .def("__init__", [](LinearPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
+                          std::uint32_t width, double bandwidth, double rate, double epsilon, std::uint64_t seed) {
+        const Range range{actions.first, actions.second};
+        new (self) LinearPlayer({range, width, bandwidth, rate},
+                                {range, {losses.first, losses.second}, width, {epsilon, seed}});
+      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "bandwidth"_a, "rate"_a, "epsilon"_a, "seed"_a);
 
   nb::class_<DiscretePlayer, Player>(module, "DiscretePlayer")
       .def_static("tree", [](std::pair<double, double> actions, std::pair<double, double> losses, std::uint32_t width,

@@ -6,6 +6,7 @@
 #include "discrete_tree.hpp"
 #include "learners/adagrad.hpp"
 #include "learners/coin.hpp"
+#include "linear_agent.hpp"
 #include "path_agent.hpp"
 #include "tree_agent.hpp"
 
@@ -36,6 +37,8 @@ Agent* adaptive_agent(const AdaptiveSettings& settings) { return new AdaptiveAge
 
 std::size_t playing(Agent& adaptive, Range within) { return static_cast<AdaptiveAgent&>(adaptive).playing(within); }
 
+Agent* linear_agent(const LinearSettings& settings) { return new LinearAgent(settings); }
+
 void trace(Agent& agent, const TreeSettings& settings, const float* context, const Outcome& outcome,
            TreeTracer& tracer) {
   with_learner<TreeAgent>(settings.learner, [&]<class Made>(Made*) {
@@ -56,7 +59,8 @@ Agent* discrete_linear(const DiscreteSettings& settings) { return new DiscreteLi
 }  // namespace
 
 Kernels kernels() {
-  return {tree_agent, path_agent, adaptive_agent, playing, trace, discrete_tree, discrete_linear};
+  return {tree_agent,      path_agent, adaptive_agent, playing, linear_agent, trace, discrete_tree,
+          discrete_linear};
 }
 
 }  // namespace manul::MANUL_SIMD

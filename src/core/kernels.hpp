@@ -23,6 +23,7 @@ struct Kernels {
   Agent* (*path_agent)(const TreeSettings&);
   Agent* (*adaptive_agent)(const AdaptiveSettings&);
   std::size_t (*playing)(Agent& adaptive, Range within);
+  Agent* (*linear_agent)(const LinearSettings&);
   void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);
   Agent* (*discrete_tree)(const DiscreteSettings&, Learner);
   Agent* (*discrete_linear)(const DiscreteSettings&);

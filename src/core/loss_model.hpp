@@ -1,9 +1,9 @@
 // A small model of the loss around the action that the policy plays. Actions are scaled to [0, 1].
 //
-//   q(x, a) = b + H(u) + d[c] + s(u) (e[c] + beta[c].x) + alpha[a].x        u = a - c,  s(u) = clip(u / h, -1, 1)
+//   q(x, a) = b + H(u) + d[c] + s(u) beta[c].x + alpha[a].x        u = a - c,  s(u) = clip(u / h, -1, 1)
 //
 //   c  centre of the played window     b  running mean of the loss       H  a curve in u, the same for all contexts
-//   d, e, beta  by the cell of c       alpha  by the cell of a           (eight equal cells of [0, 1])
+//   d, beta  by the cell of c          alpha  by the cell of a           (eight equal cells of [0, 1])
 //
 // H is linear between its knots at u = 0, h, 2h, 4h, ... and their mirror images. A knot at h keeps what is learned
 // inside the window, where nearly all actions fall, from changing what is believed outside.
@@ -26,7 +26,7 @@ class LossModel {
     centre_ = centre;
     const std::size_t c = cell(centre);
     level_ = history_[0] + scalars_[first_level + c];
-    slope_ = scalars_[first_slope + c] + dot(vector(cells + c), row_, stride_);
+    slope_ = dot(vector(cells + c), row_, stride_);
     for (std::size_t a = 0; a < cells; ++a) alpha_[a] = dot(vector(a), row_, stride_);
   }
 
@@ -44,14 +44,13 @@ class LossModel {
 
   // One step of AdaGrad on (q - loss)^2 / 2.
   void learn(double action, double loss) {
-    const double error = at(action) - loss, slope = error * side(action);
+    const double error = at(action) - loss;
     const Between knots = between(action - centre_);
     const std::size_t c = cell(centre_);
     step_scalar(knots.near, error * (1.0 - knots.way));
     step_scalar(knots.far, error * knots.way);
     step_scalar(first_level + c, error);
-    step_scalar(first_slope + c, slope);
-    step_vector(cells + c, slope);
+    step_vector(cells + c, error * side(action));
     step_vector(cell(action), error);
     double &mean = history_[0], &rounds = history_[1];
     rounds += 1.0;
@@ -67,8 +66,7 @@ class LossModel {
  private:
   static constexpr double scalar_rate = 0.05, first_square = 0.1, memory = 10000.0;
   static constexpr std::size_t cells = 8, knots_per_side = 40;
-  static constexpr std::size_t first_level = 2 * knots_per_side + 1, first_slope = first_level + cells;
-  static constexpr std::size_t count = first_slope + cells;
+  static constexpr std::size_t first_level = 2 * knots_per_side + 1, count = first_level + cells;
 
   // Two neighbouring knots and how far a point is on the way from one to the other.
   struct Between {

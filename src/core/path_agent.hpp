@@ -6,10 +6,11 @@
 // action fell outside the played window, that of the leaf at the action (so that no subtree stays untrained). Going up,
 // each node compares the leaf carried from below with the one that the context reaches from the sibling. A leaf costs
 //
-//   C_i = Q_i + (l - q(x, a)) min(1.6, k((a - c_i) / h) / (2 h P(a|x))),      k(z) = 3/2 (1 - z^2) for |z| < 1
+//   C_i = Q_i + (l - q(x, a)) min(1, w_i),      w_i = 1 / (2 h P(a|x)) if |a - c_i| <= h, else 0
 //
-// where q models the loss, Q_i is its mean over the window of the leaf and c_i the window's centre: doubly robust, but
-// with a bounded weight.
+// where q models the loss, Q_i is its mean over the window of the leaf, c_i the window's centre and w_i the paper's
+// weight. Without the bound C_i would be unbiased (doubly robust) and of hopeless variance; with it a leaf that is
+// seldom played is judged almost by the model alone.
 #pragma once
 
 #include "geometry.hpp"
@@ -67,8 +68,6 @@ class PathAgent final : public Agent {
   }
 
  private:
-  static constexpr double most_weight = 1.6;
-
   double length() const { return geometry_.actions.high - geometry_.actions.low; }
   double scaled(double action) const { return (action - geometry_.actions.low) / length(); }
 
@@ -103,9 +102,9 @@ class PathAgent final : public Agent {
   }
 
   double cost(Node leaf, const Outcome& outcome, double surprise) {
-    const double middle = centre(leaf, outcome.within), z = (outcome.action - middle) / geometry_.bandwidth;
-    const double kernel = larger(1.5 * (1.0 - z * z), 0.0);
-    const double weight = smaller(kernel / (2.0 * geometry_.bandwidth * outcome.density), most_weight);
+    const double middle = centre(leaf, outcome.within);
+    const bool covers = absolute(outcome.action - middle) <= geometry_.bandwidth;
+    const double weight = covers ? smaller(1.0 / (2.0 * geometry_.bandwidth * outcome.density), 1.0) : 0.0;
     return model_.smoothed(scaled(middle)) + surprise * weight;
   }
 

@@ -18,8 +18,8 @@ class SharedNodes {
  public:
   SharedNodes(std::size_t nodes, std::size_t stride)
       : stride_(stride), rate_(2.5 / __builtin_sqrt(static_cast<double>(stride))), weights_(nodes * stride),
-        squares_(nodes * stride), direction_(2 * stride), tilt_(2) {
-    tilt_[0] = untrained_tilt;
+        squares_(nodes * stride), slope_(2) {
+    slope_[0] = untrained_slope;
   }
 
   // What all nodes share is computed once per context; the row must stay in place.
@@ -29,37 +29,27 @@ class SharedNodes {
   }
 
   double margin(Node node) const {
-    return dot(weights_.data() + stride_ * node, row_, stride_) + common_ + tilt_.data()[0] * place(node);
+    return dot(weights_.data() + stride_ * node, row_, stride_) + common_ + slope_.data()[0] * place(node);
   }
 
-  // Teaches a node which side is cheaper; the margin after that. The loss is the hinge, weighted by the difference of
-  // the costs; the step is implicit (passive-aggressive: at most up to the margin 1) in the metric of AdaGrad.
+  // Teaches a node which side is cheaper: one step of AdaGrad on the hinge loss W max(0, 1 - y f_v(x)), where y is the
+  // cheaper side and W the difference of the costs. Returns the margin after that.
   double learn(Node node, double cost_left, double cost_right) {
-    const double before = margin(node), label = cost_left > cost_right ? 1.0 : -1.0;
-    const double weight = label * (cost_left - cost_right), missing = 1.0 - label * before;
-    if (weight == 0.0 || missing <= 0.0) return before;
-
-    const double m = place(node);
-    tilt_[1] += weight * weight * m * m;
-    const double tilt_direction = m / __builtin_sqrt(tilt_[1] + first_square);
-    float *own = direction_.data(), *shared = own + stride_;
-    const double shared_reach = aim(shared, 0, weight);
-    const double reach = aim(own, node, weight) + shared_reach + m * tilt_direction;
-    const double moved = label * smaller(missing, rate_ * weight * reach), step = moved / reach;
-    move(node, own, step);
-    move(0, shared, step);
-    tilt_[0] += step * tilt_direction;
-    common_ += step * shared_reach;
-    return before + moved;
+    const double before = margin(node), weight = cost_left - cost_right;
+    const double label = weight > 0.0 ? 1.0 : -1.0;
+    if (weight == 0.0 || label * before >= 1.0) return before;
+    const double own = move(node, weight), shared = move(0, weight);
+    common_ += shared;
+    return before + own + shared + tilt(weight, place(node));
   }
 
   Buffer<float>& weights() { return weights_; }
   Buffer<float>& squares() { return squares_; }
-  Buffer<double>& tilt() { return tilt_; }
+  Buffer<double>& slope() { return slope_; }
 
  private:
   static constexpr double first_square = 0.01;
-  static constexpr double untrained_tilt = -1e-3;  // an untrained tree plays the middle
+  static constexpr double untrained_slope = -1e-3;  // an untrained tree plays the middle
 
   // m_v - 1/2. Node 2^l + j is the j-th of its level and splits the range at (j + 1/2) / 2^l.
   static double place(Node node) {
@@ -67,34 +57,33 @@ class SharedNodes {
     return (node - width + 0.5) / width - 0.5;
   }
 
-  // Takes the gradient weight * x into a block's sum of squares, and writes x in AdaGrad's metric to `direction`.
-  // Returns how far one step in that direction moves the margin.
-  float aim(float* direction, Node block, double weight) {
-    float* squares = squares_.data() + stride_ * block;
-    const auto gradient = static_cast<float>(weight);
-    Total reach;
+  // One step of AdaGrad in a block's weights; how far that moves the margin.
+  double move(Node block, double weight) {
+    float *weights = weights_.data() + stride_ * block, *squares = squares_.data() + stride_ * block;
+    const auto gradient = static_cast<float>(weight), step = static_cast<float>(rate_ * weight);
+    Total moved;
     groups(stride_, [&]<class V>(V, std::size_t i) {
       const V x = load<V>(row_ + i), slope = gradient * x, square = load<V>(squares + i) + slope * slope;
-      const V scaled = x / root(square + static_cast<float>(first_square));
+      const V change = step * x / root(square + static_cast<float>(first_square));
       store(squares + i, square);
-      store(direction + i, scaled);
-      reach.add(x * scaled);
+      store(weights + i, load<V>(weights + i) + change);
+      moved.add(x * change);
     });
-    return reach.value();
+    return moved.value();
   }
 
-  void move(Node block, const float* direction, double step) {
-    float* weights = weights_.data() + stride_ * block;
-    const auto length = static_cast<float>(step);
-    groups(stride_, [&]<class V>(V, std::size_t i) {
-      store(weights + i, load<V>(weights + i) + length * load<V>(direction + i));
-    });
+  // The same for s.
+  double tilt(double weight, double m) {
+    slope_[1] += (weight * m) * (weight * m);
+    const double change = rate_ * weight * m / __builtin_sqrt(slope_[1] + first_square);
+    slope_[0] += change;
+    return m * change;
   }
 
   std::size_t stride_;
   double rate_;  // a wider context moves the margin farther per step
-  Buffer<float> weights_, squares_, direction_;
-  Buffer<double> tilt_;
+  Buffer<float> weights_, squares_;
+  Buffer<double> slope_;
   const float* row_ = nullptr;
   double common_ = 0.0;
 };

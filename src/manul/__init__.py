@@ -1,7 +1,7 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
-from manul import learners, worlds
-from manul.agents import AdaptiveCats, Cats, DiscreteLinear, DiscreteTree
+from manul import learners, policies, worlds
+from manul.agents import AdaptiveCats, Cats, DiscreteLinear, DiscreteTree, ParetoGreedy, SmoothedGreedy
 from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
@@ -25,11 +25,14 @@ __all__ = [
     "Distribution",
     "Log",
     "ManulError",
+    "ParetoGreedy",
     "Policy",
     "Run",
+    "SmoothedGreedy",
     "TreePolicy",
     "learners",
     "load",
+    "policies",
     "simulate",
     "simulate_many",
     "train_tree",

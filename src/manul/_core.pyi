@@ -25,6 +25,8 @@ class Loss(enum.Enum):
 
     squared = 1
 
+    knots = 2
+
 class Player:
     @overload
     def window(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...
@@ -72,6 +74,9 @@ class TreePlayer(Player):
 
     def trace(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: float, density: float, loss: float, low: float, high: float) -> list[tuple[int, float, float]]: ...
 
+class LinearPlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, bandwidth: float, rate: float, epsilon: float, seed: int) -> None: ...
+
 class DiscretePlayer(Player):
     @staticmethod
     def tree(*, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, learner: Learner, epsilon: float, seed: int) -> DiscretePlayer: ...
@@ -81,7 +86,28 @@ class DiscretePlayer(Player):
 
 def atoms_inside(actions: tuple[float, float], leaves: int, low: float, high: float) -> tuple[int, int]: ...
 
-def simulate(players: Sequence[Player], contexts: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, first: int, last: int, actions: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], densities: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], losses: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], threads: int) -> None: ...
+class PathPlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, bandwidth: float, epsilon: float, seed: int) -> None: ...
+
+class Penalty(enum.Enum):
+    measured = 0
+
+    practical = 1
+
+    paper = 2
+
+class AdaptivePlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, bandwidths: Sequence[float], penalty: Penalty, complexity: float, epsilon: float, seed: int) -> None: ...
+
+    @property
+    def playing(self) -> int: ...
+
+class Table:
+    def __init__(self, *, contexts: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], loss: Loss, actions: tuple[float, float], positions: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lows: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], highs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def loss(self, number: int, action: float) -> float: ...
+
+def simulate(players: Sequence[Player], tables: Sequence[Table], first: int, last: int, actions: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], densities: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], losses: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], threads: int) -> None: ...
 
 def instruction_set() -> str: ...
 

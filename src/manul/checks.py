@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from manul import agents, files, learners
+from manul import agents, files, learners, policies
 from manul.distribution import Atoms, Distribution
 from manul.errors import InputError
 from manul.log import Log
@@ -62,6 +62,17 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "DiscreteLinear": [
         {"leaves": 16},
         {"leaves": 8, "actions": (-2.0, 8.1), "losses": (-1.0, 3.0)},
+    ],
+    "SmoothedGreedy": [
+        {"policies": policies.Linear(), "bandwidth": 1 / 16},
+        {"policies": policies.Linear(), "bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
+        {"policies": policies.Tree(leaves=16), "bandwidth": 1 / 2},
+        {"policies": policies.Constant(), "bandwidth": 2.0, "actions": (0.0, 32.0), "losses": (-1.0, 3.0)},
+    ],
+    "ParetoGreedy": [
+        {"policies": policies.Constant(choices=65), "bandwidths": (1 / 2, 1 / 8)},
+        {"policies": policies.Linear(), "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
+        {"policies": policies.Tree(leaves=32), "bandwidths": (1.0, 1 / 8), "horizon": 300, "log_class_size": 20.0},
     ],
 }
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import numpy as np
 
 from manul import _core
-from manul.agents.native import NativeAgent
+from manul.agents.shell import Shell
 from manul.errors import InputError, ParameterError
 from manul.log import Log
 from manul.types import Agent, Floats, Within
@@ -107,10 +107,10 @@ class _Native:
 
     @staticmethod
     def plays(agent: Agent, world: World) -> bool:
-        return isinstance(agent, NativeAgent) and isinstance(world, Table)
+        return isinstance(agent, Shell) and isinstance(world, Table) and agent.is_native(world.contexts)
 
     def add(self, agent: Agent, world: World, log: Log) -> None:
-        assert isinstance(agent, NativeAgent)
+        assert isinstance(agent, Shell)
         assert isinstance(world, Table)
         self.players.append(agent._started(world.contexts))
         self.tables.append(world.native)
@@ -165,7 +165,7 @@ def _within(log: Log, number: int) -> Within | None:
 
 
 def _check(agent: Agent, world: World) -> None:
-    if not (isinstance(agent, NativeAgent) and isinstance(world, Table)):
+    if not (isinstance(agent, Shell) and isinstance(world, Table)):
         return
     (low, high), (least, worst) = agent.losses, world.losses
     if least < low or worst > high:
@@ -175,7 +175,7 @@ def _check(agent: Agent, world: World) -> None:
     if world.lows is not None and world.highs is not None:
         tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))
         for number in tightest if len(world) else ():
-            agent._range.narrowed((world.lows[number], world.highs[number]), agent._narrowest)
+            agent._narrowed((float(world.lows[number]), float(world.highs[number])))
 
 
 def _bar(total: int, *, progress: bool) -> tqdm[NoReturn]:

@@ -3,5 +3,6 @@
 from manul.agents.adaptive import AdaptiveCats
 from manul.agents.cats import Cats
 from manul.agents.discrete import DiscreteLinear, DiscreteTree
+from manul.agents.general import ParetoGreedy, SmoothedGreedy
 
-__all__ = ["AdaptiveCats", "Cats", "DiscreteLinear", "DiscreteTree"]
+__all__ = ["AdaptiveCats", "Cats", "DiscreteLinear", "DiscreteTree", "ParetoGreedy", "SmoothedGreedy"]

@@ -64,8 +64,9 @@ class Cats(NativeAgent):
             return super()._from_parameters(parameters)
         return cls.paper(learner=learners.from_description(described), **parameters)
 
-    def _narrowed(self, within: Within | None) -> Within:
-        return self._range.narrowed(within, self.bandwidth)
+    @property
+    def _narrowest(self) -> float:
+        return self.bandwidth
 
     def _player(self, width: int) -> _core.Player:
         settings: Any = {

@@ -1,0 +1,86 @@
+// A linear policy, x -> clip(w.x), that follows the slope of its own smoothed loss, as an Agent.
+//
+// With centre c, a window of half-width h and an action a drawn with density P, 3 (a - c) (loss - b) / h^2 times the
+// window's density over P estimates, without bias, the slope in c of the loss smoothed by the Epanechnikov kernel.
+#pragma once
+
+#include "context.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class LinearAgent final : public Agent {
+ public:
+  explicit LinearAgent(const LinearSettings& settings)
+      : settings_(settings), context_(settings.width, true), weights_(context_.stride()), squares_(context_.stride()) {}
+
+  Window window(const float* context, Range within) override {
+    context_.look(context);
+    return {clipped(target(), within), settings_.bandwidth};
+  }
+
+  void learn(const float* context, const Outcome& outcome) override {
+    context_.learn(context);
+    const double wanted = target(), centre = clipped(wanted, outcome.within);
+    const double slope = slope_at(centre, outcome);
+    // Beyond the clip the loss does not change with the weights, but a way back must stay open.
+    if ((wanted - centre) * slope >= 0.0) step(static_cast<float>(slope));
+    rounds_ += 1.0;
+    baseline_ += (outcome.loss - baseline_) / smaller(rounds_, memory);
+  }
+
+  std::size_t arrays() const override { return 7; }
+
+  Array array(std::size_t index) override {
+    const Array all[] = {
+        {"weights", "f4", weights_.data(), weights_.size()},
+        {"squares", "f4", squares_.data(), squares_.size()},
+        {"mean", "f8", context_.mean_array().data(), context_.mean_array().size()},
+        {"variance", "f8", context_.variance_array().data(), context_.variance_array().size()},
+        {"count", "f8", context_.count(), 1},
+        {"baseline", "f8", &baseline_, 1},
+        {"rounds", "f8", &rounds_, 1},
+    };
+    return all[index];
+  }
+
+ private:
+  static constexpr double memory = 10000.0;
+
+  double span() const { return settings_.actions.high - settings_.actions.low; }
+
+  // Weights are in units of the range and start at its middle.
+  double target() const {
+    const double position = 0.5 + dot(weights_.data(), context_.row(), context_.stride());
+    return settings_.actions.low + span() * position;
+  }
+
+  double clipped(double action, Range within) const {
+    return clip(action, within.low + settings_.bandwidth, within.high - settings_.bandwidth);
+  }
+
+  // In units of the range.
+  double slope_at(double centre, const Outcome& outcome) const {
+    const double away = outcome.action - centre, h = settings_.bandwidth;
+    if (absolute(away) > h) return 0.0;
+    const double ratio = 1.0 / (2.0 * h * outcome.density);
+    return 3.0 * away * (outcome.loss - baseline_) / (h * h) * ratio * span();
+  }
+
+  // AdaGrad.
+  void step(float slope) {
+    const float rate = static_cast<float>(settings_.rate);
+    groups(context_.stride(), [&]<class V>(V, std::size_t i) {
+      const V gradient = slope * load<V>(context_.row() + i);
+      const V squares = load<V>(&squares_[i]) + gradient * gradient;
+      store(&squares_[i], squares);
+      store(&weights_[i], load<V>(&weights_[i]) - rate * gradient / (root(squares) + 1e-12f));
+    });
+  }
+
+  LinearSettings settings_;
+  Context context_;
+  Buffer<float> weights_, squares_;
+  double baseline_ = 0.0, rounds_ = 0.0;
+};
+
+}  // namespace manul::MANUL_SIMD

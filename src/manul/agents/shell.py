@@ -1,0 +1,255 @@
+"""The shell that every agent shares: checks, conversions, single and batch forms, saving."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from manul import _core, features, files
+from manul.actions import Actions, checked_epsilon, checked_range, checked_seed
+from manul.distribution import Atoms, Distribution
+from manul.errors import FileError, InputError
+from manul.smoothing import explore, smooth
+from manul.types import Context, Decision, Decisions, Floats, Within
+
+_NOTHING = np.empty(0)
+
+
+class Player(Protocol):
+    """What plays and learns inside a shell: it gets rows and numbers that are checked already."""
+
+    decisions: int
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that holds what was learned."""
+
+    def window(self, context: features.Row, low: float, high: float) -> tuple[float, float]:
+        """The centre and the bandwidth that are played where nothing is explored."""
+
+    def decide(self, context: features.Row, low: float, high: float) -> tuple[float, float]:
+        """Draw an action; it comes with its density."""
+
+    def learn(self, context: features.Row, action: float, density: float, loss: float, low: float, high: float) -> None:
+        """Take in what a decision led to."""
+
+    def decide_many(
+        self, contexts: features.Row, lows: Floats, highs: Floats, actions: Floats, densities: Floats
+    ) -> None:
+        """Draw an action for each row into the last two arrays; empty ends mean the whole range."""
+
+    def learn_many(
+        self, contexts: features.Row, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats
+    ) -> None:
+        """Take in what many decisions led to: all of them or none."""
+
+    def state(self) -> files.Arrays:
+        """A copy of all that was learned."""
+
+    def restore(self, saved: files.Arrays) -> None:
+        """Go back to a state; raises KeyError or ValueError where the arrays do not fit."""
+
+
+_Player = TypeVar("_Player", bound=Player)
+
+
+class Shell(ABC, Generic[_Player]):
+    """An agent around a player; its width is that of the first context it sees."""
+
+    def __init__(self, *, actions: Within, losses: Within, epsilon: float, seed: int) -> None:
+        self.actions = checked_range("actions", actions)
+        self.losses = checked_range("losses", losses)
+        self.epsilon = checked_epsilon(epsilon)
+        self.seed = checked_seed(seed)
+        self._range = Actions(*self.actions)
+        self._core: _Player | None = None
+        self._native: _core.Player | None = None
+        self._width: int | None = None
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor needs to make this agent again."""
+
+    @abstractmethod
+    def _player(self, width: int) -> _Player:
+        """A fresh player for contexts of this width."""
+
+    @property
+    def _narrowest(self) -> float:
+        """The smallest bandwidth that a narrowed range must have room for."""
+        return 0.0
+
+    def _narrowed(self, within: Within | None) -> Within:
+        """The range of one decision; refuses one that leaves nothing to play."""
+        return self._range.narrowed(within, self._narrowest)
+
+    def _played(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
+        return explore(smooth(centre, bandwidth, within), self.epsilon, within)
+
+    @property
+    def width(self) -> int | None:
+        """How many numbers a context has; None before the first one."""
+        return self._width
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that holds what was learned."""
+        return 0 if self._core is None else self._core.nbytes
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions were made."""
+        return 0 if self._core is None else self._core.decisions
+
+    def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
+        """The distribution that `decide` draws from."""
+        low, high = self._narrowed(within)
+        centre, bandwidth = self._started(context).window(features.row(context), low, high)
+        return self._played(centre, bandwidth, (low, high))
+
+    def decide(self, context: Context, within: Within | None = None) -> Decision:
+        """Draw an action."""
+        low, high = self.actions if within is None else self._narrowed(within)
+        try:
+            action, density = self._native.decide(context, low, high)  # type: ignore[union-attr,call-overload]
+        except (AttributeError, TypeError, _core.Rejected):
+            action, density = self._started(context).decide(features.row(context), low, high)
+        return Decision(action, density, within)
+
+    def learn(self, context: Context, decision: Decision, loss: float) -> None:
+        """Take in what a decision led to."""
+        action, density, within = decision
+        low, high = self.actions if within is None else self._narrowed(within)
+        try:
+            self._native.learn(context, action, density, loss, low, high)  # type: ignore[union-attr,call-overload]
+        except (AttributeError, TypeError, _core.Rejected):
+            self._check(np.array([action]), np.array([density]), np.array([loss]), np.array([low]), np.array([high]))
+            self._started(context).learn(features.row(context), float(action), float(density), float(loss), low, high)
+
+    def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
+        """Draw an action for each row; `within` is one (low, high) per row."""
+        rows = features.matrix(contexts)
+        lows, highs = self._ends(within, len(rows))
+        player = self._started(rows)
+        actions, densities = np.empty(len(rows)), np.empty(len(rows))
+        player.decide_many(rows, lows, highs, actions, densities)
+        return Decisions(actions, densities, *((lows, highs) if within is not None else (None, None)))
+
+    def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
+        """Take in what many decisions led to, in order; all of them or, where one cannot be used, none."""
+        rows = features.matrix(contexts)
+        actions, densities, paid = (_numbers(each) for each in (decisions.actions, decisions.densities, losses))
+        lows = _NOTHING if decisions.lows is None else _numbers(decisions.lows)
+        highs = _NOTHING if decisions.highs is None else _numbers(decisions.highs)
+        for name, array in (("actions", actions), ("densities", densities), ("losses", paid)):
+            if len(array) != len(rows):
+                raise InputError(
+                    f"{name} must have one value per context, {len(rows)}; got {len(array)}. Cut both to the same rows."
+                )
+        self._check(actions, densities, paid, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis]))
+        self._started(rows).learn_many(rows, actions, densities, paid, lows, highs)
+
+    def state(self) -> files.Arrays:
+        """All that decides how the agent goes on, as arrays."""
+        if self._core is None:
+            return {}
+        return {**self._core.state(), "decisions": np.array([self._core.decisions], dtype=np.uint64)}
+
+    def save(self, path: str | Path) -> None:
+        """Write to a `.manul` file."""
+        files.write(path, type(self).__name__, {**self.parameters, "width": self._width}, self.state())
+
+    @classmethod
+    def from_saved(cls, parameters: files.Parameters, arrays: files.Arrays) -> Self:
+        """The agent that was saved with these parameters and arrays."""
+        width = parameters.pop("width")
+        agent = cls._from_parameters(parameters)
+        if width is not None:
+            agent._restore(width, arrays)
+        return agent
+
+    @classmethod
+    def _from_parameters(cls, parameters: files.Parameters) -> Self:
+        settings: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
+        return cls(**settings)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{type(self).__name__}({shown})"
+
+    def _restore(self, width: int, arrays: files.Arrays) -> None:
+        player = self._start(width)
+        try:
+            player.decisions = int(arrays["decisions"][0])
+            player.restore(arrays)
+        except (KeyError, ValueError):
+            raise FileError("file must hold arrays that fit its settings; got others. Save it again.") from None
+
+    def is_native(self, contexts: features.Row) -> bool:
+        """Whether contexts like these are played wholly in the core."""
+        return isinstance(self._started(contexts), _core.Player)
+
+    def _start(self, width: int) -> _Player:
+        self._core, self._width = self._player(width), width
+        self._native = self._core if isinstance(self._core, _core.Player) else None
+        return self._core
+
+    def _started(self, context: Context) -> _Player:
+        rows = features.row(context) if not (isinstance(context, np.ndarray) and context.ndim == 2) else context
+        if self._core is None:
+            return self._start(rows.shape[-1])
+        assert self._width is not None
+        features.check_width(rows.shape[-1], self._width)
+        return self._core
+
+    def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
+        if within is None:
+            return _NOTHING, _NOTHING
+        pairs = np.asarray(within, dtype=np.float64)
+        if pairs.shape != (count, 2):
+            raise InputError(
+                f"within must be one (low, high) per row, shape ({count}, 2); got shape {pairs.shape}. Leave it out for the whole range."
+            )
+        for low, high in pairs:
+            self._narrowed((low, high))
+        return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+
+    def _check(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
+        low, high = self.losses
+        _refuse(
+            ~((actions >= lows) & (actions <= highs)),
+            actions,
+            "action",
+            f"in [{lows.flat[0]:g}, {highs.flat[0]:g}]",
+            "Pass the decision as decide returned it.",
+        )
+        _refuse(
+            ~((densities > 0) & np.isfinite(densities)),
+            densities,
+            "density",
+            "above 0 and finite",
+            "Pass the decision as decide returned it.",
+        )
+        _refuse(
+            ~((losses >= low) & (losses <= high)),
+            losses,
+            "loss",
+            f"in [{low:g}, {high:g}]",
+            "Declare the range with losses=(low, high).",
+        )
+
+
+def _refuse(bad: npt.NDArray[np.bool_], values: Floats, name: str, rule: str, remedy: str) -> None:
+    if bad.any():
+        first = int(np.argmax(bad))
+        where = "" if len(values) == 1 else f" in row {first}"
+        raise InputError(f"{name} must be {rule}; got {values[first]:g}{where}. {remedy}")
+
+
+def _numbers(values: npt.ArrayLike) -> Floats:
+    return np.ascontiguousarray(values, dtype=np.float64)

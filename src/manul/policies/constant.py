@@ -1,0 +1,41 @@
+"""The same action whatever the context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manul.errors import ParameterError
+from manul.policies.contract import saveable
+from manul.policies.sums import Sums
+from manul.types import Within
+
+
+@saveable
+@dataclass(frozen=True)
+class Constant:
+    """The best constant action, by exact minimisation over so many evenly spaced ones.
+
+    >>> import manul
+    >>> agent = manul.SmoothedGreedy(policies=Constant(), bandwidth=1/16)
+    >>> for _ in range(1000):
+    ...     decision = agent.decide(None)
+    ...     agent.learn(None, decision, abs(decision.action - 0.7))
+    >>> round(agent.distribution(None).mean(), 1)
+    0.7
+    """
+
+    choices: int = 1025
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.choices, int) and 2 <= self.choices <= 2**20):
+            raise ParameterError(f"choices must be a whole number from 2 to 2^20; got {self.choices!r}. Try 1025.")
+
+    def __len__(self) -> int:
+        return self.choices
+
+    def start(self, width: int, actions: Within, bandwidth: float) -> Sums:  # noqa: ARG002 - contexts do not matter
+        """A running sum for each action."""
+        choices = np.linspace(*actions, self.choices)
+        return Sums(self.choices, bandwidth, lambda _: choices, lambda _, index: float(choices[index]))

@@ -1,0 +1,74 @@
+"""A handful of functions from contexts to actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from manul.errors import InputError, ParameterError
+from manul.features import Row
+from manul.policies.sums import Sums
+from manul.types import Floats, Within
+
+Function = Callable[[Row], float]
+
+
+class Finite:
+    """The best of several functions, by exact minimisation; functions cannot be saved.
+
+    >>> import manul
+    >>> rules = Finite([lambda context: 0.2, lambda context: context[0] / 2])
+    >>> manul.SmoothedGreedy(policies=rules, bandwidth=1/8).distribution([0.6]).edges
+    array([0.   , 0.075, 0.325, 1.   ])
+    """
+
+    def __init__(self, functions: Sequence[Function]) -> None:
+        self.functions = tuple(functions)
+        if not self.functions:
+            raise ParameterError("policies must have at least one function; got none. Try policies.Constant().")
+        for function in self.functions:
+            if not callable(function):
+                raise ParameterError(f"policies must be functions of a context; got {function!r}. Try lambda x: 0.5.")
+        self._last: tuple[tuple[bytes, Within], Floats] | None = None
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def __repr__(self) -> str:
+        names = ", ".join(getattr(each, "__name__", repr(each)) for each in self.functions[:5])
+        return f"Finite([{names}{', ...' if len(self) > 5 else ''}])"
+
+    def start(self, width: int, actions: Within, bandwidth: float) -> Sums:  # noqa: ARG002 - functions know their width
+        """A running sum for each function."""
+
+        def centre(context: Row, index: int) -> float:
+            return self._action(context, index, actions)
+
+        return Sums(len(self), bandwidth, lambda context: self._all(context, actions), centre)
+
+    # Several bandwidths ask about the same context in turn: the functions run once for all of them.
+    def _all(self, context: Row, actions: Within) -> Floats:
+        key = context.tobytes(), actions
+        if self._last is None or self._last[0] != key:
+            self._last = key, np.array([self._action(context, index, actions) for index in range(len(self))])
+        return self._last[1]
+
+    def _action(self, context: Row, index: int, actions: Within) -> float:
+        return checked_action(self.functions[index](context), actions, f"policy {index}")
+
+
+def checked_action(action: float, actions: Within, name: str = "policy") -> float:
+    """What a policy returned, if it is an action.
+
+    >>> checked_action(0.25, (0.0, 1.0))
+    0.25
+    """
+    low, high = actions
+    try:
+        value = float(action)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not low <= value <= high:
+        raise InputError(f"{name} must return an action in [{low:g}, {high:g}]; got {action!r}. Clip it to the range.")
+    return value

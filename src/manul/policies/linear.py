@@ -1,0 +1,49 @@
+"""Linear policies x -> clip(w.x + b), learned by the slope of the smoothed loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from manul import _core
+from manul.errors import ParameterError
+from manul.policies.contract import saveable
+from manul.policies.native import NativeLearner, fitting
+from manul.types import Within
+
+
+@saveable
+@dataclass(frozen=True)
+class Linear:
+    """A weight per feature, standardised on the way; `rate` is AdaGrad's, in units of the range of actions.
+
+    >>> import manul
+    >>> agent = manul.SmoothedGreedy(policies=Linear(), bandwidth=1/16)
+    >>> agent.distribution([1.0, 2.0]).edges
+    array([0.    , 0.4375, 0.5625, 1.    ])
+    """
+
+    rate: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.rate, int | float) and 0 < self.rate <= 1):
+            raise ParameterError(f"rate must be in (0, 1]; got {self.rate!r}. Try 0.01.")
+
+    def start(self, width: int, actions: Within, bandwidth: float) -> NativeLearner:
+        """Weights of zero, which play the middle of the range."""
+        return NativeLearner(
+            self.player(width=width, actions=actions, losses=(0, 1), bandwidth=bandwidth, epsilon=0, seed=0)
+        )
+
+    def player(
+        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
+    ) -> _core.Player:
+        """A fresh native agent."""
+        return _core.LinearPlayer(
+            actions=actions,
+            losses=losses,
+            width=width,
+            bandwidth=fitting(bandwidth, actions),
+            rate=self.rate,
+            epsilon=epsilon,
+            seed=seed,
+        )

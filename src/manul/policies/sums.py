@@ -1,0 +1,48 @@
+"""Exact minimisation of the IPS estimate over finitely many policies, from one running sum for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from manul.features import Row
+from manul.files import Arrays
+from manul.smoothing import densities_of_many
+from manul.types import Decision, Floats, Within
+
+
+class Sums:
+    """Learns which of the policies is best; `centres` gives all their actions, `centre` that of one."""
+
+    def __init__(
+        self, count: int, bandwidth: float, centres: Callable[[Row], Floats], centre: Callable[[Row, int], float]
+    ) -> None:
+        self._bandwidth, self._centres, self._centre = bandwidth, centres, centre
+        self._sums, self._rounds = np.zeros(count), 0
+
+    def action(self, context: Row, within: Within) -> float:  # noqa: ARG002 - all windows are truncated
+        """The action of the policy with the lowest sum; the first one where several have it."""
+        return self._centre(context, int(np.argmin(self._sums)))
+
+    def learn(self, context: Row, decision: Decision, loss: float) -> None:
+        """Add the example to the sum of each policy."""
+        action, density, within = decision
+        assert within is not None
+        centres = np.clip(self._centres(context), *within)
+        self._sums += densities_of_many(centres, self._bandwidth, within, action) / density * loss
+        self._rounds += 1
+
+    def estimate(self) -> float:
+        """The IPS estimate of the best policy."""
+        return float(np.min(self._sums)) / max(self._rounds, 1)
+
+    def state(self) -> Arrays:
+        """The sums and the number of examples."""
+        return {"sums": self._sums.copy(), "rounds": np.array([self._rounds], dtype=np.uint64)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go back to a state."""
+        if arrays["sums"].shape != self._sums.shape:
+            raise ValueError("sums must be one per policy")
+        self._sums, self._rounds = arrays["sums"].copy(), int(arrays["rounds"][0])

@@ -1,0 +1,51 @@
+"""Trees of small learners, as in Cats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from manul import _core, learners
+from manul.actions import checked_leaves
+from manul.policies.contract import saveable
+from manul.policies.native import NativeLearner, fitting
+from manul.types import Within
+
+
+@saveable
+@dataclass(frozen=True)
+class Tree:
+    """A tree that routes a context to one of its leaves, each an action.
+
+    >>> import manul
+    >>> agent = manul.SmoothedGreedy(policies=Tree(leaves=64), bandwidth=1/8)
+    >>> agent.learn([0.3], agent.decide([0.3]), loss=0.25)
+    """
+
+    leaves: int
+
+    def __post_init__(self) -> None:
+        checked_leaves(self.leaves)
+
+    def start(self, width: int, actions: Within, bandwidth: float) -> NativeLearner:
+        """A tree that has seen nothing."""
+        return NativeLearner(
+            self.player(width=width, actions=actions, losses=(0, 1), bandwidth=bandwidth, epsilon=0, seed=0)
+        )
+
+    def player(
+        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
+    ) -> _core.Player:
+        """A fresh native agent."""
+        return _core.TreePlayer(
+            actions=actions,
+            losses=losses,
+            width=width,
+            depth=self.leaves.bit_length() - 1,
+            offset=0.5,
+            bandwidth=fitting(bandwidth, actions),
+            learner=learners.native(learners.AdaGrad()),
+            standardise=True,
+            baseline=True,
+            epsilon=epsilon,
+            seed=seed,
+        )
