@@ -40,11 +40,14 @@ inline float sum(Eight v) {
 template <class Each>
 void groups(std::size_t size, Each&& each) {
   std::size_t i = 0;
+#ifdef __AVX512F__
   for (; i + 16 <= size; i += 16) each(Sixteen{}, i);
-  if (i < size) each(Eight{}, i);
+#endif
+  for (; i < size; i += 8) each(Eight{}, i);
 }
 
 // A sum over groups: even and odd groups of eight apart, then both together.
+#ifdef __AVX512F__
 class Total {
  public:
   void add(Sixteen v) { both_ += v; }
@@ -60,6 +63,21 @@ class Total {
   Sixteen both_ = {};
   Eight tail_ = {};
 };
+#else  // a compiler that splits a vector of sixteen for a narrower machine passes it through memory
+class Total {
+ public:
+  void add(Eight v) {
+    const Eight added = next_ + v;
+    next_ = other_;
+    other_ = added;
+  }
+
+  float value() const { return sum(next_ + other_); }
+
+ private:
+  Eight next_ = {}, other_ = {};
+};
+#endif
 
 inline float dot(const float* left, const float* right, std::size_t size) {
   Total total;

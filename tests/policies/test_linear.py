@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import manul
-from manul import _core
 from manul.errors import ParameterError
 from manul.policies import Linear
 from manul.smoothing import explore, smooth
@@ -15,12 +14,7 @@ from manul.smoothing import explore, smooth
 def mean_loss(seed, rounds=100_000):
     world = manul.worlds.linear(rounds=rounds, seed=seed)
     agent = manul.SmoothedGreedy(policies=Linear(), bandwidth=1 / 16, epsilon=0.05, seed=seed)
-    columns = [np.empty(rounds) for _ in range(3)]
-    player = agent._started(world.contexts)
-    _core.simulate(
-        [player], world.contexts, world.targets, world.native_loss, 0, rounds, *([column] for column in columns), 1
-    )
-    return columns[2].mean()
+    return manul.simulate(agent, world).mean_loss
 
 
 def test_the_linear_world_is_within_8_percent_of_its_smoothed_optimum():

@@ -1,9 +1,4 @@
-"""What any agent and any policy must satisfy; run it on your own with `check_agent(make)` or `check_policy(make)`.
-
-`make(seed)` gives a fresh agent, or a policy made from the seed.
-
-Each check is a function of `make` that raises an AssertionError naming what does not hold.
-"""
+"""What any agent must satisfy; each check raises an AssertionError naming what does not hold."""
 
 from __future__ import annotations
 
@@ -16,14 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import agents, files, learners, policies
+from manul.checks.common import ROUNDS, WIDTH, random_contexts, refuses
 from manul.distribution import Atoms, Distribution
-from manul.errors import InputError
-from manul.log import Log
-from manul.training import train_tree
-from manul.types import Agent, Context, Decision, Decisions, Policy, Within
-
-WIDTH = 3
-ROUNDS = 400
+from manul.types import Agent, Context, Decision, Decisions, Within
 
 
 class Checkable(Agent, files.Saveable, Protocol):
@@ -112,7 +102,7 @@ def distribution_is_a_density(make: Make) -> None:
     The support is the whole range, or for an agent that plays fixed actions those.
     """
     agent = make(0)
-    for contexts in (_contexts(5), _play(agent, ROUNDS)):
+    for contexts in (random_contexts(5), _play(agent, ROUNDS)):
         for context in contexts[:20]:
             distribution = agent.distribution(context)
             assert abs(distribution.integral() - 1) < 1e-9, "a distribution must integrate to 1"
@@ -124,7 +114,7 @@ def decisions_carry_their_density(make: Make) -> None:
     """The density of a decision is the distribution's at the action, whichever branch drew it."""
     agent = make(1)
     _play(agent, ROUNDS)
-    for context in _contexts(200):
+    for context in random_contexts(200):
         expected = agent.distribution(context)
         decision = agent.decide(context)
         assert np.isclose(decision.density, expected.density(decision.action), rtol=1e-9), (
@@ -136,7 +126,7 @@ def inverse_densities_average_to_the_range(make: Make) -> None:
     """The mean of 1/density over an agent's own draws is the length of the range, within five standard errors."""
     agent = make(2)
     _play(agent, ROUNDS)
-    inverse = 1 / agent.decide_many(_contexts(20_000)).densities
+    inverse = 1 / agent.decide_many(random_contexts(20_000)).densities
     error = inverse.std() / np.sqrt(len(inverse))
     span = agent.actions[1] - agent.actions[0]
     assert abs(inverse.mean() - span) <= 5 * error + 1e-9, f"mean of 1/density must be {span}; got {inverse.mean()}"
@@ -148,7 +138,7 @@ def same_seed_same_bytes(make: Make) -> None:
     for agent in (one, two, other):
         _play(agent, ROUNDS)
     assert _same(one, two), "one seed must give one state"
-    drawn, drawn_otherwise = (agent.decide_many(_contexts(50)).actions for agent in (one, other))
+    drawn, drawn_otherwise = (agent.decide_many(random_contexts(50)).actions for agent in (one, other))
     assert not np.array_equal(drawn, drawn_otherwise), "another seed must draw other actions"
 
 
@@ -156,7 +146,7 @@ def batches_equal_single_calls(make: Make) -> None:
     """decide_many and learn_many give exactly what decide and learn give."""
     single, batch = make(5), make(5)
     for size in (1, 7, 64):
-        contexts = _contexts(size, seed=size)
+        contexts = random_contexts(size, seed=size)
         decided = [single.decide(context) for context in contexts]
         many = batch.decide_many(contexts)
         assert [d.action for d in decided] == many.actions.tolist(), "decide_many must equal decide"
@@ -189,9 +179,9 @@ def narrowed_ranges_are_kept(make: Make) -> None:
     within = (low + 0.1 * (high - low), high)
     _play(agent, 50)
     if getattr(agent, "bandwidth", 0.0) > 0.45 * (high - low):
-        _refuses(lambda: agent.decide(_contexts(1)[0], within))
+        refuses(lambda: agent.decide(random_contexts(1)[0], within))
         return
-    for context in _contexts(100):
+    for context in random_contexts(100):
         distribution = agent.distribution(context, within)
         assert abs(distribution.integral() - 1) < 1e-9
         support = _support(distribution, within)
@@ -235,7 +225,7 @@ def bad_input_changes_nothing(make: Make) -> None:
         lambda: agent.learn(row, Decision(high + 1, good.density), worst),
         lambda: agent.learn_many(contexts[:2], Decisions(np.array([low, low]), np.ones(2)), [worst, nan]),
     ):
-        _refuses(call)
+        refuses(call)
         after = agent.state()
         assert all(np.array_equal(before[name], after[name]) for name in before), "bad input must change nothing"
 
@@ -253,20 +243,6 @@ CHECKS = (
 )
 
 
-def _refuses(call: Callable[[], object]) -> None:
-    sentence = ""
-    try:
-        call()
-    except InputError as error:
-        sentence = str(error)
-    assert "must" in sentence, "bad input must be refused with a sentence that says what must hold"
-    assert "got" in sentence, f"an error must say what was got: {sentence}"
-
-
-def _contexts(count: int, seed: int = 0) -> npt.NDArray[np.float64]:
-    return np.random.default_rng(seed).standard_normal((count, WIDTH)).astype(np.float32).astype(np.float64)
-
-
 def _support(distribution: Distribution | Atoms, within: Within) -> npt.NDArray[np.float64]:
     return distribution.positions if isinstance(distribution, Atoms) else np.linspace(*within, 1001)
 
@@ -277,7 +253,7 @@ def _losses(agent: Checkable, actions: npt.NDArray[np.float64]) -> npt.NDArray[n
 
 
 def _play(agent: Checkable, rounds: int) -> npt.NDArray[np.float64]:
-    contexts = _contexts(rounds)
+    contexts = random_contexts(rounds)
     for first in range(0, rounds, 10):
         rows = contexts[first : first + 10]
         decisions = agent.decide_many(rows)
@@ -288,121 +264,3 @@ def _play(agent: Checkable, rounds: int) -> npt.NDArray[np.float64]:
 def _same(one: Checkable, two: Checkable) -> bool:
     left, right = one.state(), two.state()
     return left.keys() == right.keys() and all(left[name].tobytes() == right[name].tobytes() for name in left)
-
-
-class CheckablePolicy(Policy, files.Saveable, Protocol):
-    """A policy that names its range and saves itself; its epsilon is above 0."""
-
-    actions: Within
-
-
-MakePolicy = Callable[[int], CheckablePolicy]
-
-POLICIES: dict[str, tuple[Callable[..., CheckablePolicy], list[dict[str, Any]]]] = {
-    "TreePolicy": (
-        train_tree,
-        [
-            {"leaves": 16, "bandwidth": 1 / 8},
-            {"leaves": 64, "bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0), "partition": True},
-            {"leaves": 8, "bandwidth": 0.5},
-        ],
-    ),
-}
-
-
-def discover_policies() -> Iterator[tuple[str, MakePolicy]]:
-    """Every policy that can be saved and is no agent, in several settings; one without an example is an error.
-
-    >>> "TreePolicy 0" in dict(discover_policies())
-    True
-    """
-    missing = {kind for kind in files.kinds() if not hasattr(agents, kind)} - set(POLICIES)
-    assert not missing, f"POLICIES must have a setting for each policy; none for {missing}."
-    for name, (train, settings) in POLICIES.items():
-        for number, setting in enumerate(settings):
-            yield f"{name} {number}", _policy_maker(train, setting)
-
-
-def _policy_maker(train: Callable[..., CheckablePolicy], setting: dict[str, Any]) -> MakePolicy:
-    (low, high), (least, worst) = setting.get("actions", (0.0, 1.0)), setting.get("losses", (0.0, 1.0))
-
-    def make(seed: int) -> CheckablePolicy:
-        contexts, played = _contexts(ROUNDS, seed), np.random.default_rng(seed).random(ROUNDS)
-        losses = least + (worst - least) * np.abs(played - 1 / (1 + np.exp(-contexts[:, 0])))
-        uniform = np.full(ROUNDS, 1 / (high - low))
-        return train(Log(contexts.astype(np.float32), low + (high - low) * played, uniform, losses), **setting)
-
-    return make
-
-
-def check_policy(make: MakePolicy) -> None:
-    """All checks of a policy, one after the other.
-
-    >>> check_policy(dict(discover_policies())["TreePolicy 0"])
-    """
-    for check in POLICY_CHECKS:
-        check(make)
-
-
-def policy_gives_a_density(make: MakePolicy) -> None:
-    """Integrates to 1 and is positive on the whole range."""
-    policy = make(0)
-    for context in _contexts(20):
-        distribution = policy.distribution(context)
-        assert abs(distribution.integral() - 1) < 1e-9, "a distribution must integrate to 1"
-        assert (distribution.density_many(np.linspace(*policy.actions, 1001)) > 0).all(), "a density must be positive"
-
-
-def policy_keeps_narrowed_ranges(make: MakePolicy) -> None:
-    """With `within`, the distribution covers just that range."""
-    policy = make(1)
-    low, high = policy.actions
-    within = (low + 0.1 * (high - low), high)
-    if getattr(policy, "bandwidth", 0.0) > 0.45 * (high - low):
-        _refuses(lambda: policy.distribution(_contexts(1)[0], within))
-        return
-    for context in _contexts(20):
-        distribution = policy.distribution(context, within)
-        assert abs(distribution.integral() - 1) < 1e-9, "a distribution must integrate to 1"
-        assert (distribution.edges[0], distribution.edges[-1]) == within, "a distribution must cover its narrowed range"
-
-
-def policy_comes_back_as_saved(make: MakePolicy) -> None:
-    """What is loaded gives the same distributions to the byte."""
-    policy = make(2)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "policy.manul")
-        policy.save(path)
-        loaded = files.load(path)
-    assert type(loaded) is type(policy)
-    assert _distributions(policy) == _distributions(loaded), "a loaded policy must equal the saved one"
-
-
-def policy_is_the_same_each_time(make: MakePolicy) -> None:
-    """One seed gives one policy, and asking it changes nothing."""
-    policy = make(3)
-    first = _distributions(policy)
-    assert first == _distributions(policy) == _distributions(make(3)), "one seed must give one policy"
-
-
-def policy_refuses_bad_contexts(make: MakePolicy) -> None:
-    """Each context that cannot be used raises InputError with one sentence."""
-    policy = make(4)
-    low, high = policy.actions
-    for bad in (np.full(WIDTH, np.nan), np.full(WIDTH, np.inf), np.zeros(WIDTH + 1)):
-        _refuses(lambda bad=bad: policy.distribution(bad))  # type: ignore[misc]
-    _refuses(lambda: policy.distribution(np.zeros(WIDTH), (low - 1, high)))
-
-
-POLICY_CHECKS = (
-    policy_gives_a_density,
-    policy_keeps_narrowed_ranges,
-    policy_comes_back_as_saved,
-    policy_is_the_same_each_time,
-    policy_refuses_bad_contexts,
-)
-
-
-def _distributions(policy: Policy) -> list[tuple[bytes, bytes]]:
-    shown = [policy.distribution(context) for context in _contexts(50)]
-    return [(distribution.edges.tobytes(), distribution.densities.tobytes()) for distribution in shown]
