@@ -54,6 +54,26 @@ struct DiscretePlayer : Player {
       : Player(std::unique_ptr<Agent>(agent), {settings.actions, losses, settings.width, {epsilon, seed, atoms(settings)}}) {}
 };
 
+struct CriticPlayer : Player {
+  CriticPlayer(CriticAgent* critic, const PlayerSettings& settings)
+      : Player(std::unique_ptr<Agent>(critic), settings), critic(critic) {}
+  CriticAgent* critic;
+};
+
+nb::typed<nb::dict, nb::str, nb::any> report(CriticPlayer& player) {
+  const CriticReport now = player.critic->report();
+  nb::dict all;
+  all["errors"] = std::vector<double>(std::begin(now.errors), std::end(now.errors));
+  all["weights"] = std::vector<double>(std::begin(now.weights), std::end(now.weights));
+  all["bandwidth"] = now.bandwidth;
+  all["noise"] = now.noise;
+  all["rounds"] = now.rounds;
+  all["memory"] = now.memory;
+  all["alarms"] = now.alarms;
+  all["last_alarm"] = now.last_alarm;
+  return all;
+}
+
 struct LinearPlayer : Player {
   LinearPlayer(const LinearSettings& linear, const PlayerSettings& settings)
       : Player(std::unique_ptr<Agent>(machine().kernels.linear_agent(linear)), settings) {}
@@ -231,6 +251,20 @@ NB_MODULE(_core, module) {
                                 {action, density, loss, {low, high}}, trace);
         return trace.updates;
       }, "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+
+  nb::class_<CriticPlayer, Player>(module, "CriticPlayer")
+      .def("__init__", [](CriticPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
+                          std::uint32_t width, double epsilon, std::uint64_t seed) {
+        const Range range{actions.first, actions.second};
+        new (self) CriticPlayer(machine().kernels.critic_agent({range, width, seed}),
+                                {range, {losses.first, losses.second}, width, {epsilon, seed}});
+      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a)
+      .def("report", &report)
+      .def("curve", [](CriticPlayer& self, Vector<float> context, std::size_t points) {
+        std::vector<float> losses(points);
+        self.critic->curve(self.row(context.data(), context.size()), points, losses.data());
+        return losses;
+      }, "context"_a, "points"_a);
 
   nb::class_<LinearPlayer, Player>(module, "LinearPlayer")
       .def("__init__", [](LinearPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,

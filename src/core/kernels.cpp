@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 
 #include "adaptive_agent.hpp"
+#include "critic/agent.hpp"
 #include "discrete_linear.hpp"
 #include "discrete_tree.hpp"
 #include "learners/adagrad.hpp"
@@ -39,6 +40,8 @@ std::size_t playing(Agent& adaptive, Range within) { return static_cast<Adaptive
 
 Agent* linear_agent(const LinearSettings& settings) { return new LinearAgent(settings); }
 
+CriticAgent* critic_agent(const CriticSettings& settings) { return new Critic(settings); }
+
 void trace(Agent& agent, const TreeSettings& settings, const float* context, const Outcome& outcome,
            TreeTracer& tracer) {
   with_learner<TreeAgent>(settings.learner, [&]<class Made>(Made*) {
@@ -59,8 +62,8 @@ Agent* discrete_linear(const DiscreteSettings& settings) { return new DiscreteLi
 }  // namespace
 
 Kernels kernels() {
-  return {tree_agent,      path_agent, adaptive_agent, playing, linear_agent, trace, discrete_tree,
-          discrete_linear};
+  return {tree_agent,   path_agent, adaptive_agent, playing,        linear_agent,
+          critic_agent, trace,      discrete_tree,  discrete_linear};
 }
 
 }  // namespace manul::MANUL_SIMD

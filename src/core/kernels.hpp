@@ -2,6 +2,7 @@
 #pragma once
 
 #include "agent.hpp"
+#include "critic/settings.hpp"
 
 namespace manul {
 
@@ -24,6 +25,7 @@ struct Kernels {
   Agent* (*adaptive_agent)(const AdaptiveSettings&);
   std::size_t (*playing)(Agent& adaptive, Range within);
   Agent* (*linear_agent)(const LinearSettings&);
+  CriticAgent* (*critic_agent)(const CriticSettings&);
   void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);
   Agent* (*discrete_tree)(const DiscreteSettings&, Learner);
   Agent* (*discrete_linear)(const DiscreteSettings&);

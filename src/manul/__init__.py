@@ -1,7 +1,7 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
 from manul import learners, policies, worlds
-from manul.agents import AdaptiveCats, Cats, DiscreteLinear, DiscreteTree, ParetoGreedy, SmoothedGreedy
+from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, ParetoGreedy, SmoothedGreedy
 from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
@@ -17,6 +17,7 @@ __all__ = [
     "AdaptiveCats",
     "Agent",
     "Atoms",
+    "Auto",
     "Cats",
     "Decision",
     "Decisions",

@@ -1,8 +1,9 @@
 """Agents: they decide, and learn from what each decision led to."""
 
 from manul.agents.adaptive import AdaptiveCats
+from manul.agents.auto import Auto
 from manul.agents.cats import Cats
 from manul.agents.discrete import DiscreteLinear, DiscreteTree
 from manul.agents.general import ParetoGreedy, SmoothedGreedy
 
-__all__ = ["AdaptiveCats", "Cats", "DiscreteLinear", "DiscreteTree", "ParetoGreedy", "SmoothedGreedy"]
+__all__ = ["AdaptiveCats", "Auto", "Cats", "DiscreteLinear", "DiscreteTree", "ParetoGreedy", "SmoothedGreedy"]

@@ -34,6 +34,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"leaves": 64, "bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
         {"leaves": 8, "bandwidth": 0.5},
     ],
+    "Auto": [{}, {"actions": (-2.0, 8.0), "losses": (-1.0, 3.0)}],
     "AdaptiveCats": [
         {"leaves": 16},
         {"leaves": 16, "bandwidths": (0.5, 1.25, 4.0), "actions": (-2.0, 8.0), "penalty": "practical"},

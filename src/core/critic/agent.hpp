@@ -1,0 +1,120 @@
+// A critic: learn the loss of every action in every context, play near its minimum. Ours, not the paper's.
+//
+// The loss is predicted by a small ensemble of networks trained on replayed rounds; the action played is the minimum
+// of the predicted loss smoothed by the bandwidth, which shrinks as rounds and accuracy grow. When predictions turn
+// bad at once, the world has changed: learning starts over, with the weights kept.
+#pragma once
+
+#include "ensemble.hpp"
+#include "monitor.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class Critic final : public CriticAgent {
+ public:
+  explicit Critic(const CriticSettings& settings)
+      : actions_(settings.actions), replay_(settings.width),
+        ensemble_(settings.width, replay_.stride(), settings.seed) {}
+
+  Window window(const float* context, Range within) override {
+    const double half = 0.5 * (within.high - within.low);
+    if (replay_.rounds() < warm_up) return {0.5 * (within.low + within.high), half};
+    const Range range = {unit(within.low), unit(within.high)};
+    const double h = smaller(bandwidth(), 0.5 * (range.high - range.low));
+    ensemble_.look(replay_.standardised(context));
+    const double rough = minimum(range, coarse, h), reach = (range.high - range.low) / coarse + h;
+    const double centre = minimum({larger(range.low, rough - reach), smaller(range.high, rough + reach)}, fine, h);
+    const double wide = smaller(h * length(), half);
+    return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
+  }
+
+  void learn(const float* context, const Outcome& outcome) override {
+    replay_.remember(context, unit(outcome.action), outcome.density * length(), outcome.loss);
+    change_.age += 1.0;
+    if (replay_.rounds() < warm_up) return;
+    const double error = ensemble_.learn(replay_, change_.age - 1.0, replay_.standard(outcome.loss));
+    if (monitor_.alarmed(error)) change_ = {monitor_.restart(), change_.alarms + 1.0, replay_.rounds()};
+  }
+
+  CriticReport report() const override {
+    CriticReport all = {};
+    ensemble_.believed(all.weights);
+    for (std::size_t m = 0; m < Ensemble::members; ++m)
+      all.errors[m] = __builtin_sqrt(ensemble_.error(m)) / replay_.gain();
+    all.bandwidth = replay_.rounds() < warm_up ? 0.5 * length() : bandwidth() * length();
+    all.noise = monitor_.sigma() / replay_.gain();
+    all.rounds = replay_.rounds();
+    all.memory = smaller(change_.age, static_cast<double>(replay_.capacity()));
+    all.alarms = change_.alarms;
+    all.last_alarm = change_.last_alarm;
+    return all;
+  }
+
+  void curve(const float* context, std::size_t points, float* losses) override {
+    ensemble_.look(replay_.standardised(context));
+    float actions[16], predicted[16];
+    for (std::size_t first = 0; first < points; first += 16) {
+      for (std::size_t i = 0; i < 16; ++i)
+        actions[i] = static_cast<float>((static_cast<double>(first + i) + 0.5) / static_cast<double>(points));
+      ensemble_.score(actions, 16, predicted);
+      for (std::size_t i = 0; i < 16 && first + i < points; ++i)
+        losses[first + i] = static_cast<float>(replay_.original(predicted[i]));
+    }
+  }
+
+  std::size_t arrays() const override { return Replay::arrays + Ensemble::arrays + 2; }
+
+  Array array(std::size_t index) override {
+    if (index < Replay::arrays) return replay_.array(index);
+    index -= Replay::arrays;
+    if (index < Ensemble::arrays) return ensemble_.array(index);
+    if (index == Ensemble::arrays) return {"monitor", "f8", &monitor_, sizeof monitor_ / sizeof(double)};
+    return {"change", "f8", &change_, sizeof change_ / sizeof(double)};
+  }
+
+ private:
+  static constexpr double warm_up = 20.0;
+  static constexpr std::size_t coarse = 64, fine = 32;
+
+  double length() const { return actions_.high - actions_.low; }
+  double unit(double action) const { return (action - actions_.low) / length(); }
+
+  // In units of the range.
+  double bandwidth() const {
+    const double widest = smaller(0.05, 1.5 * monitor_.sigma());
+    return larger(1.0 / 256.0, widest / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / 100.0)));
+  }
+
+  // The middle of the best window among those around `points` equidistant actions.
+  double minimum(Range range, std::size_t points, double h) const {
+    float actions[coarse], losses[coarse];
+    double sums[coarse + 1] = {};
+    const double step = (range.high - range.low) / static_cast<double>(points);
+    for (std::size_t i = 0; i < points; ++i)
+      actions[i] = static_cast<float>(range.low + (static_cast<double>(i) + 0.5) * step);
+    ensemble_.score(actions, points, losses);
+    for (std::size_t i = 0; i < points; ++i) sums[i + 1] = sums[i] + losses[i];
+    const auto radius = static_cast<std::size_t>(h / step + 0.5);
+    double best = 0.0, lowest = 1e300;
+    for (std::size_t i = 0; i < points; ++i) {
+      const std::size_t first = i > radius ? i - radius : 0, last = i + radius < points ? i + radius + 1 : points;
+      const double smoothed = (sums[last] - sums[first]) / static_cast<double>(last - first);
+      if (smoothed >= lowest) continue;
+      lowest = smoothed;
+      best = actions[i];
+    }
+    return best;
+  }
+
+  struct Change {
+    double age = 0.0, alarms = 0.0, last_alarm = 0.0;
+  };
+
+  Range actions_;
+  Replay replay_;
+  Ensemble ensemble_;
+  Monitor monitor_;
+  Change change_;
+};
+
+}  // namespace manul::MANUL_SIMD

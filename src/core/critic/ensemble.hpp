@@ -1,0 +1,118 @@
+// The members of the critic, and how much each is believed.
+//
+// A deep and two shallow networks learn from the whole memory. A scout, shallow too, learns from the last 2,000 rounds
+// only: in a steady world it is the worst of them and hardly counts, in a drifting one it leads.
+#pragma once
+
+#include "replay.hpp"
+#include "settings.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class Ensemble {
+ public:
+  static constexpr std::size_t members = CriticReport::members;
+
+  Ensemble(std::size_t width, std::size_t stride, std::uint64_t seed)
+      : seed_(seed), networks_{{width, stride, true},
+                               {width, stride, false},
+                               {width, stride, false},
+                               {width, stride, false}} {
+    for (std::size_t m = 0; m < members; ++m) networks_[m].initialise(seed, first_stream + m);
+  }
+
+  double error(std::size_t member) const { return state_.errors[member]; }
+
+  // One round of training. Returns the error of the prediction made before it for the newest round, whose loss is
+  // `loss`; losses are in standard units.
+  double learn(Replay& replay, double age, double loss) {
+    double shares[members], error = 0.0;
+    believed(shares);
+    const auto steps = static_cast<int>(clip(10000.0 / (age + 1.0), 1.0, 10.0));
+    for (int i = 0; i < steps; ++i) step(replay, age, i == 0);
+    state_.judged += 1.0;
+    const double rate = larger(1.0 / 4000.0, 1.0 / state_.judged);
+    for (std::size_t m = 0; m < members; ++m) {
+      const double own = loss - newest_[m];
+      state_.errors[m] += rate * (own * own - state_.errors[m]);
+      error += shares[m] * own;
+    }
+    return error;
+  }
+
+  // A member whose squared error is 5 % above the best one's counts about a third of it.
+  void believed(double* shares) const {
+    double best = state_.errors[0], total = 0.0;
+    for (double error : state_.errors) best = smaller(best, error);
+    for (std::size_t m = 0; m < members; ++m) {
+      shares[m] = 0.02 + (best > 0.0 ? exponential(20.0 - 20.0 * state_.errors[m] / best) : 1.0);
+      total += shares[m];
+    }
+    for (std::size_t m = 0; m < members; ++m) shares[m] /= total;
+  }
+
+  // Fixes the context for `score`.
+  void look(const float* row) {
+    double shares[members];
+    believed(shares);
+    for (std::size_t m = 0; m < members; ++m) {
+      shares_[m] = static_cast<float>(shares[m]);
+      networks_[m].look(row, q_[m]);
+    }
+  }
+
+  // Predicted losses, in standard units, of `size` actions in [0, 1]; `size` is a multiple of 16.
+  void score(const float* actions, std::size_t size, float* losses) const {
+    for (std::size_t i = 0; i < size; ++i) losses[i] = 0.0f;
+    for (std::size_t m = 0; m < members; ++m) networks_[m].score(q_[m], actions, size, shares_[m], losses);
+  }
+
+  Array array(std::size_t index) {
+    static constexpr const char* names[members] = {"deep", "shallow", "shallow_too", "scout"};
+    if (index == members) return {"ensemble", "f8", &state_, sizeof state_ / sizeof(double)};
+    return {names[index], "f4", networks_[index].weights().data(), networks_[index].weights().size()};
+  }
+
+  static constexpr std::size_t arrays = members + 1;
+
+ private:
+  static constexpr std::uint64_t first_stream = 16, replay_stream = 8;
+  static constexpr std::size_t scout = members - 1;
+  static constexpr double scout_memory = 2000.0;
+
+  // Rates fall with the age of the world, which for the scout is at most its memory.
+  static double rate(double age, double half) { return 0.005 / __builtin_sqrt(1.0 + age / half); }
+
+  void step(Replay& replay, double age, bool first) {
+    const Draws draws = draw(seed_, static_cast<std::uint64_t>(state_.steps), replay_stream);
+    state_.steps += 1.0;
+    state_.first_power = larger(1e-30, 0.9 * state_.first_power);
+    state_.second_power = larger(1e-30, 0.999 * state_.second_power);
+    const double correction = __builtin_sqrt(1.0 - state_.second_power) / (1.0 - state_.first_power);
+    const double memory = smaller(age + 1.0, static_cast<double>(replay.capacity()));
+    Batch data;
+    replay.sample(data, memory, draws.first, first);
+    const double deep = rate(age, 2000.0), keep = 1.0 - 0.1 * deep / (1.0 + age / 2000.0);
+    train(0, data, deep * correction, keep, first);
+    for (std::size_t m = 1; m < scout; ++m) train(m, data, rate(age, 200.0) * correction, 1.0, first);
+    if (memory > scout_memory) replay.sample(data, scout_memory, draws.second, first);
+    train(scout, data, rate(smaller(age, scout_memory), 500.0) * correction, 1.0, first);
+  }
+
+  void train(std::size_t member, const Batch& data, double rate, double keep, bool first) {
+    float predicted[batch];
+    networks_[member].step(data, static_cast<float>(rate), static_cast<float>(keep), predicted);
+    if (first) newest_[member] = predicted[0];
+  }
+
+  struct State {
+    double steps = 0.0, first_power = 1.0, second_power = 1.0, judged = 0.0, errors[members] = {};
+  };
+
+  std::uint64_t seed_;
+  Network networks_[members];
+  float q_[members][hinges], shares_[members], newest_[members];
+  State state_;
+};
+
+}  // namespace manul::MANUL_SIMD

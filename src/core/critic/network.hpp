@@ -1,0 +1,250 @@
+// One member of the critic: a small network for the loss of action a in context z.
+//
+//   f(z, a) = shape(a) + sum_j o_j ramp(q_j(z) + s_j v),   q(z) = U z + W ramp(T z),   v = sqrt(12) (a - 1/2)
+//
+// z is standardised and ends with a constant 1; a lies in [0, 1]. `shape` is linear between 17 knots: what an action
+// costs whatever the context. The action enters only the last layer, so that scoring many actions in one context is
+// cheap. A shallow network has no trunk (no T and W). Units are the lanes of the vectors, so that sums over features
+// and samples run in one order on every machine.
+#pragma once
+
+#include "../memory.hpp"
+#include "../random.hpp"
+#include "../simd.hpp"
+
+namespace manul::MANUL_SIMD {
+
+// As wide as the machine: everything below works lane by lane, so the width changes no result.
+#if defined(__AVX512F__)
+using Lanes = Sixteen;
+#elif defined(__AVX__)
+using Lanes = Eight;
+#else
+using Lanes = Four;
+#endif
+constexpr std::size_t wide = sizeof(Lanes) / sizeof(float);
+
+constexpr std::size_t hinges = 32, trunk = 16, knots = 17, batch = 16;
+
+struct Batch {
+  const float* rows;  // 16 contexts, `stride` apart
+  float action[batch];
+  float loss[batch];
+};
+
+// Element (r, i) is data[r * row_step + i * column_step].
+struct Left {
+  const float* data;
+  std::size_t row_step, column_step;
+};
+
+struct Right {
+  const float* data;
+  std::size_t row_step;
+};
+
+template <std::size_t rows>
+void multiply_rows(Left left, Right right, std::size_t inner, std::size_t columns, float* out) {
+  for (std::size_t c = 0; c < columns; c += wide) {
+    Lanes total[rows] = {};
+    for (std::size_t i = 0; i < inner; ++i) {
+      const Lanes row = load<Lanes>(right.data + i * right.row_step + c);
+      for (std::size_t r = 0; r < rows; ++r) total[r] += left.data[r * left.row_step + i * left.column_step] * row;
+    }
+    for (std::size_t r = 0; r < rows; ++r) store(out + r * columns + c, total[r]);
+  }
+}
+
+// out = left right, with `rows` rows of `columns` numbers, a multiple of 16.
+inline void multiply(Left left, Right right, std::size_t rows, std::size_t inner, std::size_t columns, float* out) {
+  const auto from = [&](std::size_t r) { return Left{left.data + r * left.row_step, left.row_step, left.column_step}; };
+  std::size_t r = 0;
+  for (; r + 8 <= rows; r += 8) multiply_rows<8>(from(r), right, inner, columns, out + r * columns);
+  for (; r + 4 <= rows; r += 4) multiply_rows<4>(from(r), right, inner, columns, out + r * columns);
+  for (; r < rows; ++r) multiply_rows<1>(from(r), right, inner, columns, out + r * columns);
+}
+
+inline Lanes positive(Lanes u) {
+  using Bits = std::int32_t __attribute__((vector_size(sizeof(Lanes))));
+  return 0.5f * (u + reinterpret_cast<Lanes>(reinterpret_cast<Bits>(u) & 0x7fffffff));
+}
+
+// A hinge whose corner is rounded by a parabola between -1 and 1: with a sharp one, a flat minimum is met only as
+// closely as the nearest corner.
+inline Lanes ramp(Lanes u) {
+  const Lanes above = positive(u - 1.0f), inside = positive(u + 1.0f) - above;
+  return 0.25f * (inside * inside) + above;
+}
+
+inline Lanes ramp_slope(Lanes u) { return 0.5f * (positive(u + 1.0f) - positive(u - 1.0f)); }
+
+// Where an action lies among the knots.
+struct Between {
+  std::size_t knot;
+  float share;
+
+  explicit Between(float action) {
+    const float place = action * static_cast<float>(knots - 1);
+    knot = place > 0.0f ? static_cast<std::size_t>(place) : 0;
+    if (knot > knots - 2) knot = knots - 2;
+    share = place - static_cast<float>(knot);
+  }
+
+  float value(const float* shape) const { return shape[knot] + share * (shape[knot + 1] - shape[knot]); }
+};
+
+constexpr float root_twelve = 3.4641016f;
+
+class Network {
+ public:
+  Network(std::size_t width, std::size_t stride, bool deep)
+      : width_(width), stride_(stride), deep_(deep), columns_(deep ? hinges + trunk : hinges),
+        second_((width + 1) * columns_), slopes_(second_ + (deep ? trunk * hinges : 0)), outputs_(slopes_ + hinges),
+        shape_(outputs_ + hinges), size_(shape_ + 32), weights_(3 * size_), gradient_(size_),
+        before_(batch * columns_), delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges),
+        trunk_after_(batch * trunk), trunk_delta_(batch * trunk), turned_(hinges * trunk) {}
+
+  // Weights, then their means and squares of gradients (Adam), each: U and T side by side, W, s, o, shape.
+  Buffer<float>& weights() { return weights_; }
+
+  // Normal weights. Every fourth hinge starts six times as steep, at the same places and with the same reach, so that
+  // cliffs are met early.
+  void initialise(std::uint64_t seed, std::uint64_t stream) {
+    std::uint64_t drawn = 0;
+    const auto steep = [](std::size_t hinge) { return hinge % 4 == 3 ? 6.0f : 1.0f; };
+    const float fan = 1.0f / __builtin_sqrtf(static_cast<float>(width_ + 1));
+    for (std::size_t i = 0; i < second_; ++i) {
+      const std::size_t column = i % columns_;
+      const float hinge = (i / columns_ == width_ ? 0.5f : fan) * steep(column);
+      weights_[i] = normal(seed, drawn, stream) * (column < hinges ? hinge : 1.4f * fan);
+    }
+    for (std::size_t i = second_; i < slopes_; ++i)
+      weights_[i] = 0.25f * steep((i - second_) % hinges) * normal(seed, drawn, stream);
+    for (std::size_t j = 0; j < hinges; ++j) {
+      weights_[slopes_ + j] = steep(j) * normal(seed, drawn, stream);
+      weights_[outputs_ + j] = 0.0884f / steep(j) * normal(seed, drawn, stream);
+    }
+  }
+
+  // q(z).
+  void look(const float* row, float* q) const {
+    float first[hinges + trunk], raised[trunk], lift[hinges];
+    multiply({row, 0, 1}, {weights_.data(), columns_}, 1, width_ + 1, columns_, first);
+    for (std::size_t j = 0; j < hinges; ++j) q[j] = first[j];
+    if (!deep_) return;
+    for (std::size_t k = 0; k < trunk; k += wide) store(raised + k, ramp(load<Lanes>(first + hinges + k)));
+    multiply({raised, 0, 1}, {weights_.data() + second_, hinges}, 1, trunk, hinges, lift);
+    for (std::size_t j = 0; j < hinges; ++j) q[j] += lift[j];
+  }
+
+  // Adds weight f(z, a) to `losses` for `size` actions, a multiple of 16.
+  void score(const float* q, const float* actions, std::size_t size, float weight, float* losses) const {
+    const float *slopes = weights_.data() + slopes_, *outputs = weights_.data() + outputs_;
+    for (std::size_t i = 0; i < size; i += wide) {
+      const Lanes v = root_twelve * (load<Lanes>(actions + i) - 0.5f);
+      Lanes total = {};
+      for (std::size_t j = 0; j < hinges; ++j) total += outputs[j] * ramp(q[j] + slopes[j] * v);
+      store(losses + i, load<Lanes>(losses + i) + weight * total);
+    }
+    for (std::size_t i = 0; i < size; ++i) losses[i] += weight * Between(actions[i]).value(weights_.data() + shape_);
+  }
+
+  // One step on the mean squared error; what was predicted before it goes to `predicted`. The rows of U and T that
+  // belong to features are then multiplied by `keep`.
+  void step(const Batch& data, float rate, float keep, float* predicted) {
+    forward(data, predicted);
+    backward(data, predicted);
+    adam(weights_.data(), &weights_[size_], &weights_[2 * size_], gradient_.data(), size_, rate);
+    if (keep != 1.0f)
+      for (std::size_t i = 0; i < width_ * columns_; ++i) weights_[i] *= keep;
+  }
+
+ private:
+  void forward(const Batch& data, float* predicted) {
+    multiply({data.rows, stride_, 1}, {weights_.data(), columns_}, batch, width_ + 1, columns_, before_.data());
+    if (deep_) {
+      for (std::size_t s = 0; s < batch; ++s)
+        for (std::size_t k = 0; k < trunk; k += wide)
+          store(&trunk_after_[s * trunk + k], ramp(load<Lanes>(&before_[s * columns_ + hinges + k])));
+      multiply({trunk_after_.data(), trunk, 1}, {weights_.data() + second_, hinges}, batch, trunk, hinges,
+               lift_.data());
+    }
+    for (std::size_t s = 0; s < batch; ++s) predicted[s] = last_layer(s, data.action[s]);
+  }
+
+  float last_layer(std::size_t s, float action) {
+    const float v = root_twelve * (action - 0.5f);
+    float *u = &before_[s * columns_], *after = &after_[s * hinges];
+    for (std::size_t j = 0; j < hinges; j += wide) {
+      const Lanes q = load<Lanes>(u + j) + load<Lanes>(&lift_[s * hinges + j]);
+      const Lanes moved = q + load<Lanes>(&weights_[slopes_ + j]) * v;
+      store(u + j, moved);
+      store(after + j, ramp(moved));
+    }
+    return dot(after, &weights_[outputs_], hinges) + Between(action).value(&weights_[shape_]);
+  }
+
+  void backward(const Batch& data, const float* predicted) {
+    for (std::size_t i = slopes_; i < size_; ++i) gradient_[i] = 0.0f;
+    for (std::size_t s = 0; s < batch; ++s)
+      last_layer_back(s, data.action[s], (predicted[s] - data.loss[s]) / static_cast<float>(batch));
+    if (deep_) trunk_back();
+    multiply({data.rows, 1, stride_}, {delta_.data(), columns_}, width_ + 1, batch, columns_, gradient_.data());
+  }
+
+  void last_layer_back(std::size_t s, float action, float error) {
+    const float v = root_twelve * (action - 0.5f);
+    float *slopes = &gradient_[slopes_], *outputs = &gradient_[outputs_], *shape = &gradient_[shape_];
+    for (std::size_t j = 0; j < hinges; j += wide) {
+      const Lanes bent = ramp_slope(load<Lanes>(&before_[s * columns_ + j]));
+      const Lanes slope = error * load<Lanes>(&weights_[outputs_ + j]) * bent;
+      store(&delta_[s * columns_ + j], slope);
+      store(slopes + j, load<Lanes>(slopes + j) + v * slope);
+      store(outputs + j, load<Lanes>(outputs + j) + error * load<Lanes>(&after_[s * hinges + j]));
+    }
+    const Between at(action);
+    shape[at.knot] += error * (1.0f - at.share);
+    shape[at.knot + 1] += error * at.share;
+  }
+
+  void trunk_back() {
+    multiply({trunk_after_.data(), 1, trunk}, {delta_.data(), columns_}, trunk, batch, hinges, &gradient_[second_]);
+    for (std::size_t j = 0; j < hinges; ++j)
+      for (std::size_t k = 0; k < trunk; ++k) turned_[j * trunk + k] = weights_[second_ + k * hinges + j];
+    multiply({delta_.data(), columns_, 1}, {turned_.data(), trunk}, batch, hinges, trunk, trunk_delta_.data());
+    for (std::size_t s = 0; s < batch; ++s)
+      for (std::size_t k = 0; k < trunk; k += wide) {
+        const std::size_t at = s * columns_ + hinges + k;
+        store(&delta_[at], load<Lanes>(&trunk_delta_[s * trunk + k]) * ramp_slope(load<Lanes>(&before_[at])));
+      }
+  }
+
+  // Adam (Kingma and Ba, 2015); the caller folds the bias correction into the rate. The tiny constants keep numbers
+  // that fade away out of the subnormal range, where arithmetic is a hundred times slower.
+  static void adam(float* __restrict weights, float* __restrict means, float* __restrict squares,
+                   const float* __restrict gradient, std::size_t size, float rate) {
+    constexpr float tiny = 1e-30f;
+    for (std::size_t i = 0; i < size; ++i) {
+      means[i] = 0.9f * means[i] + (0.1f * gradient[i] + tiny);
+      squares[i] = 0.999f * squares[i] + (0.001f * (gradient[i] * gradient[i]) + tiny);
+      weights[i] -= rate * means[i] / (__builtin_sqrtf(squares[i]) + 1e-8f);
+    }
+  }
+
+  // Nearly standard normal: the sum of twelve uniform numbers.
+  static float normal(std::uint64_t seed, std::uint64_t& drawn, std::uint64_t stream) {
+    double total = -6.0;
+    for (int i = 0; i < 6; ++i) {
+      const Draws draws = draw(seed, drawn++, stream);
+      total += draws.first + draws.second;
+    }
+    return static_cast<float>(total);
+  }
+
+  std::size_t width_, stride_;
+  bool deep_;
+  std::size_t columns_, second_, slopes_, outputs_, shape_, size_;
+  Buffer<float> weights_, gradient_, before_, delta_, after_, lift_, trunk_after_, trunk_delta_, turned_;
+};
+
+}  // namespace manul::MANUL_SIMD

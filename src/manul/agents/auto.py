@@ -1,0 +1,116 @@
+"""Auto: no parameters beyond the range of actions. It learns the loss of every action, and plays near its minimum.
+
+This is ours, not the paper's: a small ensemble of networks models the loss in context and action, trained on replayed
+rounds (`src/core/critic`). What is played is smoothed and explored like everything else, so its logs serve off-policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from manul import _core, features, files
+from manul.agents.native import NativeAgent
+from manul.types import Context, Floats, Within
+
+MEMBERS = ("deep", "shallow", "shallow", "scout")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One network of the ensemble: its error of late in units of the loss, and its share in the prediction."""
+
+    name: str
+    error: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an Auto believes, and why it plays as it does.
+
+    `noise` is the standard deviation of the loss around the prediction, `memory` the rounds since the last change of
+    the world that was noticed, `last_alarm` the round of that change. `actions` and `losses` are the predicted loss
+    curve for one context, where one was given.
+    """
+
+    members: tuple[Member, ...]
+    bandwidth: float
+    noise: float
+    rounds: int
+    memory: int
+    alarms: int
+    last_alarm: int | None
+    actions: Floats | None = None
+    losses: Floats | None = None
+
+
+class Auto(NativeAgent):
+    """Strong without tuning: finds its own bandwidth, and notices when the world changes.
+
+    >>> agent = Auto(actions=(0.0, 32.0), seed=7)
+    >>> decision = agent.decide([0.3, 1.2])
+    >>> agent.learn([0.3, 1.2], decision, loss=0.25)
+    """
+
+    def __init__(
+        self,
+        *,
+        actions: Within = (0.0, 1.0),
+        epsilon: float = 0.05,
+        losses: Within = (0.0, 1.0),
+        seed: int = 0,
+    ) -> None:
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor needs to make this agent again."""
+        return {name: getattr(self, name) for name in ("actions", "epsilon", "losses", "seed")}
+
+    def report(self, context: Context = None, *, points: int = 64) -> Report:
+        """What the agent believes now; with a context, also the loss it expects of each action there.
+
+        >>> agent = Auto()
+        >>> for _ in range(30):
+        ...     decision = agent.decide([0.5])
+        ...     agent.learn([0.5], decision, abs(decision.action - 0.3))
+        >>> report = agent.report([0.5])
+        >>> report.rounds, report.alarms, len(report.losses)
+        (30, 0, 64)
+        """
+        player = cast(_core.CriticPlayer, self._started(context))
+        now = player.report()
+        members = tuple(map(Member, MEMBERS, self._in_loss_units(now["errors"]), now["weights"]))
+        return Report(
+            members=members,
+            bandwidth=now["bandwidth"],
+            noise=self._in_loss_units([now["noise"]])[0],
+            rounds=int(now["rounds"]),
+            memory=int(now["memory"]),
+            alarms=int(now["alarms"]),
+            last_alarm=int(now["last_alarm"]) or None,
+            **self._curve(player, context, points),
+        )
+
+    def _curve(self, player: _core.CriticPlayer, context: Context, points: int) -> dict[str, Floats]:
+        if context is None:
+            return {}
+        middles = (np.arange(points) + 0.5) / points
+        predicted = np.array(player.curve(features.row(context), points), dtype=np.float64)
+        low, high = self.losses
+        return {"actions": self._range.low + middles * self._range.span, "losses": low + predicted * (high - low)}
+
+    def _in_loss_units(self, shares: list[float]) -> list[float]:
+        low, high = self.losses
+        return [share * (high - low) for share in shares]
+
+    def _player(self, width: int) -> _core.Player:
+        return _core.CriticPlayer(
+            actions=self.actions, losses=self.losses, width=width, epsilon=self.epsilon, seed=self.seed
+        )
+
+
+files.saveable(Auto)

@@ -1,0 +1,123 @@
+"""The critic's network in plain NumPy, slow and literal: prediction, gradient and one Adam step.
+
+f(z, a) = shape(a) + sum_j o_j ramp(q_j(z) + s_j v),   q(z) = U z + W ramp(T z),   v = sqrt(12) (a - 1/2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+HINGES, TRUNK, KNOTS = 32, 16, 17
+Floats = NDArray[np.float64]
+
+
+def ramp(u: Floats) -> Floats:
+    """A hinge whose corner is rounded by a parabola between -1 and 1."""
+    return np.where(u < -1, 0.0, np.where(u > 1, u, (u + 1) ** 2 / 4))
+
+
+def ramp_slope(u: Floats) -> Floats:
+    return np.clip((u + 1) / 2, 0.0, 1.0)
+
+
+def hats(actions: Floats) -> Floats:
+    """One row per action: its weights on the knots of the shape."""
+    places = np.clip(actions, 0.0, 1.0)[:, None] * (KNOTS - 1)
+    return np.maximum(0.0, 1.0 - np.abs(places - np.arange(KNOTS)))
+
+
+@dataclass
+class Weights:
+    """The parts of one network; `T` and `W` have no rows in a shallow one."""
+
+    U: Floats
+    T: Floats
+    W: Floats
+    s: Floats
+    o: Floats
+    shape: Floats
+
+    @classmethod
+    def unpacked(cls, flat: Floats, width: int, *, deep: bool) -> Weights:
+        """From one third of the native array of a member: weights, means or squares."""
+        flat = np.asarray(flat, dtype=np.float64)
+        columns = HINGES + TRUNK if deep else HINGES
+        first, rest = np.split(flat, [(width + 1) * columns])
+        first = first.reshape(width + 1, columns)
+        second, s, o, shape = np.split(rest, np.cumsum([TRUNK * HINGES if deep else 0, HINGES, HINGES]))
+        return cls(first[:, :HINGES].T, first[:, HINGES:].T, second.reshape(-1, HINGES).T, s, o, shape[:KNOTS])
+
+    def packed(self) -> Floats:
+        first = np.hstack([self.U.T, self.T.T])
+        padding = np.zeros(32 - KNOTS)
+        return np.concatenate([first.ravel(), self.W.T.ravel(), self.s, self.o, self.shape, padding])
+
+
+def predict(weights: Weights, contexts: Floats, actions: Floats) -> Floats:
+    """Contexts are standardised, one per row, and end with a 1; actions lie in [0, 1]."""
+    q = contexts @ weights.U.T + ramp(contexts @ weights.T.T) @ weights.W.T
+    v = np.sqrt(12) * (actions - 0.5)
+    return hats(actions) @ weights.shape + ramp(q + np.outer(v, weights.s)) @ weights.o
+
+
+def gradient(weights: Weights, contexts: Floats, actions: Floats, losses: Floats) -> Weights:
+    """Of half the mean squared error."""
+    error = (predict(weights, contexts, actions) - losses) / len(losses)
+    v = np.sqrt(12) * (actions - 0.5)
+    hidden = contexts @ weights.T.T
+    u = contexts @ weights.U.T + ramp(hidden) @ weights.W.T + np.outer(v, weights.s)
+    delta = error[:, None] * weights.o * ramp_slope(u)
+    below = (delta @ weights.W) * ramp_slope(hidden)
+    return Weights(
+        U=delta.T @ contexts,
+        T=below.T @ contexts,
+        W=delta.T @ ramp(hidden),
+        s=delta.T @ v,
+        o=ramp(u).T @ error,
+        shape=hats(actions).T @ error,
+    )
+
+
+def adam(flat: Floats, slopes: Weights, *, rate: float, keep: float = 1.0) -> Floats:
+    """The native array of a member (weights, means, squares) after one step.
+
+    `rate` contains the bias correction; the rows of U and T that belong to features are multiplied by `keep`.
+    """
+    weights, means, squares = np.split(np.asarray(flat, dtype=np.float64), 3)
+    g = slopes.packed()
+    means = 0.9 * means + 0.1 * g
+    squares = 0.999 * squares + 0.001 * g**2
+    weights = weights - rate * means / (np.sqrt(squares) + 1e-8)
+    features = (slopes.U.shape[1] - 1) * (HINGES + slopes.T.shape[0])
+    weights[:features] *= keep
+    return np.concatenate([weights, means, squares])
+
+
+def finite_differences(weights: Weights, contexts: Floats, actions: Floats, losses: Floats) -> Weights:
+    """The gradient again, by nudging one weight at a time: the twin's own check."""
+
+    def value() -> float:
+        return float(np.mean((predict(weights, contexts, actions) - losses) ** 2) / 2)
+
+    slopes = {}
+    for field in fields(weights):
+        array = getattr(weights, field.name)
+        slope = np.zeros_like(array)
+        for index in np.ndindex(array.shape):
+            kept = array[index]
+            array[index] = kept + 1e-5
+            above = value()
+            array[index] = kept - 1e-5
+            slope[index] = (above - value()) / 2e-5
+            array[index] = kept
+        slopes[field.name] = slope
+    return Weights(**slopes)
+
+
+def sampled_ages(uniform: float, memory: float) -> NDArray[np.int64]:
+    """How many rounds before the newest each of the 16 samples of a step lies; the first is then set to 0 in the
+    first step of a round."""
+    return np.floor(((np.arange(16) + uniform) / 16) ** 2 * memory).astype(np.int64)
