@@ -18,7 +18,7 @@ class AdaptiveAgent final : public Agent {
     for (std::size_t i = 0; i < settings.count; ++i) {
       TreeSettings tree = settings.tree;
       tree.bandwidth = bandwidths_[i] = settings.bandwidths[i];
-      members_[i] = new PathAgent(tree);
+      members_[i] = new PathAgent<DenseSpace>(tree);
     }
   }
 
@@ -84,7 +84,7 @@ class AdaptiveAgent final : public Agent {
 
   AdaptiveSettings settings_;
   Buffer<double> bandwidths_, estimates_, variances_, rounds_;
-  Buffer<PathAgent*> members_;
+  Buffer<PathAgent<DenseSpace>*> members_;
 };
 
 }  // namespace manul::MANUL_SIMD

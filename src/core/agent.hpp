@@ -43,6 +43,9 @@ class Agent {
   virtual ~Agent() = default;
   virtual Window window(const float* context, Range within) = 0;
   virtual void learn(const float* context, const Outcome& outcome) = 0;
+
+  // Where contexts have names: which features the values of the next one belong to, numbers first.
+  virtual void select(const std::uint32_t*, std::size_t, std::size_t) {}
   virtual std::size_t arrays() const = 0;
   virtual Array array(std::size_t index) = 0;
 };
@@ -58,7 +61,11 @@ struct TreeSettings {
   Learner learner;
   bool standardise;
   bool baseline;
+  std::uint32_t bits = 0;  // of the table of weights, where contexts have names
 };
+
+// The most features that one context with names can have.
+constexpr std::size_t most_features = 4096;
 
 // How much a bandwidth's estimate is raised for being uncertain: by its measured standard error, or by a bound that
 // grows as the bandwidth shrinks (Algorithm 3 with the constant of the paper's experiments, or Algorithm 5).

@@ -1,6 +1,7 @@
 // The only file that knows Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "dispatch.hpp"
 #include "player.hpp"
@@ -140,6 +142,104 @@ void restore(Player& player, const nb::typed<nb::dict, nb::str, nb::any>& saved)
   for (const auto& [array, bytes] : pairs) std::memcpy(array.data, bytes.data(), bytes.nbytes());
 }
 
+void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth);
+
+void walk_members(Encoder& encoder, std::string& path, PyObject* members, std::size_t depth) {
+  if (depth > Encoder::most_depth) encoder.fail(Fault::too_deep, path);
+  const std::size_t length = path.size();
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(members, &at, &key, &value);) {
+    if (!PyUnicode_Check(key)) encoder.fail(Fault::bad_key, path);
+    if (length > 0) path += '.';
+    path += PyUnicode_AsUTF8(key);
+    walk(encoder, path, value, depth);
+    path.resize(length);
+  }
+}
+
+void walk_items(Encoder& encoder, std::string& path, PyObject* items, std::size_t depth) {
+  if (depth > Encoder::most_depth) encoder.fail(Fault::too_deep, path);
+  const std::size_t length = path.size();
+  PyObject** all = PySequence_Fast_ITEMS(items);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items); ++i) {
+    if (PyUnicode_Check(all[i])) {
+      encoder.text(path, PyUnicode_AsUTF8(all[i]));
+    } else {
+      path += '[' + std::to_string(i) + ']';
+      walk(encoder, path, all[i], depth);
+      path.resize(length);
+    }
+  }
+}
+
+// Numbers of NumPy and the like.
+double as_number(Encoder& encoder, const std::string& path, PyObject* value) {
+  PyObject* number = PyNumber_Float(value);
+  if (number == nullptr) {
+    PyErr_Clear();
+    encoder.fail(Fault::unknown_type, path);
+  }
+  const double result = PyFloat_AS_DOUBLE(number);
+  Py_DECREF(number);
+  return result;
+}
+
+void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth) {
+  if (value == Py_None) return encoder.missing(path);
+  if (PyBool_Check(value)) return encoder.flag(path, value == Py_True);
+  if (PyFloat_Check(value)) return encoder.number(path, PyFloat_AS_DOUBLE(value));
+  if (PyUnicode_Check(value)) return encoder.text(path, PyUnicode_AsUTF8(value));
+  if (PyDict_Check(value)) return walk_members(encoder, path, value, depth + 1);
+  if (PyList_Check(value) || PyTuple_Check(value)) return walk_items(encoder, path, value, depth + 1);
+  encoder.number(path, as_number(encoder, path, value));
+}
+
+using Fields = nb::typed<nb::dict, nb::str, nb::any>;
+
+const float* encode(Player& player, const Fields& context, bool learning) {
+  if (player.naming() == Naming::rows) throw Rejected();
+  player.encoder.start(learning);
+  std::string path;
+  try {
+    walk_members(player.encoder, path, context.ptr(), 0);
+  } catch (const BadField&) {
+    throw Rejected();
+  }
+  return player.encoded(learning);
+}
+
+void bind_named(nb::class_<Player>& type) {
+  type.def("window", [](Player& p, const Fields& context, double low, double high) {
+    const Window window = p.window(encode(p, context, false), {low, high});
+    return std::pair(window.centre, window.bandwidth);
+  }, "context"_a, "low"_a, "high"_a);
+  type.def("decide", [](Player& p, const Fields& context, double low, double high) {
+    const Decision made = p.decide(encode(p, context, false), {low, high});
+    return std::pair(made.action, made.density);
+  }, "context"_a, "low"_a, "high"_a);
+  type.def("learn", [](Player& p, const Fields& context, double action, double density, double loss, double low, double high) {
+    p.check(action, density, loss, {low, high});
+    p.learn(encode(p, context, true), action, density, loss, {low, high});
+  }, "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+  type.def("sketch_names", &Player::sketch_names);
+  type.def_prop_ro("fault", [](Player& p) { return std::pair(p.encoder.fault, p.encoder.fault_field); });
+  type.def_prop_rw("fields", [](Player& p) {
+    std::map<std::string, Kind> all;
+    for (const auto& [name, field] : p.encoder.fields()) all[name] = field.kind;
+    return all;
+  }, [](Player& p, const std::map<std::string, Kind>& all) {
+    for (const auto& [name, kind] : all) p.encoder.fields()[name] = {kind, Encoder::feature(name)};
+  });
+  type.def_prop_rw("names", [](Player& p) {
+    return std::map<std::uint32_t, std::string>(p.encoder.names().begin(), p.encoder.names().end());
+  }, [](Player& p, const std::map<std::uint32_t, std::string>& all) {
+    p.encoder.names() = {all.begin(), all.end()};
+  });
+  type.def_prop_rw("columns", [](Player& p) {
+    return std::map<std::uint32_t, std::uint32_t>(p.columns.begin(), p.columns.end());
+  }, [](Player& p, const std::map<std::uint32_t, std::uint32_t>& all) { p.columns = {all.begin(), all.end()}; });
+}
+
 template <class T>
 void bind_single(nb::class_<Player>& type) {
   type.def("window", [](Player& p, Vector<T> context, double low, double high) {
@@ -225,9 +325,22 @@ NB_MODULE(_core, module) {
       .value("adagrad_logistic", Learner::adagrad_logistic);
   nb::enum_<Loss>(module, "Loss").value("absolute", Loss::absolute).value("squared", Loss::squared).value("knots", Loss::knots);
 
+  nb::enum_<Kind>(module, "Kind")
+      .value("number", Kind::number)
+      .value("text", Kind::text)
+      .value("flag", Kind::flag);
+  nb::enum_<Fault>(module, "Fault")
+      .value("none", Fault::none)
+      .value("infinite", Fault::infinite)
+      .value("changed_kind", Fault::changed_kind)
+      .value("too_many", Fault::too_many)
+      .value("unknown_type", Fault::unknown_type)
+      .value("too_deep", Fault::too_deep)
+      .value("bad_key", Fault::bad_key);
   auto player = nb::class_<Player>(module, "Player");
   bind_single<double>(player);
   bind_single<float>(player);
+  bind_named(player);
   player.def_rw("decisions", &Player::decisions)
       .def_prop_ro("nbytes", &nbytes)
       .def("state", &state)
@@ -264,6 +377,11 @@ NB_MODULE(_core, module) {
         std::vector<float> losses(points);
         self.critic->curve(self.row(context.data(), context.size()), points, losses.data());
         return losses;
+      }, "context"_a, "points"_a)
+      .def("curve", [](CriticPlayer& self, const Fields& context, std::size_t points) {
+        std::vector<float> losses(points);
+        self.critic->curve(encode(self, context, false), points, losses.data());
+        return losses;
       }, "context"_a, "points"_a);
 
   nb::class_<LinearPlayer, Player>(module, "LinearPlayer")
@@ -295,11 +413,13 @@ NB_MODULE(_core, module) {
   nb::class_<PathPlayer, Player>(module, "PathPlayer")
       .def("__init__", [](PathPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
                           std::uint32_t width, std::uint32_t depth, double bandwidth, double epsilon,
-                          std::uint64_t seed) {
+                          std::uint64_t seed, std::uint32_t bits) {
         const Range range{actions.first, actions.second};
-        new (self) PathPlayer({range, depth, width, 0.5, bandwidth, Learner{}, true, false},
-                              {range, {losses.first, losses.second}, width, {epsilon, seed}});
-      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidth"_a, "epsilon"_a, "seed"_a);
+        new (self) PathPlayer({range, depth, width, 0.5, bandwidth, Learner{}, true, false, bits},
+                              {range, {losses.first, losses.second}, width, {epsilon, seed},
+                               bits > 0 ? Naming::hashed : Naming::rows});
+      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidth"_a, "epsilon"_a, "seed"_a,
+         "bits"_a = 0);
 
   nb::enum_<Penalty>(module, "Penalty")
       .value("measured", Penalty::measured)

@@ -1,9 +1,11 @@
 // The row that learners see: the context, standardised or as it is, then a constant 1, then zeros up to the stride.
 #pragma once
 
+#include "agent.hpp"
 #include "arithmetic.hpp"
 #include "memory.hpp"
 #include "simd.hpp"
+#include "tables.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -18,6 +20,7 @@ class Context {
 
   std::size_t stride() const { return stride_; }
   const float* row() const { return row_.data(); }
+  Input input() const { return {row_.data(), nullptr, stride_}; }
 
   // The largest magnitude seen of each feature, for learners that are free of scales.
   const float* largest() const { return largest_.data(); }
@@ -40,6 +43,15 @@ class Context {
     groups(stride_, [&]<class V>(V, std::size_t i) {
       store(&largest_[i], MANUL_SIMD::largest(load<V>(&largest_[i]), magnitude(load<V>(&row_[i]))));
     });
+  }
+
+  static constexpr std::size_t moments_arrays = 3;
+
+  Array moments(std::size_t index) {
+    const Array all[] = {{"mean", "f8", mean_.data(), mean_.size()},
+                         {"variance", "f8", variance_.data(), variance_.size()},
+                         {"count", "f8", &count_, 1}};
+    return all[index];
   }
 
   double* count() { return &count_; }

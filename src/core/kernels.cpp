@@ -32,7 +32,10 @@ Agent* tree_agent(const TreeSettings& settings) {
   return made;
 }
 
-Agent* path_agent(const TreeSettings& settings) { return new PathAgent(settings); }
+Agent* path_agent(const TreeSettings& settings) {
+  if (settings.bits > 0) return new PathAgent<HashedSpace>(settings);
+  return new PathAgent<DenseSpace>(settings);
+}
 
 Agent* adaptive_agent(const AdaptiveSettings& settings) { return new AdaptiveAgent(settings); }
 

@@ -9,25 +9,29 @@
 // inside the window, where nearly all actions fall, from changing what is believed outside.
 #pragma once
 
-#include "context.hpp"
+#include "arithmetic.hpp"
+#include "tables.hpp"
 
 namespace manul::MANUL_SIMD {
 
+template <class Table>
 class LossModel {
  public:
-  LossModel(std::size_t stride, double bandwidth)
-      : stride_(stride), h_(bandwidth),
-        vector_rate_(static_cast<float>(0.1 / __builtin_sqrt(static_cast<double>(stride)))), scalars_(count),
-        scalar_squares_(count), vectors_(2 * cells * stride), vector_squares_(2 * cells * stride), history_(2) {}
+  template <class Shape>
+  LossModel(Shape shape, double bandwidth)
+      : h_(bandwidth), scalars_(count), scalar_squares_(count), vectors_(shape, 2 * cells),
+        vector_squares_(shape, 2 * cells), history_(2) {}
 
-  // What depends on the context and the played centre alone; the row must stay in place.
-  void look(const float* row, double centre) {
-    row_ = row;
+  // What depends on the context and the played centre alone; the values must stay in place.
+  void look(const Input& input, double centre) {
+    x_ = input;
+    vectors_.look(x_), vector_squares_.look(x_);
+    vector_rate_ = static_cast<float>(0.1 / __builtin_sqrt(static_cast<double>(x_.size)));
     centre_ = centre;
     const std::size_t c = cell(centre);
     level_ = history_[0] + scalars_[first_level + c];
-    slope_ = dot(vector(cells + c), row_, stride_);
-    for (std::size_t a = 0; a < cells; ++a) alpha_[a] = dot(vector(a), row_, stride_);
+    slope_ = dot(vectors_.read(cells + c), x_.values, x_.size);
+    for (std::size_t a = 0; a < cells; ++a) alpha_[a] = dot(vectors_.read(a), x_.values, x_.size);
   }
 
   double at(double action) {
@@ -59,8 +63,8 @@ class LossModel {
 
   Buffer<double>& scalars() { return scalars_; }
   Buffer<double>& scalar_squares() { return scalar_squares_; }
-  Buffer<float>& vectors() { return vectors_; }
-  Buffer<float>& vector_squares() { return vector_squares_; }
+  Buffer<float>& vectors() { return vectors_.all(); }
+  Buffer<float>& vector_squares() { return vector_squares_.all(); }
   Buffer<double>& history() { return history_; }
 
  private:
@@ -89,29 +93,27 @@ class LossModel {
     return {knots_per_side + knot, knots_per_side + knot + 1, way};
   }
 
-  float* vector(std::size_t index) { return vectors_.data() + stride_ * index; }
-
   void step_scalar(std::size_t index, double gradient) {
     scalar_squares_[index] += gradient * gradient;
     scalars_[index] -= scalar_rate * gradient / __builtin_sqrt(scalar_squares_[index] + first_square);
   }
 
   void step_vector(std::size_t index, double gradient) {
-    float *weights = vector(index), *squares = vector_squares_.data() + stride_ * index;
-    groups(stride_, [&]<class V>(V, std::size_t i) {
-      const V slope = static_cast<float>(gradient) * load<V>(row_ + i), square = load<V>(squares + i) + slope * slope;
+    float *weights = vectors_.open(index), *squares = vector_squares_.open(index);
+    groups(x_.size, [&]<class V>(V, std::size_t i) {
+      const V slope = static_cast<float>(gradient) * load<V>(x_.values + i), square = load<V>(squares + i) + slope * slope;
       store(squares + i, square);
       store(weights + i, load<V>(weights + i) - vector_rate_ * slope / root(square + static_cast<float>(first_square)));
     });
+    vectors_.close(index), vector_squares_.close(index);
   }
 
-  std::size_t stride_;
   double h_;
-  float vector_rate_;
   Buffer<double> scalars_, scalar_squares_;
-  Buffer<float> vectors_, vector_squares_;
+  Table vectors_, vector_squares_;
   Buffer<double> history_;
-  const float* row_ = nullptr;
+  Input x_ = {};
+  float vector_rate_ = 0.0f;
   double centre_ = 0.0, level_ = 0.0, slope_ = 0.0, alpha_[cells] = {};
 };
 

@@ -13,19 +13,44 @@
 // seldom played is judged almost by the model alone.
 #pragma once
 
+#include "context.hpp"
 #include "geometry.hpp"
+#include "hashed_context.hpp"
 #include "loss_model.hpp"
 #include "shared_nodes.hpp"
 
 namespace manul::MANUL_SIMD {
 
+// Contexts as rows of numbers, with a weight for every pair of node and number.
+struct DenseSpace {
+  using Context = MANUL_SIMD::Context;
+  using Table = DenseTable;
+  static Context context(const TreeSettings& settings) { return Context(settings.width, settings.standardise); }
+  static DenseShape shape(const TreeSettings&, const Context& context) { return {context.stride()}; }
+};
+
+// Contexts of named fields, with weights in tables of 2^bits.
+struct HashedSpace {
+  using Context = HashedContext;
+  using Table = HashedTable;
+  static Context context(const TreeSettings&) { return Context(); }
+  static HashedShape shape(const TreeSettings& settings, const Context&) {
+    return {settings.bits, most_features + lanes};
+  }
+};
+
+template <class Space>
 class PathAgent final : public Agent {
  public:
   explicit PathAgent(const TreeSettings& settings)
       : geometry_{settings.actions, settings.depth, settings.offset, settings.bandwidth},
-        context_(settings.width, settings.standardise),
-        nodes_(static_cast<std::size_t>(geometry_.leaves()), context_.stride()),
-        model_(context_.stride(), settings.bandwidth / length()) {}
+        context_(Space::context(settings)),
+        nodes_(Space::shape(settings, context_), static_cast<std::size_t>(geometry_.leaves())),
+        model_(Space::shape(settings, context_), settings.bandwidth / length()) {}
+
+  void select(const std::uint32_t* features, std::size_t count, std::size_t numbers) override {
+    if constexpr (requires { context_.select(features, count, numbers); }) context_.select(features, count, numbers);
+  }
 
   Window window(const float* context, Range within) override {
     context_.look(context);
@@ -36,7 +61,7 @@ class PathAgent final : public Agent {
     context_.learn(context);
     const Node leaf = played(outcome.within);
     const double middle = centre(leaf, outcome.within);
-    model_.look(context_.row(), scaled(middle));
+    model_.look(context_.input(), scaled(middle));
     const double surprise = outcome.loss - model_.at(scaled(outcome.action));
     const bool inside = absolute(outcome.action - middle) <= geometry_.bandwidth;
     const double weight = inside ? 1.0 / (2.0 * geometry_.bandwidth * outcome.density) : 0.0;
@@ -48,9 +73,10 @@ class PathAgent final : public Agent {
   // What the policy would have lost in the last round, by a doubly robust estimate made before learning from it.
   double estimate() const { return estimate_; }
 
-  std::size_t arrays() const override { return 11; }
+  std::size_t arrays() const override { return 8 + Space::Context::moments_arrays; }
 
   Array array(std::size_t index) override {
+    if (index >= 8) return context_.moments(index - 8);
     const Array all[] = {
         {"weights", "f4", nodes_.weights().data(), nodes_.weights().size()},
         {"squares", "f4", nodes_.squares().data(), nodes_.squares().size()},
@@ -60,9 +86,6 @@ class PathAgent final : public Agent {
         {"model_scalars", "f8", model_.scalars().data(), model_.scalars().size()},
         {"model_scalar_squares", "f8", model_.scalar_squares().data(), model_.scalar_squares().size()},
         {"model_history", "f8", model_.history().data(), model_.history().size()},
-        {"mean", "f8", context_.mean_array().data(), context_.mean_array().size()},
-        {"variance", "f8", context_.variance_array().data(), context_.variance_array().size()},
-        {"count", "f8", context_.count(), 1},
     };
     return all[index];
   }
@@ -81,7 +104,7 @@ class PathAgent final : public Agent {
   Node played(Range within) {
     const Leaves leaves = geometry_.reachable(within);
     first_ = number(leaves.first), last_ = number(leaves.last);
-    nodes_.look(context_.row());
+    nodes_.look(context_.input());
     Node node = 1;
     for (std::uint32_t below = geometry_.depth; below-- > 0;) node = child(node, below);
     return node;
@@ -89,7 +112,7 @@ class PathAgent final : public Agent {
 
   // One step down, to a child that is `below` levels above the leaves. A node with one reachable side is forced to it.
   // Without branches, so that the processor has nothing to guess.
-  Node child(Node node, std::uint32_t below) const {
+  Node child(Node node, std::uint32_t below) {
     const Node left = 2 * node, first = first_ >> below, last = last_ >> below;
     return left + ((left < first) | ((left < last) & (nodes_.margin(node) >= 0.0)));
   }
@@ -132,9 +155,9 @@ class PathAgent final : public Agent {
   }
 
   Geometry geometry_;
-  Context context_;
-  SharedNodes nodes_;
-  LossModel model_;
+  typename Space::Context context_;
+  SharedNodes<typename Space::Table> nodes_;
+  LossModel<typename Space::Table> model_;
   double estimate_ = 0.0;
   Node first_ = 0, last_ = 0, rivals_[32] = {};
 };

@@ -1,6 +1,7 @@
 // An agent as the outside sees it: checked input, epsilon-greedy play, numbered decisions, loops over tables.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "encoder.hpp"
 #include "simulate.hpp"
 
 namespace manul {
@@ -18,11 +20,16 @@ class Rejected : public std::invalid_argument {
   Rejected() : std::invalid_argument("rejected") {}
 };
 
+// How contexts come: as rows of numbers, or with names, hashed into the agent's own table or sketched into a row whose
+// columns are given to features as they are first learned from, and shared when there are no more.
+enum class Naming : std::uint8_t { rows, hashed, sketched };
+
 struct PlayerSettings {
   Range actions;
   Range losses;
   std::size_t width;
   Play play;
+  Naming naming = Naming::rows;
 };
 
 // Many rows at once; `lows` and `highs` are null where every decision has the whole range.
@@ -42,9 +49,26 @@ class Player {
   Agent& agent() { return *agent_; }
   std::uint64_t decisions = 0;
 
+  Encoder encoder;
+  std::unordered_map<std::uint32_t, std::uint32_t> columns;
+
+  Naming naming() const { return settings_.naming; }
+  void sketch_names() { settings_.naming = Naming::sketched; }
+
+  // The context that the encoder holds, for the agent.
+  const float* encoded(bool learning) {
+    if (settings_.naming == Naming::hashed) {
+      agent_->select(encoder.features().data(), encoder.features().size(), encoder.numbers());
+      return encoder.values().data();
+    }
+    std::fill(row_.begin(), row_.end(), 0.0f);
+    for (std::size_t i = 0; i < encoder.features().size(); ++i) sketch(encoder.features()[i], encoder.values()[i], learning);
+    return row_.data();
+  }
+
   template <class T>
   const float* row(const T* context, std::size_t width) {
-    if (width != settings_.width) throw Rejected();
+    if (width != settings_.width || settings_.naming != Naming::rows) throw Rejected();
     for (std::size_t i = 0; i < width; ++i) row_[i] = static_cast<float>(context[i]);
     if (!finite(row_.data())) throw Rejected();
     return row_.data();
@@ -65,6 +89,9 @@ class Player {
     agent_->learn(context, outcome(action, density, loss, within));
   }
 
+  // Refuses an outcome that cannot be learned from, before the context is looked at.
+  void check(double action, double density, double loss, Range within) const { outcome(action, density, loss, within); }
+
   // Draws for a given number without counting it: a decision can be made again.
   Decision decide_again(const float* context, Range within, std::uint64_t number) {
     const Busy busy(*this);
@@ -73,7 +100,7 @@ class Player {
 
   void decide_many(const Rows& rows, double* actions, double* densities) {
     const Busy busy(*this);
-    check(rows);
+    check_rows(rows);
     for (std::size_t i = 0; i < rows.count; ++i) {
       const Decision made = manul::decide(*agent_, settings_.play, at(rows, i), within(rows, i), decisions++);
       actions[i] = made.action;
@@ -83,7 +110,7 @@ class Player {
 
   void learn_many(const Rows& rows, const double* actions, const double* densities, const double* losses) {
     const Busy busy(*this);
-    check(rows);
+    check_rows(rows);
     for (std::size_t i = 0; i < rows.count; ++i) outcome(actions[i], densities[i], losses[i], within(rows, i));
     for (std::size_t i = 0; i < rows.count; ++i)
       agent_->learn(at(rows, i), outcome(actions[i], densities[i], losses[i], within(rows, i)));
@@ -108,6 +135,19 @@ class Player {
     std::atomic_flag& flag_;
   };
 
+  void sketch(std::uint32_t feature, float value, bool learning) {
+    const auto known = columns.find(feature);
+    if (known != columns.end()) {
+      row_[known->second] += value;
+    } else if (columns.size() == settings_.width) {
+      row_[feature % settings_.width] += value;
+    } else if (learning) {
+      const auto column = static_cast<std::uint32_t>(columns.size());
+      columns.emplace(feature, column);
+      row_[column] = value;
+    }
+  }
+
   const float* at(const Rows& rows, std::size_t i) const { return rows.contexts + i * settings_.width; }
 
   Range within(const Rows& rows, std::size_t i) const {
@@ -120,7 +160,7 @@ class Player {
     return all;
   }
 
-  void check(const Rows& rows) const {
+  void check_rows(const Rows& rows) const {
     for (std::size_t i = 0; i < rows.count; ++i) {
       if (!finite(at(rows, i))) throw Rejected();
       checked(within(rows, i));

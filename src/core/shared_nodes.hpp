@@ -8,28 +8,31 @@
 // just that. Nodes are numbered from 1 at the root, so block 0 is free to hold w_0.
 #pragma once
 
-#include "context.hpp"
+#include "arithmetic.hpp"
+#include "tables.hpp"
 
 namespace manul::MANUL_SIMD {
 
 using Node = std::uint32_t;
 
+template <class Table>
 class SharedNodes {
  public:
-  SharedNodes(std::size_t nodes, std::size_t stride)
-      : stride_(stride), rate_(2.5 / __builtin_sqrt(static_cast<double>(stride))), weights_(nodes * stride),
-        squares_(nodes * stride), slope_(2) {
+  template <class Shape>
+  SharedNodes(Shape shape, std::size_t nodes) : weights_(shape, nodes), squares_(shape, nodes), slope_(2) {
     slope_[0] = untrained_slope;
   }
 
-  // What all nodes share is computed once per context; the row must stay in place.
-  void look(const float* row) {
-    row_ = row;
-    common_ = dot(weights_.data(), row_, stride_);
+  // What all nodes share is computed once per context; the values must stay in place.
+  void look(const Input& input) {
+    x_ = input;
+    weights_.look(x_), squares_.look(x_);
+    rate_ = 2.5 / __builtin_sqrt(static_cast<double>(x_.size));
+    common_ = dot(weights_.read(0), x_.values, x_.size);
   }
 
-  double margin(Node node) const {
-    return dot(weights_.data() + stride_ * node, row_, stride_) + common_ + slope_.data()[0] * place(node);
+  double margin(Node node) {
+    return dot(weights_.read(node), x_.values, x_.size) + common_ + slope_.data()[0] * place(node);
   }
 
   // Teaches a node which side is cheaper: one step of AdaGrad on the hinge loss W max(0, 1 - y f_v(x)), where y is the
@@ -43,8 +46,8 @@ class SharedNodes {
     return before + own + shared + tilt(weight, place(node));
   }
 
-  Buffer<float>& weights() { return weights_; }
-  Buffer<float>& squares() { return squares_; }
+  Buffer<float>& weights() { return weights_.all(); }
+  Buffer<float>& squares() { return squares_.all(); }
   Buffer<double>& slope() { return slope_; }
 
  private:
@@ -59,16 +62,17 @@ class SharedNodes {
 
   // One step of AdaGrad in a block's weights; how far that moves the margin.
   double move(Node block, double weight) {
-    float *weights = weights_.data() + stride_ * block, *squares = squares_.data() + stride_ * block;
+    float *weights = weights_.open(block), *squares = squares_.open(block);
     const auto gradient = static_cast<float>(weight), step = static_cast<float>(rate_ * weight);
     Total moved;
-    groups(stride_, [&]<class V>(V, std::size_t i) {
-      const V x = load<V>(row_ + i), slope = gradient * x, square = load<V>(squares + i) + slope * slope;
+    groups(x_.size, [&]<class V>(V, std::size_t i) {
+      const V x = load<V>(x_.values + i), slope = gradient * x, square = load<V>(squares + i) + slope * slope;
       const V change = step * x / root(square + static_cast<float>(first_square));
       store(squares + i, square);
       store(weights + i, load<V>(weights + i) + change);
       moved.add(x * change);
     });
+    weights_.close(block), squares_.close(block);
     return moved.value();
   }
 
@@ -80,11 +84,10 @@ class SharedNodes {
     return m * change;
   }
 
-  std::size_t stride_;
-  double rate_;  // a wider context moves the margin farther per step
-  Buffer<float> weights_, squares_;
+  Table weights_, squares_;
   Buffer<double> slope_;
-  const float* row_ = nullptr;
+  Input x_ = {};
+  double rate_ = 0.0;  // a wider context moves the margin farther per step
   double common_ = 0.0;
 };
 

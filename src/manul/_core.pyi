@@ -1,6 +1,6 @@
 """The native core of manul."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import enum
 from typing import Annotated, Any, overload
 
@@ -27,6 +27,28 @@ class Loss(enum.Enum):
 
     knots = 2
 
+class Kind(enum.Enum):
+    number = 0
+
+    text = 1
+
+    flag = 2
+
+class Fault(enum.Enum):
+    none = 0
+
+    infinite = 1
+
+    changed_kind = 2
+
+    too_many = 3
+
+    unknown_type = 4
+
+    too_deep = 5
+
+    bad_key = 6
+
 class Player:
     @overload
     def window(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...
@@ -35,10 +57,16 @@ class Player:
     def window(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...
 
     @overload
+    def window(self, context: dict[str, Any], low: float, high: float) -> tuple[float, float]: ...
+
+    @overload
     def decide(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...
 
     @overload
     def decide(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...
+
+    @overload
+    def decide(self, context: dict[str, Any], low: float, high: float) -> tuple[float, float]: ...
 
     @overload
     def decide_again(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float, number: int) -> tuple[float, float]: ...
@@ -51,6 +79,32 @@ class Player:
 
     @overload
     def learn(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: float, density: float, loss: float, low: float, high: float) -> None: ...
+
+    @overload
+    def learn(self, context: dict[str, Any], action: float, density: float, loss: float, low: float, high: float) -> None: ...
+
+    def sketch_names(self) -> None: ...
+
+    @property
+    def fault(self) -> tuple[Fault, str]: ...
+
+    @property
+    def fields(self) -> dict[str, Kind]: ...
+
+    @fields.setter
+    def fields(self, arg: Mapping[str, Kind], /) -> None: ...
+
+    @property
+    def names(self) -> dict[int, str]: ...
+
+    @names.setter
+    def names(self, arg: Mapping[int, str], /) -> None: ...
+
+    @property
+    def columns(self) -> dict[int, int]: ...
+
+    @columns.setter
+    def columns(self, arg: Mapping[int, int], /) -> None: ...
 
     @property
     def decisions(self) -> int: ...
@@ -79,7 +133,11 @@ class CriticPlayer(Player):
 
     def report(self) -> dict[str, Any]: ...
 
+    @overload
     def curve(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], points: int) -> list[float]: ...
+
+    @overload
+    def curve(self, context: dict[str, Any], points: int) -> list[float]: ...
 
 class LinearPlayer(Player):
     def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, bandwidth: float, rate: float, epsilon: float, seed: int) -> None: ...
@@ -94,7 +152,7 @@ class DiscretePlayer(Player):
 def atoms_inside(actions: tuple[float, float], leaves: int, low: float, high: float) -> tuple[int, int]: ...
 
 class PathPlayer(Player):
-    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, bandwidth: float, epsilon: float, seed: int) -> None: ...
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, bandwidth: float, epsilon: float, seed: int, bits: int = 0) -> None: ...
 
 class Penalty(enum.Enum):
     measured = 0

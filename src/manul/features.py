@@ -1,14 +1,21 @@
-"""Contexts as people have them, turned into rows of numbers for the core."""
+"""Contexts as people have them: rows of numbers, or named fields as they arrive in JSON and tables."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manul import _core
 from manul.errors import InputError
 from manul.types import Context
 
 Row = npt.NDArray[np.float32]
+Fields = dict[str, Any]
+
+_KINDS = {_core.Kind.number: "a number", _core.Kind.text: "text", _core.Kind.flag: "true or false"}
 
 
 def row(context: Context) -> Row:
@@ -17,7 +24,7 @@ def row(context: Context) -> Row:
     >>> row([1, 2.5])
     array([1. , 2.5], dtype=float32)
     """
-    values = _numbers([] if context is None else context)
+    values = _numbers([] if context is None else context, "context")
     if values.ndim != 1:
         raise InputError(
             f"context must be one row of numbers; got an array of shape {values.shape}. Use the _many form for several rows."
@@ -26,19 +33,60 @@ def row(context: Context) -> Row:
     return values
 
 
-def matrix(contexts: npt.ArrayLike) -> Row:
-    """Many contexts, one per row.
+def matrix(contexts: Any) -> Row:
+    """Many contexts, one per row; columns of text become one column per text.
 
     >>> matrix([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    values = _numbers(contexts)
+    columns = _columns(contexts)
+    values = _numbers(contexts, "contexts") if columns is None else _one_hot(columns)
     if values.ndim != 2:
         raise InputError(
             f"contexts must be a table with one row per context; got an array of shape {values.shape}. Use reshape(-1, width)."
         )
     _check_finite(values, "contexts")
     return values
+
+
+def is_named(context: object) -> bool:
+    """Whether a context has names: a mapping, or a sparse row, whose names are its columns.
+
+    >>> is_named({"age": 31}), is_named([31])
+    (True, False)
+    """
+    return isinstance(context, Mapping) or _is_sparse(context)
+
+
+def named(context: Any) -> Fields:
+    """A context with names as a plain dict.
+
+    >>> named({"age": 31})
+    {'age': 31}
+    """
+    if isinstance(context, dict):
+        return context
+    if isinstance(context, Mapping):
+        return dict(context)
+    sparse = context.tocoo()
+    return {str(column): float(value) for column, value in zip(sparse.coords[-1], sparse.data, strict=True)}
+
+
+def named_rows(contexts: Any) -> list[Fields] | None:
+    """Many contexts with names, as dicts; None where the contexts are rows of numbers.
+
+    >>> named_rows([{"age": 31}, {"age": 7}])
+    [{'age': 31}, {'age': 7}]
+    """
+    if _is_sparse(contexts):
+        return [named(contexts[[number]]) for number in range(contexts.shape[0])]
+    columns = _columns(contexts)
+    if columns is not None:
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    if isinstance(contexts, np.ndarray) or not isinstance(contexts, Iterable):
+        return None
+    rows = list(contexts)
+    return [named(each) for each in rows] if rows and all(is_named(each) for each in rows) else None
 
 
 def check_width(width: int, expected: int) -> None:
@@ -52,7 +100,59 @@ def check_width(width: int, expected: int) -> None:
         )
 
 
-def _numbers(values: npt.ArrayLike) -> Row:
+def fault(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) -> InputError:
+    """What was wrong with a field.
+
+    >>> fault(_core.Fault.infinite, "age", {})
+    InputError("field 'age' must be a finite number; got infinity. Leave the field out where it is not known.")
+    """
+    name = repr(field)
+    sentences = {
+        _core.Fault.infinite: f"field {name} must be a finite number; got infinity. Leave the field out where it is not known.",
+        _core.Fault.changed_kind: f"field {name} must stay {_KINDS.get(kinds.get(field), 'of one kind')}, as it was first; "  # type: ignore[arg-type]
+        "got another kind. Give it another name.",
+        _core.Fault.too_many: f"context must have at most 4096 features; got more, at field {name}. Leave some out.",
+        _core.Fault.unknown_type: f"field {name} must be a number, text, true, false, null, a list or an object; "
+        "got something else. Convert it first.",
+        _core.Fault.too_deep: f"context must be nested at most 32 deep; got more, at field {name}. Flatten it.",
+        _core.Fault.bad_key: f"context must have text as names; got another key in {name}. Use str(key).",
+    }
+    return InputError(sentences[what])
+
+
+def _is_sparse(context: object) -> bool:
+    return hasattr(context, "tocoo") and hasattr(context, "shape")
+
+
+def _columns(frame: Any) -> dict[str, list[Any]] | None:
+    if hasattr(frame, "iter_columns"):
+        return {column.name: column.to_list() for column in frame.iter_columns()}
+    if hasattr(frame, "columns") and hasattr(frame, "to_dict"):
+        return {str(name): frame[name].tolist() for name in frame.columns}
+    return None
+
+
+def _one_hot(columns: dict[str, list[Any]]) -> Row:
+    encoded: list[npt.NDArray[np.float64]] = []
+    for values in columns.values():
+        encoded.extend(_encoded(values))
+    return np.ascontiguousarray(np.column_stack(encoded), dtype=np.float32)
+
+
+def _encoded(values: list[Any]) -> list[npt.NDArray[np.float64]]:
+    """Numbers as they are, their gaps filled with the mean and marked in a column of their own; texts one by one."""
+    if any(isinstance(value, str) for value in values):
+        texts = ["?" if value is None or value != value else str(value) for value in values]
+        return [np.array([text == each for text in texts], dtype=np.float64) for each in sorted(set(texts))]
+    numbers = np.array([np.nan if value is None else float(value) for value in values])
+    gaps = np.isnan(numbers)
+    if not gaps.any():
+        return [numbers]
+    mean = float(numbers[~gaps].mean()) if not gaps.all() else 0.0
+    return [np.where(gaps, mean, numbers), gaps.astype(np.float64)]
+
+
+def _numbers(values: Any, name: str) -> Row:
     try:
         numbers = np.asarray(values)
         if numbers.dtype.kind not in "biuf" and numbers.size:
@@ -60,7 +160,10 @@ def _numbers(values: npt.ArrayLike) -> Row:
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(numbers, dtype=np.float32)
     except (TypeError, ValueError):
-        raise InputError(f"context must be numbers; got {_short(values)}. Encode text as numbers first.") from None
+        raise InputError(
+            f"{name} must be numbers in a row, or fields with names; got {_short(values)}. "
+            "Text goes into a mapping such as {'city': 'Oslo'}."
+        ) from None
 
 
 def _check_finite(values: Row, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from manul.distribution import Atoms, Distribution
 
 Floats = npt.NDArray[np.float64]
-Context = npt.ArrayLike | None
+Context = npt.ArrayLike | Mapping[str, object] | None
 Within = tuple[float, float]
 
 

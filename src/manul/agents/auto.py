@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from manul import _core, features, files
+from manul import _core, files
 from manul.agents.native import NativeAgent
 from manul.types import Context, Floats, Within
 
@@ -81,8 +81,8 @@ class Auto(NativeAgent):
         >>> report.rounds, report.alarms, len(report.losses)
         (30, 0, 64)
         """
-        player = cast(_core.CriticPlayer, self._started(context))
-        now = player.report()
+        player, seen = (self._core, None) if context is None and self._core else self._meet(context)
+        now = cast(_core.CriticPlayer, player).report()
         members = tuple(map(Member, MEMBERS, self._in_loss_units(now["errors"]), now["weights"]))
         return Report(
             members=members,
@@ -92,14 +92,13 @@ class Auto(NativeAgent):
             memory=int(now["memory"]),
             alarms=int(now["alarms"]),
             last_alarm=int(now["last_alarm"]) or None,
-            **self._curve(player, context, points),
+            **({} if context is None else self._curve(cast(_core.CriticPlayer, player), seen, points)),
         )
 
-    def _curve(self, player: _core.CriticPlayer, context: Context, points: int) -> dict[str, Floats]:
-        if context is None:
-            return {}
+    def _curve(self, player: _core.CriticPlayer, seen: Any, points: int) -> dict[str, Floats]:
         middles = (np.arange(points) + 0.5) / points
-        predicted = np.array(player.curve(features.row(context), points), dtype=np.float64)
+        with self._explained():
+            predicted = np.array(player.curve(seen, points), dtype=np.float64)
         low, high = self.losses
         return {"actions": self._range.low + middles * self._range.span, "losses": low + predicted * (high - low)}
 

@@ -8,11 +8,14 @@ from typing import Any, Self
 from manul import _core, files, learners
 from manul.actions import Actions, checked_bandwidth, checked_leaves
 from manul.agents.native import NativeAgent
+from manul.errors import ParameterError
 from manul.types import Within
 
 
 class Cats(NativeAgent):
     """A tree that routes a context to one of its leaves and plays near the leaf's action.
+
+    Contexts with names keep their weights in tables of 2^`table_bits`, whatever the number of names and leaves.
 
     >>> agent = Cats(actions=(0.0, 32.0), leaves=1024, bandwidth=2.0, seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -28,8 +31,12 @@ class Cats(NativeAgent):
         epsilon: float = 0.05,
         losses: Within = (0.0, 1.0),
         seed: int = 0,
+        table_bits: int = 20,
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        if not (isinstance(table_bits, int) and 10 <= table_bits <= 28):
+            raise ParameterError(f"table_bits must be an integer from 10 to 28; got {table_bits!r}. Try 20.")
+        self.table_bits = table_bits
         self.leaves = checked_leaves(leaves)
         self.bandwidth = checked_bandwidth(bandwidth, Actions(*self.actions))
         self._paper: learners.NodeLearner | None = None
@@ -49,13 +56,13 @@ class Cats(NativeAgent):
     @property
     def parameters(self) -> dict[str, Any]:
         """What the constructor needs to make this agent again."""
-        names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed")
+        names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed", "table_bits")
         return {name: getattr(self, name) for name in names}
 
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
         described = None if self._paper is None else learners.described(self._paper)
-        files.write(path, "Cats", {**self.parameters, "width": self.width, "paper": described}, self.state())
+        files.write(path, "Cats", {**self.parameters, **self._contexts(), "paper": described}, self.state())
 
     @classmethod
     def _from_parameters(cls, parameters: files.Parameters) -> Self:
@@ -68,8 +75,19 @@ class Cats(NativeAgent):
     def _narrowest(self) -> float:
         return self.bandwidth
 
+    def _named_player(self) -> _core.Player:
+        if self._paper is not None:
+            return super()._named_player()
+        return _core.PathPlayer(**self._settings(0), bits=self.table_bits)
+
     def _player(self, width: int) -> _core.Player:
-        settings: Any = {
+        if self._paper is None:
+            return _core.PathPlayer(**self._settings(width))
+        learner = learners.native(self._paper)
+        return _core.TreePlayer(**self._settings(width), offset=0.0, learner=learner, standardise=False, baseline=False)
+
+    def _settings(self, width: int) -> dict[str, Any]:
+        return {
             "actions": self.actions,
             "losses": self.losses,
             "width": width,
@@ -78,10 +96,6 @@ class Cats(NativeAgent):
             "epsilon": self.epsilon,
             "seed": self.seed,
         }
-        if self._paper is None:
-            return _core.PathPlayer(**settings)
-        learner = learners.native(self._paper)
-        return _core.TreePlayer(**settings, offset=0.0, learner=learner, standardise=False, baseline=False)
 
     def __repr__(self) -> str:
         if self._paper is None:

@@ -83,7 +83,7 @@ class DiscreteTree(_Discrete):
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
         described = learners.described(self.learner)
-        files.write(path, "DiscreteTree", {**self.parameters, "learner": described, "width": self.width}, self.state())
+        files.write(path, "DiscreteTree", {**self.parameters, "learner": described, **self._contexts()}, self.state())
 
     @classmethod
     def _from_parameters(cls, parameters: files.Parameters) -> Self:

@@ -25,7 +25,7 @@ class _General(Shell[_core.Player | PolicyPlayer]):
 
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file; policy classes that hold functions cannot be written."""
-        saved = {**self.parameters, "policies": described(self.policies), "width": self.width}
+        saved = {**self.parameters, "policies": described(self.policies), **self._contexts()}
         files.write(path, type(self).__name__, saved, self.state())
 
     @classmethod

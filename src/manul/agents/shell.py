@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -17,6 +19,7 @@ from manul.smoothing import explore, smooth
 from manul.types import Context, Decision, Decisions, Floats, Within
 
 _NOTHING = np.empty(0)
+SKETCH = 64
 
 
 class Player(Protocol):
@@ -69,6 +72,7 @@ class Shell(ABC, Generic[_Player]):
         self._core: _Player | None = None
         self._native: _core.Player | None = None
         self._width: int | None = None
+        self._names = False
 
     @property
     @abstractmethod
@@ -93,7 +97,7 @@ class Shell(ABC, Generic[_Player]):
 
     @property
     def width(self) -> int | None:
-        """How many numbers a context has; None before the first one."""
+        """How many numbers a context has; None before the first one, 0 for contexts with names."""
         return self._width
 
     @property
@@ -109,7 +113,9 @@ class Shell(ABC, Generic[_Player]):
     def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
         """The distribution that `decide` draws from."""
         low, high = self._narrowed(within)
-        centre, bandwidth = self._started(context).window(features.row(context), low, high)
+        player, seen = self._meet(context)
+        with self._explained():
+            centre, bandwidth = player.window(seen, low, high)
         return self._played(centre, bandwidth, (low, high))
 
     def decide(self, context: Context, within: Within | None = None) -> Decision:
@@ -118,7 +124,9 @@ class Shell(ABC, Generic[_Player]):
         try:
             action, density = self._native.decide(context, low, high)  # type: ignore[union-attr,call-overload]
         except (AttributeError, TypeError, _core.Rejected):
-            action, density = self._started(context).decide(features.row(context), low, high)
+            player, seen = self._meet(context)
+            with self._explained():
+                action, density = player.decide(seen, low, high)
         return Decision(action, density, within)
 
     def learn(self, context: Context, decision: Decision, loss: float) -> None:
@@ -129,10 +137,15 @@ class Shell(ABC, Generic[_Player]):
             self._native.learn(context, action, density, loss, low, high)  # type: ignore[union-attr,call-overload]
         except (AttributeError, TypeError, _core.Rejected):
             self._check(np.array([action]), np.array([density]), np.array([loss]), np.array([low]), np.array([high]))
-            self._started(context).learn(features.row(context), float(action), float(density), float(loss), low, high)
+            player, seen = self._meet(context)
+            with self._explained():
+                player.learn(seen, float(action), float(density), float(loss), low, high)
 
     def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
         """Draw an action for each row; `within` is one (low, high) per row."""
+        names = self._named_rows(contexts)
+        if names is not None:
+            return self._decide_named(names, within)
         rows = features.matrix(contexts)
         lows, highs = self._ends(within, len(rows))
         player = self._started(rows)
@@ -142,7 +155,8 @@ class Shell(ABC, Generic[_Player]):
 
     def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
         """Take in what many decisions led to, in order; all of them or, where one cannot be used, none."""
-        rows = features.matrix(contexts)
+        names = self._named_rows(contexts)
+        rows = features.matrix(contexts) if names is None else np.empty((len(names), 0), np.float32)
         actions, densities, paid = (_numbers(each) for each in (decisions.actions, decisions.densities, losses))
         lows = _NOTHING if decisions.lows is None else _numbers(decisions.lows)
         highs = _NOTHING if decisions.highs is None else _numbers(decisions.highs)
@@ -152,7 +166,10 @@ class Shell(ABC, Generic[_Player]):
                     f"{name} must have one value per context, {len(rows)}; got {len(array)}. Cut both to the same rows."
                 )
         self._check(actions, densities, paid, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis]))
-        self._started(rows).learn_many(rows, actions, densities, paid, lows, highs)
+        if names is None:
+            self._started(rows).learn_many(rows, actions, densities, paid, lows, highs)
+        else:
+            self._learn_named(names, actions, densities, paid, lows, highs)
 
     def state(self) -> files.Arrays:
         """All that decides how the agent goes on, as arrays."""
@@ -162,15 +179,15 @@ class Shell(ABC, Generic[_Player]):
 
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
-        files.write(path, type(self).__name__, {**self.parameters, "width": self._width}, self.state())
+        files.write(path, type(self).__name__, {**self.parameters, **self._contexts()}, self.state())
 
     @classmethod
     def from_saved(cls, parameters: files.Parameters, arrays: files.Arrays) -> Self:
         """The agent that was saved with these parameters and arrays."""
-        width = parameters.pop("width")
+        width, names = parameters.pop("width"), parameters.pop("names")
         agent = cls._from_parameters(parameters)
         if width is not None:
-            agent._restore(width, arrays)
+            agent._restore(agent._start(width) if names is None else agent._start_named(names), arrays)
         return agent
 
     @classmethod
@@ -182,8 +199,7 @@ class Shell(ABC, Generic[_Player]):
         shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         return f"{type(self).__name__}({shown})"
 
-    def _restore(self, width: int, arrays: files.Arrays) -> None:
-        player = self._start(width)
+    def _restore(self, player: _Player, arrays: files.Arrays) -> None:
         try:
             player.decisions = int(arrays["decisions"][0])
             player.restore(arrays)
@@ -199,13 +215,104 @@ class Shell(ABC, Generic[_Player]):
         self._native = self._core if isinstance(self._core, _core.Player) else None
         return self._core
 
-    def _started(self, context: Context) -> _Player:
-        rows = features.row(context) if not (isinstance(context, np.ndarray) and context.ndim == 2) else context
+    def _started(self, rows: features.Row) -> _Player:
+        """The player for rows of numbers."""
         if self._core is None:
             return self._start(rows.shape[-1])
+        if self._names:
+            raise InputError(
+                "context must be a mapping of fields, as the first one was; got a row of numbers. Name them."
+            )
         assert self._width is not None
         features.check_width(rows.shape[-1], self._width)
         return self._core
+
+    def _meet(self, context: Any) -> tuple[_Player, Any]:
+        """The player, and the context as it takes it. Nothing at all fits both kinds of contexts."""
+        if self._names and context is not None and not features.is_named(context) and not len(features.row(context)):
+            context = None
+        if features.is_named(context) and (self._names or len(features.named(context))):
+            return self._started_named(), features.named(context)
+        if self._names and context is None:
+            return self._started_named(), {}
+        row = features.row(None if features.is_named(context) else context)
+        return self._started(row), row
+
+    def _contexts(self) -> dict[str, Any]:
+        """How contexts come, as it is written into a file."""
+        if not self._names or self._native is None:
+            return {"width": self._width, "names": None}
+        fields = {field: kind.name for field, kind in self._native.fields.items()}
+        names = {"fields": fields, "features": self._native.names, "columns": self._native.columns}
+        return {"width": self._width, "names": names}
+
+    def _named_player(self) -> _Player:
+        """A fresh player for contexts with names: their features share the columns of a row."""
+        player = self._player(SKETCH)
+        if not isinstance(player, _core.Player):
+            raise InputError(
+                f"context must be a row of numbers for {type(self).__name__}; got a mapping. Encode it first."
+            )
+        player.sketch_names()
+        return player
+
+    def _start_named(self, names: dict[str, Any] | None = None) -> _Player:
+        self._core, self._width, self._names = self._named_player(), 0, True
+        assert isinstance(self._core, _core.Player)
+        self._native = self._core
+        if names is not None:
+            self._core.fields = {field: _core.Kind[kind] for field, kind in names["fields"].items()}
+            self._core.names = {int(feature): name for feature, name in names["features"].items()}
+            self._core.columns = {int(feature): column for feature, column in names["columns"].items()}
+        return self._core
+
+    def _started_named(self) -> _Player:
+        if self._core is None:
+            return self._start_named()
+        if not self._names:
+            raise InputError(
+                f"context must be a row of {self._width} numbers, as the first one was; got a mapping. Start a new agent for it."
+            )
+        return self._core
+
+    def _named_rows(self, contexts: Any) -> list[features.Fields] | None:
+        if self._core is not None and not self._names:
+            return None
+        return features.named_rows(contexts)
+
+    def _decide_named(self, contexts: list[features.Fields], within: npt.ArrayLike | None) -> Decisions:
+        lows, highs = self._ends(within, len(contexts))
+        ranges = zip(lows, highs, strict=True) if len(lows) else [None] * len(contexts)
+        for each in contexts:
+            self.distribution(each)
+        made = [self.decide(each, ends) for each, ends in zip(contexts, ranges, strict=True)]
+        actions, densities = (np.array([each[i] for each in made], dtype=np.float64) for i in (0, 1))
+        return Decisions(actions, densities, *((lows, highs) if within is not None else (None, None)))
+
+    def _learn_named(
+        self,
+        contexts: list[features.Fields],
+        actions: Floats,
+        densities: Floats,
+        losses: Floats,
+        lows: Floats,
+        highs: Floats,
+    ) -> None:
+        for each in contexts:
+            self.distribution(each)
+        for number, each in enumerate(contexts):
+            within = (float(lows[number]), float(highs[number])) if len(lows) else None
+            self.learn(each, Decision(float(actions[number]), float(densities[number]), within), float(losses[number]))
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turns a refusal of the core into a sentence about the field that it did not take."""
+        try:
+            yield
+        except _core.Rejected:
+            if self._native is None or self._native.fault[0] == _core.Fault.none:
+                raise
+            raise features.fault(*self._native.fault, self._native.fields) from None
 
     def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
         if within is None:

@@ -1,0 +1,138 @@
+// Contexts with names, as they arrive in JSON: each field becomes one or more hashed features.
+//
+//   a number      one feature, to be standardised          a text       one feature per field and text, worth 1
+//   true          one feature, worth 1 (false: none)       nothing      one feature per field, worth 1
+//
+// Features are numbers below 2^32; agents fold them into tables of their own size. Names are remembered, up to a
+// limit, so that what was learned can be explained.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "agent.hpp"
+
+namespace manul {
+
+enum class Kind : std::uint8_t { number, text, flag };
+
+enum class Fault : std::uint8_t { none, infinite, changed_kind, too_many, unknown_type, too_deep, bad_key };
+
+// Thrown in the middle of a context; the encoder says what was wrong with which field.
+struct BadField {};
+
+class Encoder {
+ public:
+  static constexpr std::size_t most_depth = 32;
+
+  struct Field {
+    Kind kind;
+    std::uint32_t feature;
+  };
+
+  // With `remember`, the kinds of new fields and the names of new features are kept; deciding leaves no trace.
+  void start(bool remember) {
+    features_.clear();
+    values_.clear();
+    fresh_.clear();
+    numbers_ = 0;
+    remembers_ = remember;
+    fault = Fault::none;
+  }
+
+  void number(const std::string& field, double value) {
+    if (std::isnan(value)) return missing(field);
+    if (!std::isfinite(static_cast<float>(value))) fail(Fault::infinite, field);
+    add(find(field, Kind::number).feature, static_cast<float>(value), field);
+    std::swap(features_.back(), features_[numbers_]);
+    std::swap(values_.back(), values_[numbers_]);
+    ++numbers_;
+  }
+
+  void text(const std::string& field, std::string_view value) {
+    const std::uint32_t feature = hash(value, find(field, Kind::text).feature + 1);
+    name(feature, field, value);
+    add(feature, 1.0f, field);
+  }
+
+  void flag(const std::string& field, bool value) {
+    const Field known = find(field, Kind::flag);
+    if (value) add(known.feature, 1.0f, field);
+  }
+
+  void missing(const std::string& field) {
+    const std::uint32_t feature = hash(field, 0x6d697373u);
+    name(feature, field, "?");
+    add(feature, 1.0f, field);
+  }
+
+  [[noreturn]] void fail(Fault what, const std::string& field) {
+    for (const std::string& each : fresh_) fields_.erase(each);
+    fault = what;
+    fault_field = field;
+    throw BadField();
+  }
+
+  // Numbers stand before all others.
+  std::size_t numbers() const { return numbers_; }
+  const std::vector<std::uint32_t>& features() const { return features_; }
+  const std::vector<float>& values() const { return values_; }
+
+  std::unordered_map<std::uint32_t, std::string>& names() { return names_; }
+  std::unordered_map<std::string, Field>& fields() { return fields_; }
+  static std::uint32_t feature(const std::string& field) { return hash(field, 0); }
+
+  Fault fault = Fault::none;
+  std::string fault_field;
+
+ private:
+  static constexpr std::size_t most_names = 1u << 16;
+
+  // FNV-1a, finished by a multiplication so that neighbouring texts land far apart.
+  static std::uint32_t hash(std::string_view text, std::uint32_t seed) {
+    std::uint64_t state = 0xcbf29ce484222325ULL ^ seed;
+    for (const char character : text) state = (state ^ static_cast<unsigned char>(character)) * 0x100000001b3ULL;
+    state = (state ^ (state >> 32)) * 0xd6e8feb86659fd93ULL;
+    return static_cast<std::uint32_t>(state >> 32);
+  }
+
+  Field find(const std::string& field, Kind kind) {
+    const auto known = fields_.find(field);
+    if (known != fields_.end()) {
+      if (known->second.kind != kind) fail(Fault::changed_kind, field);
+      return known->second;
+    }
+    const Field made{kind, feature(field)};
+    if (remembers_ && fields_.size() < most_names) {
+      fields_.emplace(field, made);
+      fresh_.push_back(field);
+      if (kind != Kind::text) name(made.feature, field, {});
+    }
+    return made;
+  }
+
+  void name(std::uint32_t feature, const std::string& field, std::string_view value) {
+    if (!remembers_ || names_.size() >= most_names || names_.contains(feature)) return;
+    names_.emplace(feature, value.empty() ? field : field + "=" + std::string(value));
+  }
+
+  void add(std::uint32_t feature, float value, const std::string& field) {
+    if (features_.size() >= most_features) fail(Fault::too_many, field);
+    features_.push_back(feature);
+    values_.push_back(value);
+  }
+
+  std::vector<std::uint32_t> features_;
+  std::vector<float> values_;
+  std::vector<std::string> fresh_;
+  std::size_t numbers_ = 0;
+  bool remembers_ = false;
+  std::unordered_map<std::string, Field> fields_;
+  std::unordered_map<std::uint32_t, std::string> names_;
+};
+
+}  // namespace manul
