@@ -50,6 +50,10 @@ class AdaptiveAgent final : public Agent {
 
   double risk(std::size_t member) { return estimates_[member] + penalty(member); }
 
+  void forget(double half_life) override {
+    for (std::size_t i = 0; i < settings_.count; ++i) members_[i]->forget(half_life);
+  }
+
   std::size_t arrays() const override { return 3 + settings_.count * members_.data()[0]->arrays(); }
 
   Array array(std::size_t index) override {

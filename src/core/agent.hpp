@@ -46,6 +46,10 @@ class Agent {
 
   // Where contexts have names: which features the values of the next one belong to, numbers first.
   virtual void select(const std::uint32_t*, std::size_t, std::size_t) {}
+
+  // Rounds after which old evidence counts half; nothing is forgotten unless this is called.
+  virtual void forget(double half_life) = 0;
+
   virtual std::size_t arrays() const = 0;
   virtual Array array(std::size_t index) = 0;
 };

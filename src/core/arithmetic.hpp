@@ -25,4 +25,7 @@ inline double exponential(double x) {
   return sum * power;
 }
 
+// The share of old evidence that one round leaves, when `half_life` rounds leave half.
+inline double kept_after(double half_life) { return exponential(-0.6931471805599453 / half_life); }
+
 }  // namespace manul::MANUL_SIMD

@@ -342,6 +342,7 @@ NB_MODULE(_core, module) {
   bind_single<float>(player);
   bind_named(player);
   player.def_rw("decisions", &Player::decisions)
+      .def("forget", [](Player& self, double half_life) { self.agent().forget(half_life); }, "half_life"_a)
       .def_prop_ro("nbytes", &nbytes)
       .def("state", &state)
       .def("restore", &restore, "saved"_a)

@@ -20,7 +20,10 @@ class Context {
 
   std::size_t stride() const { return stride_; }
   const float* row() const { return row_.data(); }
-  Input input() const { return {row_.data(), nullptr, stride_}; }
+  Input input() const { return {row_.data(), nullptr, stride_, kept_}; }
+
+  void forget(double half_life) { kept_ = static_cast<float>(kept_after(half_life)); }
+  float kept() const { return kept_; }
 
   // The largest magnitude seen of each feature, for learners that are free of scales.
   const float* largest() const { return largest_.data(); }
@@ -63,7 +66,7 @@ class Context {
   static constexpr double farthest = 6.0;
 
   void moments(const float* context) {
-    const double rate = 1.0 / count_;
+    const double rate = larger(1.0 / count_, 1.0 - kept_);
     for (std::size_t i = 0; i < width_; ++i) {
       const double before = context[i] - mean_[i];
       mean_[i] += rate * before;
@@ -81,6 +84,7 @@ class Context {
 
   std::size_t width_, stride_;
   bool standardise_;
+  float kept_ = 1.0f;
   double count_ = 0.0;
   Buffer<float> row_, largest_;
   Buffer<double> mean_, variance_;

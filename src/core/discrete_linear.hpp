@@ -41,6 +41,8 @@ class DiscreteLinear final : public Agent {
     step(losses_, played, static_cast<float>(error));
   }
 
+  void forget(double half_life) override { context_.forget(half_life); }
+
   std::size_t arrays() const override { return 3; }
 
   Array array(std::size_t index) override {

@@ -39,6 +39,8 @@ class DiscreteTree final : public Agent {
     climb.train({played, played}, [](Node, float, float) {});
   }
 
+  void forget(double half_life) override { context_.forget(half_life); }
+
   std::size_t arrays() const override { return 2; }
 
   Array array(std::size_t index) override {

@@ -29,14 +29,15 @@ class HashedContext {
   void learn(const float* values) {
     for (std::size_t i = 0; i < numbers_; ++i) {
       const std::size_t f = field(i);
-      const double rate = 1.0 / (counts_[f] += 1.0), before = values[i] - means_[f];
+      const double rate = larger(1.0 / (counts_[f] += 1.0), 1.0 - kept_), before = values[i] - means_[f];
       means_[f] += rate * before;
       variances_[f] += rate * (before * (values[i] - means_[f]) - variances_[f]);
     }
     look(values);
   }
 
-  Input input() const { return {values_.data(), features_.data(), size_}; }
+  Input input() const { return {values_.data(), features_.data(), size_, kept_}; }
+  void forget(double half_life) { kept_ = static_cast<float>(kept_after(half_life)); }
 
   static constexpr std::size_t moments_arrays = 3;
 
@@ -59,6 +60,7 @@ class HashedContext {
   }
 
   std::size_t count_ = 0, numbers_ = 0, size_ = 0;
+  float kept_ = 1.0f;
   Buffer<float> values_;
   Buffer<std::uint32_t> features_;
   Buffer<double> counts_, means_, variances_;

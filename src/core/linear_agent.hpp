@@ -25,8 +25,10 @@ class LinearAgent final : public Agent {
     // Beyond the clip the loss does not change with the weights, but a way back must stay open.
     if ((wanted - centre) * slope >= 0.0) step(static_cast<float>(slope));
     rounds_ += 1.0;
-    baseline_ += (outcome.loss - baseline_) / smaller(rounds_, memory);
+    baseline_ += (outcome.loss - baseline_) / smaller(rounds_, smaller(memory, 1.0 / (1.0 - context_.kept())));
   }
+
+  void forget(double half_life) override { context_.forget(half_life); }
 
   std::size_t arrays() const override { return 7; }
 
@@ -71,7 +73,7 @@ class LinearAgent final : public Agent {
     const float rate = static_cast<float>(settings_.rate);
     groups(context_.stride(), [&]<class V>(V, std::size_t i) {
       const V gradient = slope * load<V>(context_.row() + i);
-      const V squares = load<V>(&squares_[i]) + gradient * gradient;
+      const V squares = context_.kept() * load<V>(&squares_[i]) + gradient * gradient;
       store(&squares_[i], squares);
       store(&weights_[i], load<V>(&weights_[i]) - rate * gradient / (root(squares) + 1e-12f));
     });

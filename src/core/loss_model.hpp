@@ -58,7 +58,7 @@ class LossModel {
     step_vector(cell(action), error);
     double &mean = history_[0], &rounds = history_[1];
     rounds += 1.0;
-    mean += (loss - mean) / smaller(rounds, memory);
+    mean += (loss - mean) / smaller(rounds, smaller(memory, 1.0 / (1.0 - x_.kept)));
   }
 
   Buffer<double>& scalars() { return scalars_; }
@@ -94,14 +94,14 @@ class LossModel {
   }
 
   void step_scalar(std::size_t index, double gradient) {
-    scalar_squares_[index] += gradient * gradient;
+    scalar_squares_[index] = x_.kept * scalar_squares_[index] + gradient * gradient;
     scalars_[index] -= scalar_rate * gradient / __builtin_sqrt(scalar_squares_[index] + first_square);
   }
 
   void step_vector(std::size_t index, double gradient) {
     float *weights = vectors_.open(index), *squares = vector_squares_.open(index);
     groups(x_.size, [&]<class V>(V, std::size_t i) {
-      const V slope = static_cast<float>(gradient) * load<V>(x_.values + i), square = load<V>(squares + i) + slope * slope;
+      const V slope = static_cast<float>(gradient) * load<V>(x_.values + i), square = x_.kept * load<V>(squares + i) + slope * slope;
       store(squares + i, square);
       store(weights + i, load<V>(weights + i) - vector_rate_ * slope / root(square + static_cast<float>(first_square)));
     });

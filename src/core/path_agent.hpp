@@ -73,6 +73,8 @@ class PathAgent final : public Agent {
   // What the policy would have lost in the last round, by a doubly robust estimate made before learning from it.
   double estimate() const { return estimate_; }
 
+  void forget(double half_life) override { context_.forget(half_life); }
+
   std::size_t arrays() const override { return 8 + Space::Context::moments_arrays; }
 
   Array array(std::size_t index) override {

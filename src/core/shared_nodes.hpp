@@ -66,7 +66,7 @@ class SharedNodes {
     const auto gradient = static_cast<float>(weight), step = static_cast<float>(rate_ * weight);
     Total moved;
     groups(x_.size, [&]<class V>(V, std::size_t i) {
-      const V x = load<V>(x_.values + i), slope = gradient * x, square = load<V>(squares + i) + slope * slope;
+      const V x = load<V>(x_.values + i), slope = gradient * x, square = x_.kept * load<V>(squares + i) + slope * slope;
       const V change = step * x / root(square + static_cast<float>(first_square));
       store(squares + i, square);
       store(weights + i, load<V>(weights + i) + change);
@@ -78,7 +78,7 @@ class SharedNodes {
 
   // The same for s.
   double tilt(double weight, double m) {
-    slope_[1] += (weight * m) * (weight * m);
+    slope_[1] = x_.kept * slope_[1] + (weight * m) * (weight * m);
     const double change = rate_ * weight * m / __builtin_sqrt(slope_[1] + first_square);
     slope_[0] += change;
     return m * change;

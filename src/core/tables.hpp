@@ -15,6 +15,7 @@ struct Input {
   const float* values;
   const std::uint32_t* features;
   std::size_t size;
+  float kept;  // the share of old evidence that one more round leaves
 };
 
 struct DenseShape {

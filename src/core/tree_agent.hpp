@@ -37,6 +37,8 @@ class TreeAgent final : public Agent {
     baseline_ += (outcome.loss - baseline_) / smaller(rounds_, memory);
   }
 
+  void forget(double half_life) override { context_.forget(half_life); }
+
   std::size_t arrays() const override { return 7; }
 
   Array array(std::size_t index) override {

@@ -107,6 +107,19 @@ def checked_leaves(leaves: int) -> int:
     return leaves
 
 
+def checked_half_life(half_life: float | None) -> float | None:
+    """Rounds after which old evidence counts half; None forgets nothing.
+
+    >>> checked_half_life(5000)
+    5000.0
+    """
+    if half_life is None:
+        return None
+    if not (isinstance(half_life, int | float) and 1 <= half_life < math.inf):
+        raise ParameterError(f"half_life must be at least 1 round, or None; got {half_life!r}. Try 10000.")
+    return float(half_life)
+
+
 def checked_seed(seed: int) -> int:
     """A seed that fits into 64 bits.
 

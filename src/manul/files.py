@@ -107,7 +107,7 @@ def load(path: str | Path) -> Any:
     >>> target = pathlib.Path(folder.name, "agent.manul")
     >>> manul.Cats(leaves=8, bandwidth=1/8).save(target)
     >>> load(target)
-    Cats(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, losses=(0.0, 1.0), seed=0)
+    Cats(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, losses=(0.0, 1.0), seed=0, table_bits=20)
     >>> folder.cleanup()
     """
     kind, parameters, arrays = read(path)

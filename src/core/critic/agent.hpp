@@ -62,6 +62,9 @@ class Critic final : public CriticAgent {
     }
   }
 
+  // It notices by itself when old evidence no longer counts.
+  void forget(double) override {}
+
   std::size_t arrays() const override { return Replay::arrays + Ensemble::arrays + 2; }
 
   Array array(std::size_t index) override {

@@ -76,7 +76,7 @@ class AdaGrad {
     Total total;
     groups(context.stride(), [&]<class V>(V, std::size_t i) {
       const V x = load<V>(context.row() + i), slope = gradient * x;
-      const V square = load<V>(squares + i) + slope * slope;
+      const V square = context.kept() * load<V>(squares + i) + slope * slope;
       store(squares + i, square);
       total.add(x * x / spread(square));
     });

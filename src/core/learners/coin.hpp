@@ -22,15 +22,16 @@ class CoinRegressor {
     const float size = gradient < 0.0f ? -gradient : gradient;
     if (size > limit) limit = size;
     const std::size_t stride = context.stride();
+    const float kept = context.kept();
     float *sums = weights + stride, *totals = sums + stride, *wealths = totals + stride;
     Total prediction;
     groups(stride, [&]<class V>(V, std::size_t i) {
       const V x = load<V>(context.row() + i), slope = gradient * x;
       const V scale = limit * load<V>(context.largest() + i);
       const V before = bet(load<V>(sums + i), load<V>(totals + i), load<V>(wealths + i), scale);
-      const V theta = load<V>(sums + i) - slope;
-      const V total = load<V>(totals + i) + magnitude(slope);
-      const V wealth = load<V>(wealths + i) - slope * before;
+      const V theta = kept * load<V>(sums + i) - slope;
+      const V total = kept * load<V>(totals + i) + magnitude(slope);
+      const V wealth = kept * load<V>(wealths + i) - slope * before;
       const V weight = bet(theta, total, wealth, scale);
       store(sums + i, theta);
       store(totals + i, total);

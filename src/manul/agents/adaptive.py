@@ -45,8 +45,9 @@ class AdaptiveCats(NativeAgent):
         epsilon: float = 0.05,
         losses: Within = (0.0, 1.0),
         seed: int = 0,
+        half_life: float | None = None,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
         self.leaves = checked_leaves(leaves)
         self.bandwidths = _checked_bandwidths(bandwidths, Actions(*self.actions))
         if penalty not in _PENALTIES:
@@ -58,7 +59,7 @@ class AdaptiveCats(NativeAgent):
     @property
     def parameters(self) -> dict[str, Any]:
         """What the constructor needs to make this agent again."""
-        names = ("actions", "leaves", "bandwidths", "penalty", "epsilon", "losses", "seed")
+        names = ("actions", "leaves", "bandwidths", "penalty", "epsilon", "losses", "seed", "half_life")
         return {name: getattr(self, name) for name in names}
 
     @property

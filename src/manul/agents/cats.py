@@ -15,7 +15,8 @@ from manul.types import Within
 class Cats(NativeAgent):
     """A tree that routes a context to one of its leaves and plays near the leaf's action.
 
-    Contexts with names keep their weights in tables of 2^`table_bits`, whatever the number of names and leaves.
+    Contexts with names keep their weights in tables of 2^`table_bits`, whatever the number of names and leaves. After
+    `half_life` rounds old evidence counts half.
 
     >>> agent = Cats(actions=(0.0, 32.0), leaves=1024, bandwidth=2.0, seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -31,9 +32,10 @@ class Cats(NativeAgent):
         epsilon: float = 0.05,
         losses: Within = (0.0, 1.0),
         seed: int = 0,
+        half_life: float | None = None,
         table_bits: int = 20,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
         if not (isinstance(table_bits, int) and 10 <= table_bits <= 28):
             raise ParameterError(f"table_bits must be an integer from 10 to 28; got {table_bits!r}. Try 20.")
         self.table_bits = table_bits
@@ -56,7 +58,7 @@ class Cats(NativeAgent):
     @property
     def parameters(self) -> dict[str, Any]:
         """What the constructor needs to make this agent again."""
-        names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed", "table_bits")
+        names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed", "half_life", "table_bits")
         return {name: getattr(self, name) for name in names}
 
     def save(self, path: str | Path) -> None:

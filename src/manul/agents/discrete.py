@@ -30,14 +30,15 @@ class _Discrete(NativeAgent):
         epsilon: float = 0.05,
         losses: Within = (0.0, 1.0),
         seed: int = 0,
+        half_life: float | None = None,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
         self.leaves = checked_leaves(leaves)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What the constructor needs to make this agent again."""
-        return {name: getattr(self, name) for name in ("actions", "leaves", "epsilon", "losses", "seed")}
+        return {name: getattr(self, name) for name in ("actions", "leaves", "epsilon", "losses", "seed", "half_life")}
 
     def _narrowed(self, within: Within | None) -> Within:
         low, high = self._range.narrowed(within, bandwidth=0.0)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core, features, files
-from manul.actions import Actions, checked_epsilon, checked_range, checked_seed
+from manul.actions import Actions, checked_epsilon, checked_half_life, checked_range, checked_seed
 from manul.distribution import Atoms, Distribution
 from manul.errors import FileError, InputError
 from manul.smoothing import explore, smooth
@@ -63,11 +63,14 @@ _Player = TypeVar("_Player", bound=Player)
 class Shell(ABC, Generic[_Player]):
     """An agent around a player; its width is that of the first context it sees."""
 
-    def __init__(self, *, actions: Within, losses: Within, epsilon: float, seed: int) -> None:
+    def __init__(
+        self, *, actions: Within, losses: Within, epsilon: float, seed: int, half_life: float | None = None
+    ) -> None:
         self.actions = checked_range("actions", actions)
         self.losses = checked_range("losses", losses)
         self.epsilon = checked_epsilon(epsilon)
         self.seed = checked_seed(seed)
+        self.half_life = checked_half_life(half_life)
         self._range = Actions(*self.actions)
         self._core: _Player | None = None
         self._native: _core.Player | None = None
@@ -196,7 +199,7 @@ class Shell(ABC, Generic[_Player]):
         return cls(**settings)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items() if value is not None)
         return f"{type(self).__name__}({shown})"
 
     def _restore(self, player: _Player, arrays: files.Arrays) -> None:
@@ -213,7 +216,12 @@ class Shell(ABC, Generic[_Player]):
     def _start(self, width: int) -> _Player:
         self._core, self._width = self._player(width), width
         self._native = self._core if isinstance(self._core, _core.Player) else None
+        self._forget()
         return self._core
+
+    def _forget(self) -> None:
+        if self.half_life is not None and self._native is not None:
+            self._native.forget(self.half_life)
 
     def _started(self, rows: features.Row) -> _Player:
         """The player for rows of numbers."""
@@ -260,6 +268,7 @@ class Shell(ABC, Generic[_Player]):
         self._core, self._width, self._names = self._named_player(), 0, True
         assert isinstance(self._core, _core.Player)
         self._native = self._core
+        self._forget()
         if names is not None:
             self._core.fields = {field: _core.Kind[kind] for field, kind in names["fields"].items()}
             self._core.names = {int(feature): name for feature, name in names["features"].items()}
