@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-loss clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -19,6 +19,10 @@ lint: .venv/dev
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.speed --out results/speed.json
+
+# TABLES='--table diamonds.csv.gz --target price' adds tables of your own.
+bench-loss: .venv/bench
+	$(BIN)/python -m benchmarks.loss --out results $(TABLES)
 
 clean:
 	rm -rf .venv build demo

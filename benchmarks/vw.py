@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,23 +127,44 @@ def write_regression(*, path: Path, contexts: Array, targets: Array) -> None:
 
 def make_cache(*, file: Path) -> Path:
     """Parse a file once into Vowpal Wabbit's binary cache, which later runs read instead of text."""
-    cache = file.with_name(file.name + ".cache")
+    cache = _cache_of(file)
     _drive(["-d", str(file), "--cache_file", str(cache), "-k", "--noop", "-b", "26"])
     return cache
 
 
-def loss(*, cell: Cell, file: Path, seed: int) -> float:
-    """The progressive mean absolute loss of the actions played, on [0, 1].
+def loss(*, cell: Cell, file: Path, seed: int, rounds: int | None = None) -> float:
+    """The progressive mean absolute loss of the actions played, on [0, 1], over the first rounds or all.
 
     It is the line `average loss` of Vowpal Wabbit's own report, which with --loss_option 1 equals the
     mean of |action - target| recomputed from its `-p` (CATS) or `-P 1` (discrete) output. The seed is
     --random_seed for CATS; dTree and dLinear ignore that option, so for
-    them the seed shuffles the rows.
+    them the seed shuffles the rows. CATS reads the cache of the file if make_cache has made it.
     """
+    options = [] if rounds is None else ["--examples", str(rounds)]
     if cell.kind == "cats":
-        return _average_loss(cell, file, ["--random_seed", str(seed)])
+        cache = _cache_of(file)
+        options += ["--cache_file", str(cache)] if cache.exists() else []
+        return _average_loss(cell, file, [*options, "--random_seed", str(seed)])
     with _shuffled(file, seed) as shuffled:
-        return _average_loss(cell, shuffled, [])
+        return _average_loss(cell, shuffled, options)
+
+
+def played_loss(*, cell: Cell, contexts: Array, loss: Callable[[int, float], float], seed: int) -> float:
+    """The same for any loss of (round, action) on [0, 1], which the driver cannot play: round by round, through Python."""
+    if cell.kind != "cats":
+        raise ValueError(
+            f"kind must be cats; got {cell.kind}. Vowpal Wabbit plays the others on regression files only."
+        )
+    workspace, losses = _workspace(cell, ["--random_seed", str(seed)]), []
+    for number, row in enumerate(contexts):
+        example = workspace.parse(_features(row))
+        action, density = workspace.predict(example)
+        losses.append(loss(number, action))
+        example.set_label_string(f"ca {action}:{losses[-1]}:{density}")
+        workspace.learn(example)
+        workspace.finish_example(example)
+    workspace.finish()
+    return float(np.mean(losses))
 
 
 def learn_seconds(*, cell: Cell, cache: Path, rounds: int) -> Timing:
@@ -188,6 +209,10 @@ def python_call_seconds(*, cell: Cell, contexts: Array, targets: Array) -> Timin
         workspace.finish_example(example)
     workspace.finish()
     return Timing(seconds=seconds, overhead=0.0, rounds=len(contexts))
+
+
+def _cache_of(file: Path) -> Path:
+    return file.with_name(file.name + ".cache")
 
 
 def _average_loss(cell: Cell, file: Path, options: list[str]) -> float:
@@ -247,12 +272,12 @@ def _shuffled(file: Path, seed: int) -> Iterator[Path]:
         yield shuffled
 
 
-def _workspace(cell: Cell) -> Any:
+def _workspace(cell: Cell, options: Sequence[str] = ()) -> Any:
     _require_wheel()
     wheel = importlib.import_module("vowpalwabbit")
     return wheel.Workspace(
         f"--cats {cell.leaves} --bandwidth {cell.bandwidth} --min_value 0 --max_value 1 "
-        f"--epsilon {cell.epsilon} --coin -b {cell.bits} --quiet"
+        f"--epsilon {cell.epsilon} --coin -b {cell.bits} --quiet {' '.join(options)}"
     )
 
 

@@ -1,0 +1,268 @@
+"""`make bench-loss`: the mean loss of manul and of Vowpal Wabbit, beside the best constant and the optimum of hindsight.
+
+    python -m benchmarks.loss --table diamonds.csv.gz --target price
+
+Epsilon is 0.05 throughout, losses are means over the seeds with their standard errors; a seed draws the world (or the
+order of a table's rows) and seeds the agent. *The optimum* of regression data is the best linear policy in hindsight (least
+absolute deviations), played at the best bandwidth from 1/4 to 1/128; that of the other worlds is the best of all
+policies. *Excess* is loss minus optimum, *share* the excess over that of Vowpal Wabbit's best CATS in hindsight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import manul
+from benchmarks import problems, search, tables, vw
+from benchmarks.hindsight import EPSILON
+from benchmarks.problems import Problem
+
+# The cells of Vowpal Wabbit's table on the linear world; and those Cats may choose from in hindsight.
+CELLS = tuple((leaves, h) for leaves in (16, 128, 1024, 8192) for h in (1 / 16, 1 / 64) if leaves * h >= 1)
+FACTS_CELLS = ((4, 1 / 4), *CELLS)
+CATS_CELLS = tuple((2**k, 2.0**-j) for k in (4, 6, 8, 10) for j in range(3, 8) if k >= j)
+VW_CELLS: dict[str, list[vw.Cell]] = {
+    "cats": vw.grid(),
+    "dtree": [vw.Cell(kind="dtree", leaves=2**power) for power in range(2, 11)],
+    "dlinear": [vw.Cell(kind="dlinear", leaves=2**power) for power in range(1, 7)],
+}
+
+MakeAgent = Callable[[int], manul.types.Agent]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One player on one problem."""
+
+    player: str
+    losses: tuple[float, ...]
+    excess: float
+    share: float | None = None
+    note: str = ""
+
+    @property
+    def loss(self) -> float:
+        return float(np.mean(self.losses))
+
+    @property
+    def error(self) -> float:
+        return float(np.std(self.losses, ddof=1) / np.sqrt(len(self.losses))) if len(self.losses) > 1 else float("nan")
+
+
+@dataclass(frozen=True)
+class CellRow:
+    """Cats and Vowpal Wabbit at the same leaves and bandwidth."""
+
+    leaves: int
+    bandwidth: float
+    optimum: float
+    cats: float
+    vw: float
+
+    @property
+    def ratio(self) -> float:
+        return (self.cats - self.optimum) / (self.vw - self.optimum)
+
+
+def agents() -> dict[str, MakeAgent]:
+    """The players of manul, each from a seed."""
+    linear = manul.policies.Linear
+    makers: dict[str, MakeAgent] = {
+        "Cats(leaves=512, bandwidth=1/32)": lambda s: _cats(512, 1 / 32, s),
+        "AdaptiveCats(leaves=256)": lambda s: manul.AdaptiveCats(leaves=256, epsilon=EPSILON, seed=s),
+        "SmoothedGreedy(Linear, bandwidth=1/32)": lambda s: manul.SmoothedGreedy(
+            policies=linear(), bandwidth=1 / 32, epsilon=EPSILON, seed=s
+        ),
+    }
+    if hasattr(manul, "Auto"):
+        makers["Auto()"] = lambda s: manul.Auto(actions=(0.0, 1.0), seed=s)
+    return makers
+
+
+def measure(problem: Problem, seeds: Sequence[int], *, with_vw: bool) -> list[Row]:
+    """All players on one problem."""
+    known = [problem.hindsight(seed) for seed in seeds]
+    found = {"best constant": (tuple(each.constant for each in known), "")}
+    bandwidths = ", ".join(sorted({_fraction(each.optimum.bandwidth) for each in known}))
+    found["optimum"] = tuple(each.optimum.loss for each in known), f"bandwidth {bandwidths}"
+    for kind in problem.kinds if with_vw else ():
+        best = search.best(VW_CELLS[kind], problem.vw_loss, rounds=problem.rounds, seeds=seeds)
+        found[f"VW {NAMES[kind]}, best in hindsight"] = best.losses, f"{search.shown(best.cell)} (of {best.runs})"
+    found.update({name: (_played(problem, make, seeds, name), "") for name, make in agents().items()})
+    found["Cats, best in hindsight"] = _best_cats(problem, seeds)
+    return _rows(found)
+
+
+NAMES = {"cats": "CATS", "dtree": "dTree", "dlinear": "dLinear"}
+
+
+def measure_cells(problem: Problem, seeds: Sequence[int]) -> list[CellRow]:
+    """Cats against Vowpal Wabbit's CATS at the same cells."""
+    return [_cell_row(problem, leaves, bandwidth, seeds) for leaves, bandwidth in FACTS_CELLS]
+
+
+def _cell_row(problem: Problem, leaves: int, bandwidth: float, seeds: Sequence[int]) -> CellRow:
+    cell = vw.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth)
+    theirs = np.mean([problem.vw_loss(cell, seed, problem.rounds) for seed in seeds])
+    ours = np.mean(_played(problem, lambda seed: _cats(leaves, bandwidth, seed), seeds, f"Cats {search.shown(cell)}"))
+    optimum = np.mean([problem.hindsight(seed).by_bandwidth[bandwidth] for seed in seeds])
+    return CellRow(leaves, bandwidth, float(optimum), float(ours), float(theirs))
+
+
+def _best_cats(problem: Problem, seeds: Sequence[int]) -> tuple[tuple[float, ...], str]:
+    by_seed = []
+    for seed in seeds:
+        players = [_cats(leaves, bandwidth, seed) for leaves, bandwidth in CATS_CELLS]
+        by_seed.append([run.mean_loss for run in manul.simulate_many(players, problem.world(seed))])
+    winner = int(np.argmin(np.mean(by_seed, axis=0)))
+    leaves, bandwidth = CATS_CELLS[winner]
+    note = f"leaves {leaves}, bandwidth {_fraction(bandwidth)} (of {len(CATS_CELLS)} cells, all seeds)"
+    return tuple(losses[winner] for losses in by_seed), note
+
+
+def _played(problem: Problem, make: MakeAgent, seeds: Sequence[int], name: str) -> tuple[float, ...]:
+    losses = tuple(manul.simulate(make(seed), problem.world(seed)).mean_loss for seed in seeds)
+    print(f"  {name}: {np.mean(losses):.4f}", file=sys.stderr)
+    return losses
+
+
+def _cats(leaves: int, bandwidth: float, seed: int) -> manul.Cats:
+    return manul.Cats(leaves=leaves, bandwidth=bandwidth, epsilon=EPSILON, seed=seed)
+
+
+def _rows(found: dict[str, tuple[tuple[float, ...], str]]) -> list[Row]:
+    optimum = np.mean(found["optimum"][0])
+    theirs = found.get(f"VW {NAMES['cats']}, best in hindsight")
+    yardstick = None if theirs is None else np.mean(theirs[0]) - optimum
+    rows = []
+    for player, (losses, note) in found.items():
+        excess = float(np.mean(losses) - optimum)
+        share = None if yardstick is None else float(excess / yardstick)
+        rows.append(Row(player, losses, excess, share, note))
+    return rows
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    lines = [f"{'player':40} {'loss':>7} {'± error':>8} {'excess':>8} {'share':>6}  note"]
+    for row in rows:
+        share = "" if row.share is None else f"{row.share:.2f}"
+        lines.append(f"{row.player:40} {row.loss:7.4f} {row.error:8.4f} {row.excess:8.4f} {share:>6}  {row.note}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    lines = ["| player | loss | ± error | excess | share | note |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        share = "" if row.share is None else f"{row.share:.2f}"
+        lines.append(f"| {row.player} | {row.loss:.4f} | {row.error:.4f} | {row.excess:.4f} | {share} | {row.note} |")
+    return "\n".join(lines)
+
+
+def cells_as_text(rows: Sequence[CellRow]) -> str:
+    lines = [f"{'leaves':>6} {'bandwidth':>9} {'optimum':>8} {'VW':>7} {'Cats':>7} {'excess/VW excess':>17}"]
+    for row in rows:
+        numbers = f"{row.optimum:8.4f} {row.vw:7.4f} {row.cats:7.4f} {row.ratio:17.2f}"
+        lines.append(f"{row.leaves:6} {_fraction(row.bandwidth):>9} {numbers}")
+    return "\n".join(lines)
+
+
+def cells_as_markdown(rows: Sequence[CellRow]) -> str:
+    lines = ["| leaves | bandwidth | optimum | VW | Cats | excess / VW's excess |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        numbers = f"{row.optimum:.4f} | {row.vw:.4f} | {row.cats:.4f} | {row.ratio:.2f}"
+        lines.append(f"| {row.leaves} | {_fraction(row.bandwidth)} | {numbers} |")
+    return "\n".join(lines)
+
+
+def _fraction(bandwidth: float) -> str:
+    return f"1/{round(1 / bandwidth)}"
+
+
+class Results:
+    """What has been measured so far, written after every problem: loss.json and loss.md."""
+
+    def __init__(self, folder: Path, seeds: Sequence[int]) -> None:
+        self.folder, self.seeds = folder, list(seeds)
+        self.json: dict[str, object] = {}
+        self.markdown = [f"# Losses\n\n{__doc__.split(chr(10) * 2, 2)[2]}\nSeeds: {len(self.seeds)}.\n"]
+
+    def add(self, problem: Problem, rows: Sequence[Row], cells: Sequence[CellRow]) -> None:
+        heading = f"{problem.name}: {problem.rounds} rounds, {problem.width} columns"
+        print(f"\n{heading}\n{as_text(rows)}", flush=True)
+        self.markdown.append(f"## {heading}\n\n{as_markdown(rows)}\n")
+        if cells:
+            print(f"\n{cells_as_text(cells)}", flush=True)
+            self.markdown.append(cells_as_markdown(cells) + "\n")
+        self.json[problem.name] = {
+            "rounds": problem.rounds,
+            "width": problem.width,
+            "rows": [{**asdict(row), "loss": row.loss, "error": row.error} for row in rows],
+            "cells": [{**asdict(row), "ratio": row.ratio} for row in cells],
+        }
+        self._write()
+
+    def _write(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "loss.json").write_text(json.dumps({"seeds": self.seeds, "problems": self.json}, indent=2))
+        (self.folder / "loss.md").write_text("\n".join(self.markdown))
+
+
+def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", type=Path, action="append", default=[], help="a CSV file, also .gz; repeatable")
+    parser.add_argument("--target", action="append", default=[], help="its target column; one per table")
+    parser.add_argument("--rows", type=int, default=200_000, help="at most so many rows of a table (200000)")
+    parser.add_argument(
+        "--levels", type=int, default=32, help="one-hot columns per text column, the rest together (32)"
+    )
+    parser.add_argument("--worlds", nargs="*", choices=problems.WORLDS, default=list(problems.WORLDS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--without-vw", action="store_true", help="only manul and the policies of hindsight")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of loss.json and loss.md")
+    parser.add_argument("--memory", type=Path, help="what Vowpal Wabbit's runs gave (OUT/vw-losses.json)")
+    options = parser.parse_args(arguments)
+    if len(options.table) != len(options.target):
+        parser.error(f"--target must be given once per --table; got {len(options.target)} for {len(options.table)}.")
+    return options
+
+
+def main() -> None:
+    options = parsed()
+    seeds = range(options.seeds)
+    memory = search.Memory(options.memory or options.out / "vw-losses.json")
+    results = Results(options.out, seeds)
+    for make in [*map(_drawn, options.worlds), *map(_read, options.table, options.target)]:
+        with TemporaryDirectory() as folder:
+            problem = make(options, memory, Path(folder))
+            print(f"{problem.name}: {problem.rounds} rounds, {problem.width} columns", file=sys.stderr)
+            has_cells = problem.name == "linear" and not options.without_vw
+            cells = measure_cells(problem, seeds) if has_cells else []
+            results.add(problem, measure(problem, seeds, with_vw=not options.without_vw), cells)
+    print(f"\nwritten to {options.out}/loss.json and loss.md")
+
+
+MakeProblem = Callable[[argparse.Namespace, search.Memory, Path], Problem]
+
+
+def _drawn(name: str) -> MakeProblem:
+    return lambda _, memory, folder: problems.drawn(name, memory, folder)
+
+
+def _read(path: Path, target: str) -> MakeProblem:
+    def make(options: argparse.Namespace, memory: search.Memory, folder: Path) -> Problem:
+        read = tables.load(path, target=target, rows=options.rows, levels=options.levels)
+        return problems.table(read, memory, folder)
+
+    return make
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""The search finds the best cell, runs little, and forgets nothing."""
+
+import json
+
+from benchmarks import search
+from benchmarks.vw import Cell
+
+CELLS = [Cell(kind="cats", leaves=2**power, bandwidth=1 / 4) for power in range(2, 22)]
+
+
+def scripted(runs, winner):
+    """A learner that is the better the nearer its leaves are to the winner's, and that keeps a list of its runs."""
+
+    def measure(cell, seed, rounds):
+        runs.append((cell, seed, rounds))
+        return abs(cell.leaves.bit_length() - winner.leaves.bit_length()) / 20
+
+    return measure
+
+
+def test_the_best_cell_is_found():
+    assert search.best(CELLS, scripted([], CELLS[7]), rounds=200_000, seeds=(0, 1, 2)).cell == CELLS[7]
+
+
+def test_long_runs_are_few():
+    runs = []
+    search.best(CELLS, scripted(runs, CELLS[7]), rounds=200_000, seeds=(0, 1, 2))
+    assert sum(rounds == 20_000 for _, _, rounds in runs) == len(CELLS)
+    assert sum(rounds == 200_000 for _, _, rounds in runs) == search.SHORTLIST + 3 * search.FINALISTS
+
+
+def test_short_data_is_played_whole_by_every_cell():
+    runs = []
+    search.best(CELLS, scripted(runs, CELLS[7]), rounds=500, seeds=(0,))
+    assert {rounds for _, _, rounds in runs} == {500}
+
+
+def test_what_was_measured_once_is_read_from_the_file(tmp_path):
+    file, asked = tmp_path / "kept" / "losses.json", []
+    for _ in range(2):
+        memory = search.Memory(file)
+        loss = memory.recall("data", CELLS[0], rounds=10, seed=0, measure=lambda: asked.append(1) or 0.25)
+        assert loss == 0.25
+    assert asked == [1]
+    assert list(json.loads(file.read_text()).values()) == [0.25]
+
+
+def test_other_data_is_another_run(tmp_path):
+    memory = search.Memory(tmp_path / "losses.json")
+    first = memory.recall("one", CELLS[0], rounds=10, seed=0, measure=lambda: 0.25)
+    second = memory.recall("two", CELLS[0], rounds=10, seed=0, measure=lambda: 0.5)
+    assert (first, second) == (0.25, 0.5)
