@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manul.actions import checked_seed
-from manul.agents import Cats
+from manul.agents import Auto, Cats
+from manul.agents.native import NativeAgent
 from manul.errors import FileError, ParameterError
 from manul.simulate import Run, simulate_many
 from manul.types import Floats, Within
@@ -80,7 +81,7 @@ class Demonstration:
 
 
 def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, progress: bool = False) -> Demonstration:
-    """Play the house with two agents, and draw their losses and what the first one learned into a folder.
+    """Play the house with three agents, and draw their losses and what the first one learned into a folder.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +91,8 @@ def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, pro
     from manul import plots
 
     world, out = house(rounds=rounds, seed=seed), _writable(folder)
-    agents = {
+    agents: dict[str, NativeAgent] = {
+        "Auto": Auto(actions=ACTIONS, seed=seed),
         "Cats": Cats(actions=ACTIONS, leaves=128, bandwidth=1.5, seed=seed),
         "Cats.paper": Cats.paper(actions=ACTIONS, leaves=128, bandwidth=1.5, seed=seed),
     }
@@ -99,7 +101,7 @@ def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, pro
     best = _result(f"best constant action, {constant:.1f} °C", world.losses(np.full(rounds, constant), ACTIONS))
     pictures = (out / "loss.png", out / "policy.png")
     plots.save(_loss_picture(runs, best), pictures[0])
-    plots.save(_policy_picture(agents["Cats"], world), pictures[1])
+    plots.save(_policy_picture(agents["Auto"], world), pictures[1])
     results = (*(_result(name, run.log.losses) for name, run in runs.items()), best)
     return Demonstration(rounds, runs["Cats"].seconds, results, pictures)
 
@@ -116,11 +118,11 @@ def _loss_picture(runs: dict[str, Run], best: Result) -> Axes:
     return axes
 
 
-def _policy_picture(agent: Cats, world: Regression) -> Axes:
+def _policy_picture(agent: NativeAgent, world: Regression) -> Axes:
     from manul import plots
 
     axes = plots.policy_map(agent, world.contexts, 0, world.targets)
-    axes.set_title("What Cats plays after the last round, in median wind, sun and company", loc="left")
+    axes.set_title("What Auto plays after the last round, in median wind, sun and company", loc="left")
     axes.set_xlabel("outdoor temperature (°C)")
     axes.set_ylabel("action: flow temperature (°C)")
     return axes
