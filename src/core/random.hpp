@@ -19,17 +19,17 @@ struct Product {
   std::uint64_t low;
 };
 
-inline Product multiply(std::uint64_t a, std::uint64_t b) {
+static inline Product multiply(std::uint64_t a, std::uint64_t b) {
   const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
   return {static_cast<std::uint64_t>(product >> 64), static_cast<std::uint64_t>(product)};
 }
 
-inline double unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1.0p-53; }
+static inline double unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1.0p-53; }
 
 }  // namespace philox
 
 // Two numbers, uniform on [0, 1), for one decision; `stream` keeps other uses of the same seed apart.
-inline Draws draw(std::uint64_t seed, std::uint64_t decision, std::uint64_t stream = 0) {
+static inline Draws draw(std::uint64_t seed, std::uint64_t decision, std::uint64_t stream = 0) {
   std::uint64_t a = decision + 1, b = stream, c = 0, d = 0;
   std::uint64_t key0 = seed, key1 = 0;
   for (int round = 0; round < 10; ++round) {

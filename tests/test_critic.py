@@ -1,0 +1,78 @@
+"""The native critic against its network in plain NumPy, and what Auto promises."""
+
+import numpy as np
+import pytest
+
+import manul
+from tests.twins import critic
+
+MEMBERS = ("deep", "shallow", "shallow_too", "scout")
+
+
+def weights(rng, width, *, deep):
+    columns = critic.HINGES + (critic.TRUNK if deep else 0)
+    inner = critic.TRUNK * critic.HINGES if deep else 0
+    size = (width + 1) * columns + inner + 2 * critic.HINGES + 32
+    return critic.Weights.unpacked(rng.normal(0, 0.5, size), width, deep=deep)
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_the_twins_gradient_is_that_of_finite_differences(deep, rng):
+    contexts, actions, losses = (
+        np.column_stack([rng.standard_normal((16, 2)), np.ones(16)]),
+        rng.random(16),
+        rng.random(16),
+    )
+    network = weights(rng, 2, deep=deep)
+    exact = critic.gradient(network, contexts, actions, losses).packed()
+    assert np.allclose(exact, critic.finite_differences(network, contexts, actions, losses).packed(), atol=1e-7)
+
+
+@pytest.mark.parametrize("width", [0, 3, 20])
+def test_native_predictions_are_the_twins(width):
+    world = manul.worlds.linear(rounds=600, width=max(width, 1), seed=1)
+    agent = manul.Auto(seed=2)
+    manul.simulate(agent, manul.worlds.Regression(world.contexts[:, :width], world.targets))
+    state, context = agent.state(), world.contexts[0, :width]
+    z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
+    middles = (np.arange(64) + 0.5) / 64
+    predicted = np.zeros(64)
+    for name, member in zip(MEMBERS, agent.report().members, strict=True):
+        flat = np.split(state[name], 3)[0]
+        network = critic.Weights.unpacked(flat, width, deep=name == "deep")
+        predicted += member.weight * critic.predict(network, np.tile(z, (64, 1)), middles)
+    _, _, centre, _, gain = state["units"]
+    assert np.allclose(agent.report(context if width else []).losses, predicted / gain + centre, atol=1e-5)
+
+
+def test_auto_notices_a_jump_and_recovers():
+    rng = np.random.default_rng(0)
+    contexts = rng.standard_normal((12_000, 3))
+    targets = np.clip(0.5 + 0.2 * contexts[:, 0], 0, 1)
+    targets[6000:] = np.clip(0.5 - 0.2 * contexts[6000:, 0], 0, 1)
+    agent = manul.Auto(seed=1)
+    losses = manul.simulate(agent, manul.worlds.Regression(contexts, targets)).log.losses
+    report = agent.report()
+    assert report.alarms == 1
+    assert 6000 <= report.last_alarm < 6300
+    assert losses[-2000:].mean() < 1.2 * losses[4000:6000].mean()
+
+
+def test_a_steady_world_raises_no_alarm():
+    agent = manul.Auto(seed=1)
+    manul.simulate(agent, manul.worlds.linear(rounds=8000, seed=3))
+    assert agent.report().alarms == 0
+
+
+def test_contexts_that_mean_nothing_cost_little():
+    world = manul.worlds.noise(rounds=20_000)
+    agent = manul.Auto(seed=1)
+    loss = manul.simulate(agent, world).mean_loss
+    assert loss < world.best_constant(bandwidth=1 / 64, epsilon=0.05) + 0.01
+
+
+def test_auto_needs_less_than_the_best_fixed_tree():
+    world = manul.worlds.linear(rounds=10_000, seed=5)
+    agents = [manul.Auto(seed=1), manul.Cats(leaves=256, bandwidth=1 / 32, seed=1)]
+    auto, cats = manul.simulate_many(agents, world)
+    assert auto.mean_loss < 0.75 * cats.mean_loss
