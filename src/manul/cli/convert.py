@@ -26,7 +26,10 @@ def convert(
     *,
     skip_bad: bool,
 ) -> None:
-    """Write a log in another format: .parquet, .csv, .jsonl, .vw or .json (Vowpal Wabbit), each also with .gz."""
+    """Write a log in another format.
+
+    The suffixes say which: .parquet, .csv, .jsonl, .vw or .json (Vowpal Wabbit's text and JSON), each also with .gz.
+    """
     from manul.conversion import convert as converted
 
     ranges = {"action_range": actions, "loss_range": losses}

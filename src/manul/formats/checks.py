@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
-DECLARE = "Declare the range with {}_range=(low, high) (--{}s low high), or leave such rows out with skip_bad=True (--skip-bad)."
+OPTIONS = {"action": "actions", "loss": "losses"}
+DECLARE = "Declare the range with {}_range=(low, high) (--{} low high), or leave such rows out with skip_bad=True (--skip-bad)."
 
 
 def checked(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
@@ -39,7 +40,12 @@ def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, st
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
         if limits is not None:
             rule = f"in [{limits[0]:g}, {limits[1]:g}]"
-            yield name, ~((values[name] >= limits[0]) & (values[name] <= limits[1])), rule, DECLARE.format(name, name)
+            yield (
+                name,
+                ~((values[name] >= limits[0]) & (values[name] <= limits[1])),
+                rule,
+                DECLARE.format(name, OPTIONS[name]),
+            )
     if "low" in values:
         low, high, action = values["low"], values["high"], values["action"]
         yield "low", ~(low < high), "below high", REMEDY

@@ -6,8 +6,9 @@ A column is numbers where its first 10,000 rows are, and else text; a blank is a
 from __future__ import annotations
 
 import csv
+from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,11 +47,10 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
             f"{problems.path} must have one number per column; got a column context. Split it into context_0, context_1, ..."
         )
     fitting = _fitting(records, len(names), problems)
-    first = list(islice(fitting, max(FIRST, size)))
-    columns = _Columns(names, [record for _, record in first[:FIRST]])
-    rest = chain(first, fitting)
-    del first
-    while batch := list(islice(rest, size)):
+    first = deque(islice(fitting, FIRST))
+    columns = _Columns(names, [record for _, record in first])
+    records = _replayed(first, fitting)
+    while batch := list(islice(records, size)):
         yield columns.piece(batch, problems)
 
 
@@ -76,12 +76,19 @@ def _records(problems: Problems) -> Iterator[Record]:
             yield at, record
 
 
+def _replayed(first: deque[Record], rest: Iterator[Record]) -> Iterator[Record]:
+    """The first records, forgotten as they are given, and the rest."""
+    while first:
+        yield first.popleft()
+    yield from rest
+
+
 def _fitting(records: Iterator[Record], width: int, problems: Problems) -> Iterator[Record]:
     for row, record in records:
         if len(record) == width:
             yield row, record
         else:
-            problems.report(row, "line", f"{width} values, as the header has", f"{len(record)} of them")
+            problems.report(row, "line", f"{width} values, as the header has", len(record))
 
 
 class _Columns:

@@ -50,20 +50,20 @@ def lines(problems: Problems) -> Iterator[tuple[int, str]]:
 
 
 class Output:
-    """A text file being written, gzipped where its name says so; the same text gives the same bytes."""
+    """A file being written, gzipped where its name says so; the same content gives the same bytes."""
 
     def __init__(self, path: Path) -> None:
         self._file: IO[bytes] = path.open("wb")
-        self._bytes: IO[bytes] = self._file
+        self.bytes: IO[bytes] = self._file
         if is_gzipped(path):
             packed = gzip.GzipFile(filename="", mode="wb", fileobj=self._file, compresslevel=6, mtime=0)
-            self._bytes = cast(IO[bytes], packed)
+            self.bytes = cast(IO[bytes], packed)
 
     def write(self, text: str) -> None:
         """Add some text."""
-        self._bytes.write(text.encode())
+        self.bytes.write(text.encode())
 
     def close(self) -> None:
         """Everything is in the file afterwards; GzipFile leaves the file under it open."""
-        self._bytes.close()
+        self.bytes.close()
         self._file.close()

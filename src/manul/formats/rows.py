@@ -151,7 +151,7 @@ class _Builder:
         if isinstance(context, Mapping):
             context = [context.get(name) for name in self.names] if len(context) == len(self.names) else [*context]
         if len(context) != len(self.names):
-            raise BadRow("context", f"{len(self.names)} numbers, as the first one has", f"{len(context)} of them")
+            raise BadRow("context", f"{len(self.names)} numbers, as the first one has", len(context))
         return [number("context", value) for value in context]
 
     def _sparse(self, context: Sequence[object] | Mapping[str, object]) -> Mapping[str, object]:

@@ -92,7 +92,7 @@ class Adoption:
             self.width = int(present[0])
         good = lengths == self.width
         for place in np.flatnonzero(~good):
-            got = f"{lengths[place]} of them" if lengths[place] >= 0 else None
+            got = int(lengths[place]) if lengths[place] >= 0 else None
             self.problems.report(int(rows[place]), "context", f"{self.width} numbers, as the first one has", got)
         return np.asarray(good)
 
