@@ -45,18 +45,14 @@ def number(column: str, value: object) -> float | None:
     >>> number("loss", "0.5")
     0.5
     """
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-        return None if value is None else _float(column, value)
-    if isinstance(value, str) and PLAIN.fullmatch(value):
-        return float(value)
+    if value is None or type(value) is float:
+        return value
+    if isinstance(value, int | str) and not isinstance(value, bool) and "_" not in str(value):
+        try:
+            return float(value)
+        except (OverflowError, ValueError):
+            pass
     raise BadRow(column, "a number", value)
-
-
-def _float(column: str, value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise BadRow(column, "a number", value) from None
 
 
 def read_rows(problems: Problems, size: int, parse: Parse, lines: Lines) -> Iterator[Piece]:

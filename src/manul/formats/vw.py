@@ -51,16 +51,17 @@ def parse(line: str) -> Row | None:
     return Row(action, density, loss, tag, _context(spaces))
 
 
-def _context(spaces: list[str]) -> dict[str, object]:
-    context: dict[str, object] = {}
+def _context(spaces: list[str]) -> dict[str, float]:
+    context: dict[str, float] = {}
     for space in spaces:
         words = space.split(" ")
         named, _, weight = words[0].partition(":")
         prefix, factor = (plain(named) + "^" if named else ""), _value(named, weight)
         for nameless, word in enumerate(filter(None, words[1:])):
-            escaped, _, text = word.partition(":")
-            name = prefix + (plain(escaped) if escaped else str(nameless))
-            context[name] = context.get(name, 0.0) + factor * _value(name, text)  # type: ignore[operator]
+            written, _, text = word.partition(":")
+            name = prefix + (plain(written) if written else str(nameless))
+            value = factor * _value(name, text)
+            context[name] = value if name not in context else context[name] + value
     return context
 
 
