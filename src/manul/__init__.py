@@ -5,7 +5,7 @@ from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree,
 from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
-from manul.log import Log
+from manul.log import Log, LogWriter
 from manul.simulate import Run, simulate, simulate_many
 from manul.training import train_tree
 from manul.tree import TreePolicy
@@ -25,6 +25,7 @@ __all__ = [
     "DiscreteTree",
     "Distribution",
     "Log",
+    "LogWriter",
     "ManulError",
     "ParetoGreedy",
     "Policy",

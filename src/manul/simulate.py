@@ -72,7 +72,7 @@ def simulate_many(
         raise ParameterError("agents must be different objects; got one twice. Make one agent per run.")
     ranges = [_actions(agent) for agent in agents]
     met = {actions: world.table(actions) if isinstance(world, ScaledWorld) else world for actions in set(ranges)}
-    logs = [_empty(met[actions]) for actions in ranges]
+    logs = [_empty(met[actions], actions) for actions in ranges]
     native, single = _Native(threads or os.cpu_count() or 1), _Single()
     for agent, actions, log in zip(agents, ranges, logs, strict=True):
         _check(agent, met[actions])
@@ -147,10 +147,11 @@ def _actions(agent: Agent) -> Within:
     return actions
 
 
-def _empty(world: World) -> Log:
+def _empty(world: World, within: Within) -> Log:
     actions, densities, losses = (np.empty(len(world)) for _ in range(3))
     lows, highs = (_ends(world, name) for name in ("lows", "highs"))
-    return Log(world.contexts, actions, densities, losses, lows, highs)
+    loss_range = world.losses if isinstance(world, Table) else None
+    return Log(world.contexts, actions, densities, losses, lows, highs, action_range=within, loss_range=loss_range)
 
 
 def _ends(world: World, name: str) -> Floats | None:

@@ -1,0 +1,157 @@
+"""The columns of a log as an Arrow schema.
+
+`action`, `density` and `loss` are in every log; `low`, `high`, `time` (seconds) and `id` in some. The context is a column
+`context` (a fixed-size list of float32, or a struct of the lists `index` and `value`), or else every other column.
+The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from manul.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VERSION = 1
+NUMBERS = ("action", "density", "loss")
+RANGE = ("low", "high")
+OPTIONAL = (*RANGE, "time", "id")
+RESERVED = (*NUMBERS, *OPTIONAL, "context")
+Kind = Literal["dense", "sparse", "own"]
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """What a log says about itself.
+
+    >>> Metadata(action_range=(0.0, 32.0)).packed()
+    {b'manul': b'{"action_range": [0.0, 32.0], "format": 1, "loss_range": null, "names": null, "width": null}'}
+    """
+
+    action_range: Range | None = None
+    loss_range: Range | None = None
+    width: int | None = None
+    names: tuple[str, ...] | None = None
+
+    def packed(self) -> dict[bytes, bytes]:
+        """The metadata of an Arrow schema."""
+        return {b"manul": json.dumps({"format": VERSION, **asdict(self)}, sort_keys=True).encode()}
+
+    @staticmethod
+    def unpacked(metadata: Mapping[bytes, bytes] | None, path: Path | None = None) -> Metadata:
+        """The metadata out of an Arrow schema; empty where another program wrote it."""
+        try:
+            said: dict[str, Any] = dict(json.loads((metadata or {}).get(b"manul", b"{}")))
+            version = said.pop("format", VERSION)
+            if version == VERSION:
+                lists: dict[str, Any] = {name: tuple(it) for name, it in said.items() if isinstance(it, list)}
+                return Metadata(**(said | lists))
+        except (TypeError, ValueError):
+            raise FileError(
+                f"{path or 'log'} must have metadata that manul wrote; got other metadata of that name. Drop its metadata."
+            ) from None
+        raise FileError(
+            f"{path or 'log'} must have format {VERSION}; got format {version}. A newer manul reads it: pip install -U manul."
+        )
+
+    def with_ranges(self, action_range: Range | None, loss_range: Range | None) -> Metadata:
+        """The same with the ranges that are given."""
+        return replace(self, action_range=action_range or self.action_range, loss_range=loss_range or self.loss_range)
+
+
+def kind(schema: pa.Schema) -> Kind:
+    """How a log keeps its contexts."""
+    import pyarrow as pa
+
+    if "context" not in schema.names:
+        return "own"
+    return "sparse" if pa.types.is_struct(schema.field("context").type) else "dense"
+
+
+def own(schema: pa.Schema) -> list[str]:
+    """The names of the user's own columns."""
+    return [name for name in schema.names if name not in RESERVED]
+
+
+def is_text(schema: pa.Schema, name: str) -> bool:
+    """Whether a column holds text."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(schema.field(name).type))
+
+
+def schema_of(
+    *,
+    optional: Sequence[str] = (),
+    width: int | None = None,
+    texts: Mapping[str, bool] | None = None,
+    metadata: Metadata | None = None,
+) -> pa.Schema:
+    """A schema with a dense context of a width, or the user's own columns (True for text), or else a sparse context."""
+    import pyarrow as pa
+
+    fields = [pa.field(name, pa.float64()) for name in NUMBERS]
+    fields += [pa.field(name, pa.string() if name == "id" else pa.float64()) for name in OPTIONAL if name in optional]
+    if texts is not None:
+        fields += [pa.field(name, pa.string() if text else pa.float64()) for name, text in texts.items()]
+    else:
+        fields.append(pa.field("context", dense_type(width) if width is not None else sparse_type()))
+    return pa.schema(fields, metadata=(metadata or Metadata()).packed())
+
+
+def dense_type(width: int) -> pa.DataType:
+    """A context of that many numbers."""
+    import pyarrow as pa
+
+    return pa.list_(pa.float32(), width)
+
+
+def sparse_type() -> pa.DataType:
+    """A context of some numbers at their places."""
+    import pyarrow as pa
+
+    return pa.struct([("index", pa.list_(pa.int32())), ("value", pa.list_(pa.float32()))])
+
+
+def require(names: Sequence[str], where: str) -> None:
+    """Refuses columns that cannot be a log.
+
+    >>> require(["action", "los", "density"], "run.csv")
+    Traceback (most recent call last):
+    manul.errors.FileError: run.csv must have a column loss; got action, los, density. Rename the column that holds it.
+    """
+    for name in NUMBERS:
+        if name not in names:
+            got = ", ".join(list(names)[:20]) or "none"
+            raise FileError(f"{where} must have a column {name}; got {got}. Rename the column that holds it.")
+    if (RANGE[0] in names) != (RANGE[1] in names):
+        raise FileError(f"{where} must have the columns low and high or neither; got one of them. Add the other.")
+    doubled = sorted({name for name in names if list(names).count(name) > 1})
+    if doubled:
+        raise FileError(f"{where} must have each column once; got {doubled[0]!r} twice. Rename one of them.")
+
+
+def require_same(schema: pa.Schema, other: pa.Schema) -> None:
+    """Refuses logs that cannot be one."""
+    ours, theirs = Metadata.unpacked(schema.metadata), Metadata.unpacked(other.metadata)
+    if not (schema.equals(other) and (ours.width, ours.names) == (theirs.width, theirs.names)):
+        raise InputError(
+            f"logs must have the same columns; got {described(schema)} and {described(other)}. Bring them to the same columns."
+        )
+
+
+def described(schema: pa.Schema) -> str:
+    """What the contexts of a log are, and what else it has."""
+    contexts = {
+        "own": lambda: f"columns {', '.join(own(schema))}",
+        "dense": lambda: f"{schema.field('context').type.list_size} numbers per context",
+        "sparse": lambda: f"sparse contexts of {Metadata.unpacked(schema.metadata).width} features",
+    }[kind(schema)]()
+    return ", ".join([contexts, *(name for name in OPTIONAL if name in schema.names)])

@@ -1,0 +1,69 @@
+import pytest
+from click.testing import CliRunner
+
+from manul.cli import main
+from manul.log import Log
+from tests.formats.logs import dense, narrowed, rows
+
+
+def manul_convert(*arguments):
+    return CliRunner().invoke(main, ["convert", *map(str, arguments)])
+
+
+def test_a_log_is_written_in_another_format(tmp_path):
+    dense().write(tmp_path / "run.vw")
+    result = manul_convert(tmp_path / "run.vw", tmp_path / "run.parquet")
+    assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'run.parquet'}: 7 rows\n")
+    assert "rows/s" in result.stderr
+    assert rows(Log.read(tmp_path / "run.parquet")) == rows(dense())
+
+
+def test_declared_ranges_are_kept(tmp_path):
+    dense().write(tmp_path / "run.csv")
+    manul_convert(tmp_path / "run.csv", tmp_path / "run.parquet", "--actions", 0, 2, "--losses", -1, 1)
+    log = Log.read(tmp_path / "run.parquet")
+    assert (log.action_range, log.loss_range) == ((0, 2), (-1, 1))
+
+
+def test_a_bad_row_stops_it_and_leaves_no_file(tmp_path):
+    (tmp_path / "run.vw").write_text("ca 1:1:1 | 0:1\nca 1:1:0 | 0:1\n")
+    result = manul_convert(tmp_path / "run.vw", tmp_path / "run.csv")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"density in {tmp_path / 'run.vw'}, row 2, must be above 0 and finite; got 0.0. Mend" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["run.vw"]
+
+
+def test_skip_bad_counts_what_it_skips(tmp_path):
+    (tmp_path / "run.vw").write_text("ca 1:1:1 | 0:1\nca 1:1:0 | 0:1\nwhat\n")
+    result = manul_convert(tmp_path / "run.vw", tmp_path / "run.csv", "--skip-bad")
+    assert result.stdout == f"{tmp_path / 'run.csv'}: 1 row, 2 bad rows left out\n"
+
+
+def test_what_is_left_out_is_said(tmp_path):
+    narrowed().write(tmp_path / "run.parquet")
+    result = manul_convert(tmp_path / "run.parquet", tmp_path / "run.vw")
+    assert (result.exit_code, "run.vw leaves out low, high, time: " in result.stderr) == (0, True)
+
+
+def test_predictions_of_vowpal_wabbit_are_joined_with_their_features(tmp_path):
+    (tmp_path / "log.acp").write_text("0.5:0.25:1\n")
+    (tmp_path / "data.vw").write_text("0.75 |house cold:3\n")
+    result = manul_convert(tmp_path / "log.acp", tmp_path / "run.jsonl", "--features", tmp_path / "data.vw")
+    assert result.exit_code == 0
+    assert list(Log.read(tmp_path / "run.jsonl").context_rows()) == [{"house^cold": 3.0}]
+
+
+@pytest.mark.parametrize(("source", "target"), [("run.csv", "run.xls"), ("run.doc", "run.csv"), ("run.csv", "run.csv")])
+def test_names_that_cannot_be_are_a_usage_error(tmp_path, source, target):
+    dense().write(tmp_path / "run.csv")
+    before = (tmp_path / "run.csv").read_bytes()
+    result = manul_convert(tmp_path / source, tmp_path / target)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert (tmp_path / "run.csv").read_bytes() == before
+
+
+def test_an_impossible_range_is_a_usage_error(tmp_path):
+    dense().write(tmp_path / "run.csv")
+    result = manul_convert(tmp_path / "run.csv", tmp_path / "run.vw", "--actions", 2, 1)
+    assert result.exit_code == 2
+    assert "action_range must be finite with low < high; got (2.0, 1.0)" in result.stderr
