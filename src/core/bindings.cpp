@@ -106,7 +106,7 @@ std::size_t nbytes(Player& player) {
   return total;
 }
 
-using Bytes = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void restore(Player& player, const nb::typed<nb::dict, nb::str, nb::any>& saved) {
   std::vector<std::pair<Array, Bytes>> pairs;
