@@ -6,6 +6,7 @@ from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
 from manul.log import Log
+from manul.offpolicy import Grid, Optimized, optimize
 from manul.simulate import Run, simulate, simulate_many
 from manul.training import train_tree
 from manul.tree import TreePolicy
@@ -23,8 +24,10 @@ __all__ = [
     "DiscreteLinear",
     "DiscreteTree",
     "Distribution",
+    "Grid",
     "Log",
     "ManulError",
+    "Optimized",
     "ParetoGreedy",
     "Policy",
     "Run",
@@ -32,6 +35,7 @@ __all__ = [
     "TreePolicy",
     "learners",
     "load",
+    "optimize",
     "policies",
     "simulate",
     "simulate_many",
