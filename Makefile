@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-offline soak clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -20,6 +20,13 @@ lint: .venv/dev
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.speed --out results/speed.json
 
+bench-offline: .venv/bench
+	$(BIN)/python -m benchmarks.offline better
+	$(BIN)/python -m benchmarks.offline fast
+
+soak: .venv/soak
+	MANUL_RAY=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py
+
 clean:
 	rm -rf .venv build demo
 
@@ -35,4 +42,8 @@ clean:
 
 .venv/bench: .venv/dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	touch $@
+
+.venv/soak: .venv/dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,ray]'
 	touch $@

@@ -84,7 +84,7 @@ def test_a_candidate_in_python_pays_as_a_native_one(log):
     assert python.estimate == pytest.approx(native.estimate, rel=1e-12)
 
 
-def test_ranges_of_the_rounds_are_kept(grid):
+def test_ranges_of_the_rounds_are_kept():
     world = manul.worlds.ranges(rounds=300)
     run = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 32, epsilon=0.2), world)
     best = manul.optimize(run.log, grid=manul.Grid(cells=[(1 / 32, 64)]))

@@ -37,8 +37,9 @@ def outcome(best):
 
 @asked
 @pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("draw", [False, True])
-def test_the_table_of_a_cluster_is_the_local_one(cluster, log, grid, draw):
+def test_the_table_of_a_cluster_is_the_local_one(log, grid, draw):
     there, here = (manul.optimize(log, grid=grid, draw=draw, engine=engine) for engine in ("ray", "local"))
     assert outcome(there) == outcome(here)
 

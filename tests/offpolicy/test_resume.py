@@ -9,7 +9,7 @@ from manul.errors import ParameterError
 from manul.offpolicy import checkpoint
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     pass
 
 
@@ -22,7 +22,7 @@ def kept_after_every_batch(monkeypatch):
 def batches(log, size, stop=None):
     for first in range(0, len(log), size):
         if first == stop:
-            raise Stopped
+            raise StoppedError
         yield log.rows(slice(first, first + size))
 
 
@@ -34,7 +34,7 @@ def bytes_of(best, folder):
 
 @pytest.mark.parametrize("draw", [False, True])
 def test_a_stopped_run_ends_as_one_that_ran_through(log, grid, tmp_path, draw):
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         manul.optimize(batches(log, 500, stop=1500), grid=grid, draw=draw, resume=tmp_path / "run")
     assert json.loads((tmp_path / "run" / "progress.json").read_text())["rows"] == 1500
     resumed = manul.optimize(batches(log, 700), grid=grid, draw=draw, resume=tmp_path / "run")
@@ -53,11 +53,12 @@ def test_one_state_is_kept_at_a_time(log, grid, tmp_path):
 
 
 def test_a_stop_while_writing_leaves_the_state_before(log, grid, tmp_path, monkeypatch):
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         manul.optimize(batches(log, 500, stop=1000), grid=grid, resume=tmp_path / "run")
-    with monkeypatch.context() as patched, pytest.raises(Stopped):
+    with monkeypatch.context() as patched:
         patched.setattr(checkpoint.Checkpoint, "_write", _stop)
-        manul.optimize(log, grid=grid, resume=tmp_path / "run")
+        with pytest.raises(StoppedError):
+            manul.optimize(log, grid=grid, resume=tmp_path / "run")
     resumed = manul.optimize(log, grid=grid, resume=tmp_path / "run")
     assert bytes_of(resumed, tmp_path) == bytes_of(manul.optimize(log, grid=grid), tmp_path)
 
@@ -73,4 +74,4 @@ def test_another_log_or_grid_is_refused(log, grid, tmp_path):
 
 
 def _stop(*_):
-    raise Stopped
+    raise StoppedError
