@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test lint bench bench-loss clean
+.PHONY: demo test lint bench bench-loss bench-offline soak clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -24,6 +24,13 @@ bench: .venv/bench
 bench-loss: .venv/bench
 	$(BIN)/python -m benchmarks.loss --out results $(TABLES)
 
+bench-offline: .venv/bench
+	$(BIN)/python -m benchmarks.offline better
+	$(BIN)/python -m benchmarks.offline fast
+
+soak: .venv/soak
+	MANUL_RAY=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py
+
 clean:
 	rm -rf .venv build demo
 
@@ -39,4 +46,8 @@ clean:
 
 .venv/bench: .venv/dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	touch $@
+
+.venv/soak: .venv/dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,ray]'
 	touch $@

@@ -75,6 +75,12 @@ class Cell:
         tree = ["--cats_tree", str(self.leaves)] if self.kind == "dtree" else []
         return [*options, "--cb_discrete", *tree]
 
+    @property
+    def off_policy(self) -> list[str]:
+        """The options that learn from a log instead of playing; CATS only."""
+        options = ["--cats", str(self.leaves), "--bandwidth", str(self.bandwidth), "--min_value", "0"]
+        return [*options, "--max_value", "1", "--epsilon", str(self.epsilon), "--coin"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
@@ -125,10 +131,26 @@ def write_regression(*, path: Path, contexts: Array, targets: Array) -> None:
     np.savetxt(path, np.column_stack([targets, contexts]), fmt="%.9g |" + features)
 
 
-def make_cache(*, file: Path) -> Path:
-    """Parse a file once into Vowpal Wabbit's binary cache, which later runs read instead of text."""
+def write_log(*, path: Path, contexts: Array, actions: Array, densities: Array, losses: Array) -> None:
+    """Write rows `ca action:loss:density | 0:x0 1:x1 …`.
+
+    >>> file = Path(tempfile.mkdtemp()) / "one.vw"
+    >>> write_log(path=file, contexts=np.array([[1.5]]), actions=np.array([0.5]), densities=np.ones(1), losses=np.zeros(1))
+    >>> file.read_text()
+    'ca 0.5:0:1 | 0:1.5\\n'
+    """
+    features = "".join(f" {index}:%.9g" for index in range(contexts.shape[1]))
+    np.savetxt(path, np.column_stack([actions, losses, densities, contexts]), fmt="ca %.9g:%.9g:%.9g |" + features)
+
+
+def make_cache(*, file: Path, cell: Cell | None = None) -> Path:
+    """Parse a file once into Vowpal Wabbit's binary cache, which later runs read instead of text.
+
+    The labels of a log are kept only by a learner that knows them, so a cell has to be named for one.
+    """
     cache = _cache_of(file)
-    _drive(["-d", str(file), "--cache_file", str(cache), "-k", "--noop", "-b", "26"])
+    reader = ["--noop"] if cell is None else cell.off_policy
+    _drive(["-d", str(file), "--cache_file", str(cache), "-k", *reader, "-b", "26"])
     return cache
 
 
@@ -169,19 +191,34 @@ def played_loss(*, cell: Cell, contexts: Array, loss: Callable[[int, float], flo
 
 def learn_seconds(*, cell: Cell, cache: Path, rounds: int) -> Timing:
     """CPU time of the learner over the first rounds of a cache; the overhead is the same with --noop."""
-    if not cache.exists():
-        raise FileNotFoundError(f"cache must exist; got {cache}. Make it with make_cache.")
-    # With a cache the text is ignored, but Vowpal Wabbit wants the option -d all the same.
-    source = ["-d", str(cache), "--cache_file", str(cache), "--examples", str(rounds)]
-    source += ["-b", str(cell.bits)]
+    return _timing(cell, cell.learner, cache, cache, rounds)
+
+
+def off_policy_seconds(*, cell: Cell, cache: Path, plain: Path, rounds: int) -> Timing:
+    """The same for learning from the cache of a log; --noop cannot read its labels, so `plain` has others."""
+    return _timing(cell, cell.off_policy, cache, plain, rounds)
+
+
+def _timing(cell: Cell, learner: list[str], cache: Path, plain: Path, rounds: int) -> Timing:
+    for each in (cache, plain):
+        if not each.exists():
+            raise FileNotFoundError(f"cache must exist; got {each}. Make it with make_cache.")
     with_learner, without = zip(
         *(
-            (_cpu_seconds([*source, *cell.learner], rounds), _cpu_seconds([*source, "--noop"], rounds))
+            (
+                _cpu_seconds([*_source(cell, cache, rounds), *learner], rounds),
+                _cpu_seconds([*_source(cell, plain, rounds), "--noop"], rounds),
+            )
             for _ in range(REPEATS)
         ),
         strict=True,
     )
     return Timing(seconds=min(with_learner), overhead=min(without), rounds=rounds)
+
+
+def _source(cell: Cell, cache: Path, rounds: int) -> list[str]:
+    # With a cache the text is ignored, but Vowpal Wabbit wants the option -d all the same.
+    return ["-d", str(cache), "--cache_file", str(cache), "--examples", str(rounds), "-b", str(cell.bits)]
 
 
 def python_call_seconds(*, cell: Cell, contexts: Array, targets: Array) -> Timing:

@@ -128,7 +128,7 @@ std::size_t nbytes(Player& player) {
   return total;
 }
 
-using Bytes = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void restore(Player& player, const nb::typed<nb::dict, nb::str, nb::any>& saved) {
   std::vector<std::pair<Array, Bytes>> pairs;
@@ -273,6 +273,18 @@ void learn_many(Player& player, const Matrix& contexts, const Vector<double>& ac
   if (actions.size() != all.count || densities.size() != all.count || losses.size() != all.count) throw Rejected();
   nb::gil_scoped_release unlocked;
   player.learn_many(all, actions.data(), densities.data(), losses.data());
+}
+
+void replay(const std::vector<Player*>& players, const Matrix& contexts, const Vector<double>& actions,
+            const Vector<double>& densities, const Vector<double>& losses, const Vector<double>& lows,
+            const Vector<double>& highs, Output sums, std::size_t threads) {
+  if (players.empty() || sums.size() != players.size()) throw Rejected();
+  const Rows all = rows(*players[0], contexts, lows, highs);
+  for (const Player* player : players)
+    if (player->settings().width != contexts.shape(1)) throw Rejected();
+  if (actions.size() != all.count || densities.size() != all.count || losses.size() != all.count) throw Rejected();
+  nb::gil_scoped_release unlocked;
+  replay_all(players, all, actions.data(), densities.data(), losses.data(), sums.data(), threads);
 }
 
 using Knots = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -449,6 +461,8 @@ NB_MODULE(_core, module) {
       }, "number"_a, "action"_a);
   module.def("simulate", &simulate_tables, "players"_a, "tables"_a, "first"_a, "last"_a, "actions"_a, "densities"_a,
              "losses"_a, "threads"_a);
+  module.def("replay", &replay, "players"_a, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a,
+             "sums"_a, "threads"_a);
   module.def("instruction_set", [] { return machine().name; });
   module.def("draw", [](std::uint64_t seed, std::uint64_t decision) {
     const Draws draws = draw(seed, decision);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -31,6 +32,13 @@ struct PlayerSettings {
   Play play;
   Naming naming = Naming::rows;
 };
+
+// What a logged action says of the window that would have been played: its density there over the logged one, times
+// the loss (the paper's c_t of the leaf, Algorithm 3).
+inline double window_cost(Window played, const Outcome& outcome) {
+  const Mixture window(played, 0.0, outcome.within);
+  return window.density(outcome.action) / outcome.density * outcome.loss;
+}
 
 // Many rows at once; `lows` and `highs` are null where every decision has the whole range.
 struct Rows {
@@ -116,6 +124,19 @@ class Player {
       agent_->learn(at(rows, i), outcome(actions[i], densities[i], losses[i], within(rows, i)));
   }
 
+  // Progressive validation: each row is paid for before it is learned from. Adds to a sum that goes on from batch to
+  // batch, so that how a log is cut changes no bit of it.
+  void replay(const Rows& rows, const double* actions, const double* densities, const double* losses, double& sum) {
+    const Busy busy(*this);
+    check(rows);
+    for (std::size_t i = 0; i < rows.count; ++i) outcome(actions[i], densities[i], losses[i], within(rows, i));
+    for (std::size_t i = 0; i < rows.count; ++i) {
+      const Outcome logged = outcome(actions[i], densities[i], losses[i], within(rows, i));
+      sum += window_cost(agent_->window(at(rows, i), logged.within), logged);
+      agent_->learn(at(rows, i), logged);
+    }
+  }
+
   void simulate(const Table& table, std::size_t first, std::size_t last, const Record& record) {
     const Busy busy(*this);
     manul::simulate(*agent_, settings_.play, settings_.losses, table, first, last, decisions, record);
@@ -190,17 +211,41 @@ class Player {
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };
 
-// Several agents over the same rounds, each with its own table, in the thread that is free next.
+// Does the tasks 0..count-1, each in the thread that is free next; the first that fails is reported when all are done.
+template <class Task>
+void in_threads(std::size_t count, std::size_t threads, Task&& task) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic_flag failed = ATOMIC_FLAG_INIT;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) try {
+        task(i);
+      } catch (...) {
+        if (!failed.test_and_set()) failure = std::current_exception();
+      }
+  };
+  {
+    std::vector<std::jthread> crew;
+    for (std::size_t i = 1; i < threads && i < count; ++i) crew.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Several agents over the same rounds, each with its own table.
 inline void simulate_all(const std::vector<Player*>& players, const std::vector<const Table*>& tables,
                          std::size_t first, std::size_t last, const std::vector<Record>& records, std::size_t threads) {
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < players.size(); i = next++)
-      players[i]->simulate(*tables[i], first, last, records[i]);
-  };
-  std::vector<std::jthread> crew;
-  for (std::size_t i = 1; i < threads && i < players.size(); ++i) crew.emplace_back(work);
-  work();
+  in_threads(players.size(), threads, [&](std::size_t i) { players[i]->simulate(*tables[i], first, last, records[i]); });
+}
+
+// Several agents over the same log. Neighbouring sums share a cache line, so each task adds up its own.
+inline void replay_all(const std::vector<Player*>& players, const Rows& rows, const double* actions,
+                       const double* densities, const double* losses, double* sums, std::size_t threads) {
+  in_threads(players.size(), threads, [&](std::size_t i) {
+    double sum = sums[i];
+    players[i]->replay(rows, actions, densities, losses, sum);
+    sums[i] = sum;
+  });
 }
 
 }  // namespace manul

@@ -6,6 +6,7 @@ from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
 from manul.log import Log, LogWriter
+from manul.offpolicy import Grid, Optimized, optimize
 from manul.simulate import Run, simulate, simulate_many
 from manul.training import train_tree
 from manul.tree import TreePolicy
@@ -24,9 +25,11 @@ __all__ = [
     "DiscreteLinear",
     "DiscreteTree",
     "Distribution",
+    "Grid",
     "Log",
     "LogWriter",
     "ManulError",
+    "Optimized",
     "ParetoGreedy",
     "Policy",
     "Run",
@@ -34,6 +37,7 @@ __all__ = [
     "TreePolicy",
     "learners",
     "load",
+    "optimize",
     "policies",
     "simulate",
     "simulate_many",

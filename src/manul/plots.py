@@ -1,12 +1,12 @@
 """Every picture that manul draws; each function takes data, draws it on axes and returns them.
 
-What is drawn as lines is the table of the picture, and `save` writes both.
+What is drawn as lines and heat maps is the table of the picture, and `save` writes both.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from manul.errors import FileError, InputError, MissingDependency, ParameterErro
 
 try:
     from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 except ImportError:
     raise MissingDependency("matplotlib must be installed for plots. Try pip install 'manul[plot]'.") from None
@@ -135,6 +136,29 @@ def policy_map(
     return _dressed(axes, f"feature {feature}", "action")
 
 
+def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None) -> Axes:
+    """Draw the objective of cells (bandwidth, leaves, objective) as a heat map; the lowest one is marked.
+
+    >>> cell_map([(1/4, 4, 0.2), (1/8, 8, 0.1)]).get_xlabel()
+    'log2 of leaves'
+    """
+    if not cells:
+        raise InputError("cells must have at least one element; got none. Put trees into the grid.")
+    axes = new_axes() if axes is None else axes
+    bandwidths, leaves = sorted({cell[0] for cell in cells}), sorted({cell[1] for cell in cells})
+    objectives = np.full((len(bandwidths), len(leaves)), np.nan)
+    for bandwidth, count, objective in cells:
+        objectives[bandwidths.index(bandwidth), leaves.index(count)] = objective
+    mesh = axes.pcolormesh(np.log2(leaves), np.log2(bandwidths), objectives, cmap="viridis", label="_objective")
+    # The narrowest bandwidths cost a hundred times the lowest: colours are for the better half.
+    mesh.set_clim(vmax=float(np.nanmedian(objectives)))
+    axes.figure.colorbar(mesh, ax=axes, label="objective", extend="max")
+    bandwidth, count, objective = min(cells, key=lambda cell: cell[2])
+    axes.plot(np.log2([count]), np.log2([bandwidth]), "o", color=COLOURS[1], linestyle="none", label="_lowest")
+    axes.set_title(f"lowest: {objective:.4f} with bandwidth {bandwidth:g} and {count} leaves")
+    return _dressed(axes, "log2 of leaves", "log2 of bandwidth")
+
+
 def save(drawn: Axes | Figure, path: str | Path) -> None:
     """Write a picture and, beside it, the table it was made from as CSV.
 
@@ -209,6 +233,19 @@ def _rows(figure: Figure) -> Iterator[dict[str, str | float]]:
             series = str(line.get_label()).lstrip("_")
             for x, y in np.asarray(line.get_xydata(), dtype=np.float64):
                 yield {"series": series, across: float(x), up: float(y)}
+        for mesh in axes.collections:
+            if isinstance(mesh, QuadMesh):
+                yield from _mesh_rows(mesh, across, up)
+
+
+def _mesh_rows(mesh: QuadMesh, across: str, up: str) -> Iterator[dict[str, str | float]]:
+    corners = np.asarray(mesh.get_coordinates(), dtype=np.float64)
+    centres = (corners[:-1, :-1] + corners[1:, 1:]) / 2
+    values = np.ma.filled(np.ma.asarray(mesh.get_array(), dtype=np.float64), np.nan)
+    name = str(mesh.get_label()).lstrip("_")
+    for (x, y), value in zip(centres.reshape(-1, 2), values.reshape(-1), strict=True):
+        if np.isfinite(value):
+            yield {"series": name, across: float(x), up: float(y), name: float(value)}
 
 
 def _write_table(path: Path, rows: list[dict[str, str | float]]) -> None:

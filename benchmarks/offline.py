@@ -1,0 +1,98 @@
+"""Off-policy optimisation: how much better the chosen policy is, and how fast the grid is beside Vowpal Wabbit.
+
+    python -m benchmarks.offline better [--rows 1000000]
+    python -m benchmarks.offline fast [--rows 200000]
+
+`better` follows the paper: CATS with (4, 1/4) and epsilon 0.05 logs 80 % of ds, the grid is trained on that log, and
+both policies play the rest. `fast` compares CPU time on one log over a sample of the grid's cells: Vowpal Wabbit's is
+that of its learner alone, from a binary cache; ours is everything that `optimize` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import manul
+from benchmarks import vw
+
+GRID = manul.Grid.paper(half=False)
+SAMPLE = GRID.cells[::6]
+NEEDED = {"paper": 10, "path": 3}
+
+
+def logged(world) -> tuple[manul.Cats, manul.Log]:
+    """The agent of the paper's experiment, and what it logged."""
+    agent = manul.Cats.paper(leaves=4, bandwidth=1 / 4, epsilon=0.05)
+    return agent, manul.simulate(agent, world).log
+
+
+def test_loss(policy, world) -> float:
+    """The mean loss of what a policy plays without learning."""
+    return float(np.abs(policy.decide_many(world.contexts).actions - world.targets).mean())
+
+
+def better(rows: int) -> None:
+    world = manul.worlds.ds(rounds=rows)
+    cut = round(0.8 * rows)
+    train = manul.worlds.Regression(world.contexts[:cut], world.targets[:cut])
+    held_out = manul.worlds.Regression(world.contexts[cut:], world.targets[cut:])
+    agent, log = logged(train)
+    before = test_loss(agent, held_out)
+    print(f"logging agent: {before:.4f}")
+    for rule in NEEDED:
+        best = manul.optimize(log, grid=GRID, rule=rule, epsilon=0.05)
+        after = test_loss(best.policy, held_out)
+        cell = f"bandwidth {best.bandwidth:g}, {best.leaves} leaves"
+        print(f"rule={rule}: {after:.4f}, {after / before:.3f} of it (at most 0.45), {cell}")
+
+
+def measured(log, cells, rule) -> tuple[float, float]:
+    """CPU seconds per row and cell, and the share of all processors that was used."""
+    started, cpu = time.perf_counter(), time.process_time()
+    manul.optimize(log, grid=manul.Grid(cells=cells), rule=rule)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - started
+    return cpu / len(log) / len(cells), cpu / wall / (os.cpu_count() or 1)
+
+
+def vw_seconds(log) -> float:
+    """CPU seconds of Vowpal Wabbit per row and cell, over the sample."""
+    cells = [vw.Cell(kind="cats", leaves=leaves, bandwidth=share) for share, leaves in SAMPLE]
+    with TemporaryDirectory() as folder:
+        file, plain = Path(folder, "log.vw"), Path(folder, "plain.vw")
+        vw.write_regression(path=plain, contexts=log.contexts, targets=log.losses)
+        columns = {"actions": log.actions, "densities": log.densities, "losses": log.losses}
+        vw.write_log(path=file, contexts=log.contexts, **columns)
+        caches = {"cache": vw.make_cache(file=file, cell=cells[0]), "plain": vw.make_cache(file=plain)}
+        timings = [vw.off_policy_seconds(cell=cell, rounds=len(log), **caches) for cell in cells]
+    return float(np.mean([timing.per_round for timing in timings]))
+
+
+def fast(rows: int) -> None:
+    _, log = logged(manul.worlds.linear(rounds=rows, width=20))
+    theirs = vw_seconds(log)
+    print(f"Vowpal Wabbit: {theirs * 1e6:.2f} µs per row and cell, {len(SAMPLE)} cells")
+    for rule, needed in NEEDED.items():
+        ours, _ = measured(log, SAMPLE, rule)
+        whole, used = measured(log, GRID.cells, rule)
+        print(
+            f"rule={rule}: {ours * 1e6:.2f} µs, {theirs / ours:.1f} times less (at least {needed}); "
+            f"all {len(GRID)} cells: {whole * 1e6:.2f} µs, processors used {used:.0%} (at least 85 %)"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["better", "fast"])
+    parser.add_argument("--rows", type=int)
+    asked = parser.parse_args()
+    better(asked.rows or 1_000_000) if asked.what == "better" else fast(asked.rows or 200_000)
+
+
+if __name__ == "__main__":
+    main()

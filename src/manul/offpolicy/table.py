@@ -1,0 +1,79 @@
+"""What off-policy optimisation found out about each candidate."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from manul.errors import FileError
+
+
+class Row(NamedTuple):
+    """One candidate: its bandwidth in action units, and its estimated loss with the penalty for being uncertain."""
+
+    candidate: str
+    bandwidth: float
+    leaves: int | None
+    estimate: float
+    penalty: float
+    objective: float
+
+
+@dataclass(frozen=True)
+class Table:
+    """One row per candidate, in the order of the grid.
+
+    >>> print(Table((Row("Cats", 0.25, 4, 0.2, 0.01, 0.21), Row("Cats", 0.125, 8, 0.1, 0.02, 0.12))))
+    candidate  bandwidth  leaves  estimate  penalty  objective
+    Cats            0.25       4   0.20000  0.01000    0.21000
+    Cats           0.125       8   0.10000  0.02000    0.12000  <- lowest
+    """
+
+    rows: tuple[Row, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    @property
+    def lowest(self) -> int:
+        """The number of the row with the lowest objective; the first where several have it."""
+        return min(range(len(self)), key=lambda number: self.rows[number].objective)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table with every digit.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Table((Row("Cats", 0.25, 4, 0.2, 0.01, 0.21),)).to_csv(Path(folder, "table.csv"))
+        ...     print(Path(folder, "table.csv").read_text())
+        candidate,bandwidth,leaves,estimate,penalty,objective
+        Cats,0.25,4,0.2,0.01,0.21
+        """
+        try:
+            with Path(path).open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(Row._fields)
+                writer.writerows(self.rows)
+        except OSError as error:
+            raise FileError(f"{path} must be writable; got {error.strerror}. Choose another folder.") from error
+
+    def __str__(self) -> str:
+        cells = [Row._fields, *(_shown(row) for row in self.rows)]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(Row._fields))]
+        lines = []
+        for row in cells:
+            first, *rest = (text.rjust(width) for text, width in zip(row, widths, strict=True))
+            lines.append("  ".join([row[0].ljust(len(first)), *rest]))
+        lines[1 + self.lowest] += "  <- lowest"
+        return "\n".join(lines)
+
+
+def _shown(row: Row) -> tuple[str, ...]:
+    losses = (f"{value:.5f}" for value in (row.estimate, row.penalty, row.objective))
+    return (row.candidate, f"{row.bandwidth:.6g}", "" if row.leaves is None else str(row.leaves), *losses)

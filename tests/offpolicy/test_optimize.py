@@ -1,0 +1,147 @@
+"""`optimize` chooses a better policy, and nothing but the log and the settings decides which."""
+
+import numpy as np
+import pytest
+
+import manul
+from manul.errors import InputError, ParameterError
+from manul.offpolicy import replay
+
+
+def csv(best, folder):
+    best.table.to_csv(folder / "table.csv")
+    return (folder / "table.csv").read_bytes()
+
+
+def state(policy):
+    return {name: array.tobytes() for name, array in policy.state().items()}
+
+
+def line(**settings):
+    return manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 16, **settings)
+
+
+def constant(**settings):
+    return manul.SmoothedGreedy(policies=manul.policies.Constant(choices=33), bandwidth=1 / 16, **settings)
+
+
+def test_the_chosen_row_has_the_lowest_objective(log, grid):
+    best = manul.optimize(log, grid=grid)
+    assert best.chosen.objective == min(row.objective for row in best.table)
+    assert (best.policy.bandwidth, best.policy.leaves) == (best.bandwidth, best.leaves)
+
+
+@pytest.mark.parametrize("rule", ["path", "paper"])
+def test_the_estimate_is_what_asking_before_learning_gives(log, rule):
+    best = manul.optimize(log, grid=manul.Grid(cells=[(1 / 8, 16)]), rule=rule)
+    agent = (manul.Cats if rule == "path" else manul.Cats.paper)(leaves=16, bandwidth=1 / 8, epsilon=0)
+    total = 0.0
+    for context, action, density, loss in zip(log.contexts, log.actions, log.densities, log.losses, strict=True):
+        total += agent.distribution(context).density(action) / density * loss
+        agent.learn(context, manul.Decision(action, density), loss)
+    assert best.chosen.estimate == pytest.approx(total / len(log), rel=1e-12)
+    assert state(best.policy) == state(agent)
+
+
+@pytest.mark.parametrize("draw", [False, True])
+def test_threads_and_batches_change_nothing(log, grid, tmp_path, monkeypatch, draw):
+    whole = manul.optimize(log, grid=grid, threads=1, draw=draw)
+    monkeypatch.setattr(replay, "PIECE", 100)
+    batches = (log.rows(slice(first, first + 77)) for first in range(0, len(log), 77))
+    streamed = manul.optimize(batches, grid=grid, threads=3, draw=draw)
+    assert csv(whole, tmp_path) == csv(streamed, tmp_path)
+    assert state(whole.policy) == state(streamed.policy)
+
+
+def test_ranges_scale_with_the_actions_and_losses(log):
+    grid = manul.Grid(cells=[(1 / 8, 16)])
+    wide = manul.Log(log.contexts, log.actions * 32 - 8, log.densities / 32, log.losses * 4 - 1)
+    ours, theirs = manul.optimize(log, grid=grid), manul.optimize(wide, grid=grid, actions=(-8, 24), losses=(-1, 3))
+    assert theirs.bandwidth == 32 * ours.bandwidth
+    assert theirs.chosen.estimate == pytest.approx(4 * ours.chosen.estimate - 1)
+    assert theirs.chosen.penalty == pytest.approx(4 * ours.chosen.penalty)
+
+
+def test_other_candidates_compete_with_trees(log):
+    grid = manul.Grid(cells=[(1 / 16, 4)], others={"line": line, "constant": constant})
+    best = manul.optimize(log, grid=grid)
+    assert [row.candidate for row in best.table] == ["Cats", "line", "constant"]
+    assert [row.leaves for row in best.table] == [4, None, None]
+    assert type(best.policy).__name__ in ("Cats", "SmoothedGreedy")
+
+
+def test_a_candidate_in_python_pays_as_a_native_one(log):
+    class Python:
+        def start(self, width, actions, bandwidth):
+            return manul.policies.Linear().start(width, actions, bandwidth)
+
+    def slow(**settings):
+        return manul.SmoothedGreedy(policies=Python(), bandwidth=1 / 16, **settings)
+
+    native, python = manul.optimize(
+        log.rows(slice(500)), grid=manul.Grid(others={"native": line, "python": slow})
+    ).table
+    assert python.estimate == pytest.approx(native.estimate, rel=1e-12)
+
+
+def test_ranges_of_the_rounds_are_kept():
+    world = manul.worlds.ranges(rounds=300)
+    run = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 32, epsilon=0.2), world)
+    best = manul.optimize(run.log, grid=manul.Grid(cells=[(1 / 32, 64)]))
+    within = float(run.log.lows[0]), float(run.log.highs[0])
+    assert best.policy.distribution(run.log.contexts[0], within).edges[0] >= within[0]
+
+
+def test_the_policy_is_read_again_as_it_was_saved(log, grid, tmp_path):
+    best = manul.optimize(log, grid=grid)
+    best.save(tmp_path / "best.manul")
+    loaded = manul.load(tmp_path / "best.manul")
+    assert state(loaded) == state(best.policy)
+    assert (tmp_path / "best.csv").read_bytes() == csv(best, tmp_path)
+
+
+def test_a_plot_has_its_table(log, grid, tmp_path):
+    best = manul.optimize(log, grid=grid)
+    manul_plots = pytest.importorskip("manul.plots")
+    manul_plots.save(best.plot(), tmp_path / "map.png")
+    written = (tmp_path / "map.csv").read_text()
+    assert all(f"{row.objective!r}" in written for row in best.table)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"penalty": -1}, "penalty must be a constant from 0, or 'paper'; got -1"),
+        ({"penalty": "small"}, "penalty must be a constant"),
+        ({"engine": "spark"}, "engine must be 'local' or 'ray'; got 'spark'"),
+        ({"threads": 0}, "threads must be a whole number from 1; got 0"),
+        (
+            {"grid": manul.Grid(others={"discrete": lambda **each: manul.DiscreteTree(leaves=4, **each)})},
+            "candidates must play",
+        ),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(log, settings, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        manul.optimize(log, **settings)
+
+
+def test_an_empty_log_is_refused(log, grid):
+    for empty in (log.rows(slice(0)), iter(())):
+        with pytest.raises(InputError, match="log must have at least one row"):
+            manul.optimize(empty, grid=grid)
+
+
+@pytest.mark.parametrize(("column", "value"), [("densities", 0.0), ("losses", 1.5), ("actions", -0.1)])
+def test_a_row_that_cannot_be_used_is_named(log, grid, column, value):
+    columns = {name: getattr(log, name).copy() for name in ("contexts", "actions", "densities", "losses")}
+    columns[column][20] = value
+    with pytest.raises(InputError, match=rf"got {value:g} in row 20"):
+        manul.optimize(manul.Log(**columns), grid=grid)
+
+
+def test_a_bandwidth_too_wide_for_a_round_is_refused(log):
+    narrow = manul.Log(log.contexts, log.actions, log.densities, log.losses, log.actions - 0.1, log.actions + 0.1)
+    inside = narrow.rows(np.flatnonzero((log.actions > 0.1) & (log.actions < 0.9)))
+    with pytest.raises(InputError, match="within must be at least two bandwidths wide"):
+        manul.optimize(inside, grid=manul.Grid(cells=[(1 / 4, 8)]))

@@ -1,0 +1,89 @@
+"""The same table from a Ray cluster of two nodes, also when one of them goes away midway.
+
+Ray takes seconds to start, so these run where they are asked for: `make soak`, or MANUL_RAY=1 with pytest.
+"""
+
+import os
+import sys
+import threading
+import time
+from functools import partial
+
+import pytest
+
+import manul
+from manul.errors import MissingDependency, ParameterError
+
+asked = pytest.mark.skipif(os.environ.get("MANUL_RAY") != "1", reason="starts a Ray cluster: set MANUL_RAY=1")
+
+
+@pytest.fixture
+def cluster():
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    made.second = made.add_node(num_cpus=1)
+    ray.init(address=made.address, log_to_driver=False)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+def outcome(best):
+    arrays = {name: array.tobytes() for name, array in best.policy.state().items()}
+    return best.table, repr(best.policy), arrays
+
+
+@asked
+@pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("draw", [False, True])
+def test_the_table_of_a_cluster_is_the_local_one(log, grid, draw):
+    there, here = (manul.optimize(log, grid=grid, draw=draw, engine=engine) for engine in ("ray", "local"))
+    assert outcome(there) == outcome(here)
+
+
+@asked
+@pytest.mark.filterwarnings("default")
+def test_a_node_that_goes_away_changes_nothing_but_the_time(cluster, tmp_path):
+    world = manul.worlds.linear(rounds=400_000, width=20)
+    log = manul.simulate(manul.Cats.paper(leaves=4, bandwidth=1 / 4), world).log
+    cells = [(bandwidth, leaves) for bandwidth in (1 / 8, 1 / 16, 1 / 32) for leaves in (512, 1024, 2048)]
+    grid = manul.Grid(others={str(cell): partial(spied, tmp_path, *cell) for cell in cells})
+    watcher = threading.Thread(target=remove_once_busy, args=(cluster, tmp_path / cluster.second.node_id))
+    watcher.start()
+    there = manul.optimize(log, grid=grid, engine="ray")
+    watcher.join()
+    assert (tmp_path / cluster.second.node_id).exists(), "the node must have been busy when it was removed"
+    assert len(cluster.list_all_nodes()) == 1
+    assert outcome(there) == outcome(manul.optimize(log, grid=grid))
+
+
+def spied(folder, bandwidth, leaves, **settings):
+    import ray
+
+    if ray.is_initialized() and ray.get_runtime_context().get_task_id() is not None:
+        (folder / ray.get_runtime_context().get_node_id()).touch()
+    return manul.Cats(bandwidth=bandwidth, leaves=leaves, **settings)
+
+
+def remove_once_busy(cluster, busy):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not busy.exists():
+        time.sleep(0.01)
+    cluster.remove_node(cluster.second, allow_graceful=False)
+
+
+def test_a_folder_to_resume_from_is_refused_on_a_cluster(log, grid):
+    pytest.importorskip("ray")
+    with pytest.raises(ParameterError, match="resume must be None with engine='ray'; got 'here'"):
+        manul.optimize(log, grid=grid, engine="ray", resume="here")
+
+
+def test_without_ray_the_error_says_how_to_install_it(log, grid, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "manul.offpolicy.engines.ray", raising=False)
+    monkeypatch.delattr("manul.offpolicy.engines.ray", raising=False)
+    with pytest.raises(MissingDependency, match=r"pip install 'manul\[ray\]'"):
+        manul.optimize(log, grid=grid, engine="ray")

@@ -1,0 +1,77 @@
+"""A run that was stopped goes on where it stopped, to the same bytes."""
+
+import json
+
+import pytest
+
+import manul
+from manul.errors import ParameterError
+from manul.offpolicy import checkpoint
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def kept_after_every_batch(monkeypatch):
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", float("inf"))
+
+
+def batches(log, size, stop=None):
+    for first in range(0, len(log), size):
+        if first == stop:
+            raise StoppedError
+        yield log.rows(slice(first, first + size))
+
+
+def bytes_of(best, folder):
+    best.table.to_csv(folder / "table.csv")
+    arrays = {name: array.tobytes() for name, array in best.policy.state().items()}
+    return (folder / "table.csv").read_bytes(), repr(best.policy), arrays
+
+
+@pytest.mark.parametrize("draw", [False, True])
+def test_a_stopped_run_ends_as_one_that_ran_through(log, grid, tmp_path, draw):
+    with pytest.raises(StoppedError):
+        manul.optimize(batches(log, 500, stop=1500), grid=grid, draw=draw, resume=tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "progress.json").read_text())["rows"] == 1500
+    resumed = manul.optimize(batches(log, 700), grid=grid, draw=draw, resume=tmp_path / "run")
+    assert bytes_of(resumed, tmp_path) == bytes_of(manul.optimize(log, grid=grid, draw=draw), tmp_path)
+
+
+def test_a_finished_run_is_not_run_again(log, grid, tmp_path, monkeypatch):
+    first = manul.optimize(log, grid=grid, resume=tmp_path / "run")
+    monkeypatch.setattr(checkpoint.Replay, "learn", None)
+    assert bytes_of(manul.optimize(log, grid=grid, resume=tmp_path / "run"), tmp_path) == bytes_of(first, tmp_path)
+
+
+def test_one_state_is_kept_at_a_time(log, grid, tmp_path):
+    manul.optimize(batches(log, 1000), grid=grid, resume=tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["progress.json", "rows-3000"]
+
+
+def test_a_stop_while_writing_leaves_the_state_before(log, grid, tmp_path, monkeypatch):
+    with pytest.raises(StoppedError):
+        manul.optimize(batches(log, 500, stop=1000), grid=grid, resume=tmp_path / "run")
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint.Checkpoint, "_write", _stop)
+        with pytest.raises(StoppedError):
+            manul.optimize(log, grid=grid, resume=tmp_path / "run")
+    resumed = manul.optimize(log, grid=grid, resume=tmp_path / "run")
+    assert bytes_of(resumed, tmp_path) == bytes_of(manul.optimize(log, grid=grid), tmp_path)
+
+
+def test_another_log_or_grid_is_refused(log, grid, tmp_path):
+    manul.optimize(log.rows(slice(1000)), grid=grid, resume=tmp_path)
+    with pytest.raises(ParameterError, match="same log; got other rows"):
+        manul.optimize(log.rows(slice(1, None)), grid=grid, resume=tmp_path)
+    with pytest.raises(ParameterError, match="same log; got one of 500 rows where 1000 were learned"):
+        manul.optimize(log.rows(slice(500)), grid=grid, resume=tmp_path)
+    with pytest.raises(ParameterError, match="same settings; got others"):
+        manul.optimize(log, grid=manul.Grid.paper(), resume=tmp_path)
+
+
+def _stop(*_):
+    raise StoppedError
