@@ -128,7 +128,7 @@ class Player {
   // batch, so that how a log is cut changes no bit of it.
   void replay(const Rows& rows, const double* actions, const double* densities, const double* losses, double& sum) {
     const Busy busy(*this);
-    check(rows);
+    check_rows(rows);
     for (std::size_t i = 0; i < rows.count; ++i) outcome(actions[i], densities[i], losses[i], within(rows, i));
     for (std::size_t i = 0; i < rows.count; ++i) {
       const Outcome logged = outcome(actions[i], densities[i], losses[i], within(rows, i));
