@@ -74,6 +74,14 @@ class AdaptiveCats(NativeAgent):
         return np.full(len(self.bandwidths), np.nan) if self._core is None else self._core.state()["estimates"]
 
     @property
+    def risks(self) -> Floats:
+        """The estimated losses, each raised by its penalty: the bandwidth with the smallest plays."""
+        if self._core is None:
+            return self.estimates
+        player = cast(_core.AdaptivePlayer, self._core)
+        return np.array([player.risk(member) for member in range(len(self.bandwidths))])
+
+    @property
     def _narrowest(self) -> float:
         return min(self.bandwidths)
 
