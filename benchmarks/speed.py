@@ -93,6 +93,13 @@ def flatness(world) -> dict:
     }
 
 
+def adaptive(world) -> dict:
+    """One round of AdaptiveCats with its 12 bandwidths, against one of Cats at the bandwidth in their middle."""
+    several = seconds_per_round(lambda: manul.AdaptiveCats(leaves=128), world)
+    one = seconds_per_round(lambda: manul.Cats(leaves=128, bandwidth=1 / 64), world)
+    return {"adaptive_us": several * 1e6, "cats_us": one * 1e6, "adaptive_over_cats": several / one}
+
+
 def single_calls(world, rounds=5000) -> dict:
     """One decide and one learn from Python, against Vowpal Wabbit's predict and learn with prebuilt examples."""
     contexts, targets = world.contexts[:rounds].astype(np.float64), world.targets[:rounds].tolist()
@@ -138,9 +145,11 @@ def main() -> None:
     flat = flatness(world)
     print(f"largest/smallest over bandwidths at K=8192: {flat['largest_over_smallest_in_bandwidth']:.2f}")
     print("µs per round by leaves:", {k: round(v, 3) for k, v in flat["us_by_leaves"].items()})
+    several = adaptive(world)
+    print(f"AdaptiveCats with 12 bandwidths takes {several['adaptive_over_cats']:.1f} times as long as Cats")
     out.parent.mkdir(parents=True, exist_ok=True)
     machine = {"machine": platform.processor() or platform.machine(), "instruction_set": manul._core.instruction_set()}
-    out.write_text(json.dumps({**machine, "rows": rows, **flat}, indent=2))
+    out.write_text(json.dumps({**machine, "rows": rows, **flat, **several}, indent=2))
     print(f"written to {out}")
 
 

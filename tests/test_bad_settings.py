@@ -32,6 +32,28 @@ def test_setting_is_refused(setting, sentence):
         manul.Cats(**{"leaves": 8, "bandwidth": 0.125, **setting})
 
 
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"bandwidths": []}, "bandwidths must have at least one element; got none. Leave it out for a geometric set."),
+        ({"bandwidths": 0.1}, "bandwidths must be several numbers; got 0.1. Try (0.1,) or Cats."),
+        ({"bandwidths": [0.1, 0.7]}, "bandwidth must be in (0, 0.5], half the range of actions; got 0.7."),
+        ({"penalty": "bold"}, "penalty must be one of measured, practical, paper; got 'bold'. Try 'measured'."),
+        ({"penalty": []}, "penalty must be one of measured, practical, paper; got []. Try 'measured'."),
+        ({"penalty": "paper", "epsilon": 0}, "epsilon must be above 0 with penalty='paper'; got 0. Try 0.05."),
+    ],
+)
+def test_setting_of_several_bandwidths_is_refused(setting, sentence):
+    with pytest.raises(ParameterError, match=re.escape(sentence)):
+        manul.AdaptiveCats(leaves=8, **setting)
+
+
+def test_a_range_too_narrow_for_every_bandwidth_is_refused():
+    agent = manul.AdaptiveCats(leaves=8, bandwidths=(0.25, 0.1))
+    with pytest.raises(InputError, match=re.escape("within must be at least two bandwidths wide, 0.2; got (0.1, 0.2)")):
+        agent.decide([1.0], within=(0.1, 0.2))
+
+
 def test_unknown_learner_is_refused():
     with pytest.raises(ParameterError, match=r"learner must be a AdaGrad or CoinBetting .* got 'sgd'"):
         manul.Cats.paper(leaves=8, bandwidth=0.125, learner="sgd")

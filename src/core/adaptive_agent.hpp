@@ -14,7 +14,7 @@ class AdaptiveAgent final : public Agent {
  public:
   explicit AdaptiveAgent(const AdaptiveSettings& settings)
       : settings_(settings), bandwidths_(settings.count), estimates_(settings.count), variances_(settings.count),
-        rounds_(1), members_(settings.count) {
+        rounds_(settings.count), members_(settings.count) {
     for (std::size_t i = 0; i < settings.count; ++i) {
       TreeSettings tree = settings.tree;
       tree.bandwidth = bandwidths_[i] = settings.bandwidths[i];
@@ -29,11 +29,11 @@ class AdaptiveAgent final : public Agent {
   Window window(const float* context, Range within) override { return members_[playing(within)]->window(context, within); }
 
   void learn(const float* context, const Outcome& outcome) override {
-    rounds_[0] += 1.0;
-    const double rate = smaller(1.0, recency / rounds_[0]);
     for (std::size_t i = 0; i < settings_.count; ++i) {
       if (!fits(i, outcome.within)) continue;
       members_[i]->learn(context, outcome);
+      rounds_[i] += 1.0;
+      const double rate = smaller(1.0, recency / rounds_[i]);
       const double surprise = members_[i]->estimate() - estimates_[i];
       estimates_[i] += rate * surprise;
       variances_[i] += rate * ((1.0 - rate) * surprise * surprise - variances_[i]);
@@ -48,6 +48,7 @@ class AdaptiveAgent final : public Agent {
     return best;
   }
 
+  // The estimated loss of a bandwidth, raised for being uncertain.
   double risk(std::size_t member) { return estimates_[member] + penalty(member); }
 
   void forget(double half_life) override {
@@ -77,9 +78,9 @@ class AdaptiveAgent final : public Agent {
   double penalty(std::size_t member) {
     const double span = settings_.tree.actions.high - settings_.tree.actions.low;
     const double share = bandwidths_.data()[member] / span;
-    const double scale = settings_.complexity / (larger(rounds_[0], 1.0) * settings_.epsilon * share);
+    const double scale = settings_.complexity / (larger(rounds_[member], 1.0) * settings_.epsilon * share);
     switch (settings_.penalty) {
-      case Penalty::measured: return __builtin_sqrt(settings_.complexity * variances_[member] * recency / larger(rounds_[0], 1.0));
+      case Penalty::measured: return __builtin_sqrt(variances_[member] * recency / larger(rounds_[member], 1.0));
       case Penalty::practical: return __builtin_sqrt(larger(estimates_[member], 0.0) * scale) + scale;
       case Penalty::paper: return 4.0 * __builtin_sqrt(scale) + 2.0 * scale;
     }

@@ -45,8 +45,10 @@ struct PathPlayer : Player {
 
 struct AdaptivePlayer : Player {
   AdaptivePlayer(const AdaptiveSettings& adaptive, const PlayerSettings& settings)
-      : Player(std::unique_ptr<Agent>(machine().kernels.adaptive_agent(adaptive)), settings) {}
+      : Player(std::unique_ptr<Agent>(machine().kernels.adaptive_agent(adaptive)), settings), count(adaptive.count) {}
+  const std::size_t count;
   std::size_t playing() { return machine().kernels.playing(agent(), settings().actions); }
+  double risk(std::size_t member) { return machine().kernels.risk(agent(), member); }
 };
 
 MANUL_SIMD::Atoms atoms(const DiscreteSettings& settings) { return {settings.actions, std::int64_t{1} << settings.depth}; }
@@ -448,7 +450,11 @@ NB_MODULE(_core, module) {
                                   {range, {losses.first, losses.second}, width, {epsilon, seed}});
       }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidths"_a, "penalty"_a, "complexity"_a,
          "epsilon"_a, "seed"_a)
-      .def_prop_ro("playing", [](AdaptivePlayer& self) { return self.playing(); });
+      .def_prop_ro("playing", [](AdaptivePlayer& self) { return self.playing(); })
+      .def("risk", [](AdaptivePlayer& self, std::size_t member) {
+        if (member >= self.count) throw Rejected();
+        return self.risk(member);
+      }, "member"_a);
 
   nb::class_<TableView>(module, "Table")
       .def("__init__", [](TableView* self, Matrix contexts, Loss loss, std::pair<double, double> actions, Knots positions,

@@ -41,6 +41,8 @@ Agent* adaptive_agent(const AdaptiveSettings& settings) { return new AdaptiveAge
 
 std::size_t playing(Agent& adaptive, Range within) { return static_cast<AdaptiveAgent&>(adaptive).playing(within); }
 
+double risk(Agent& adaptive, std::size_t member) { return static_cast<AdaptiveAgent&>(adaptive).risk(member); }
+
 Agent* linear_agent(const LinearSettings& settings) { return new LinearAgent(settings); }
 
 CriticAgent* critic_agent(const CriticSettings& settings) { return new Critic(settings); }
@@ -65,8 +67,8 @@ Agent* discrete_linear(const DiscreteSettings& settings) { return new DiscreteLi
 }  // namespace
 
 Kernels kernels() {
-  return {tree_agent,   path_agent, adaptive_agent, playing,        linear_agent,
-          critic_agent, trace,      discrete_tree,  discrete_linear};
+  return {tree_agent, path_agent, adaptive_agent, playing, risk, linear_agent,
+          critic_agent, trace, discrete_tree, discrete_linear};
 }
 
 }  // namespace manul::MANUL_SIMD

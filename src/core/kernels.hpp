@@ -24,6 +24,7 @@ struct Kernels {
   Agent* (*path_agent)(const TreeSettings&);
   Agent* (*adaptive_agent)(const AdaptiveSettings&);
   std::size_t (*playing)(Agent& adaptive, Range within);
+  double (*risk)(Agent& adaptive, std::size_t member);
   Agent* (*linear_agent)(const LinearSettings&);
   CriticAgent* (*critic_agent)(const CriticSettings&);
   void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);

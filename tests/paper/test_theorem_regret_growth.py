@@ -5,7 +5,7 @@ Horizons here end at 10^5; `python -m benchmarks.regret` goes on to 10^6 and sho
 
 import numpy as np
 import pytest
-from benchmarks.regret import SETTINGS, Setting, bound, exponent, regrets
+from benchmarks.regret import SETTINGS, Setting, bound, clairvoyant, exponent, regrets
 
 HORIZONS = (1_000, 10_000, 100_000)
 
@@ -25,6 +25,14 @@ def test_the_regret_stays_under_the_theorems_bound(measured):
 def test_the_regret_of_eight_leaves_grows_no_faster_than_the_theorem_says(measured):
     slope, error = exponent(np.repeat(HORIZONS, 2), measured[SETTINGS.index(Setting(1 / 4, 8))])
     assert slope <= 4 / 5 + error
+
+
+def test_with_the_theorems_leaves_and_epsilon_nearly_all_regret_is_a_clairvoyants(measured):
+    for bandwidth in (1 / 4, 1 / 8):
+        setting = Setting(bandwidth)
+        unavoidable = [clairvoyant(setting, horizon) for horizon in HORIZONS]
+        regret = measured[SETTINGS.index(setting)].reshape(3, 2).mean(axis=1)
+        assert regret == pytest.approx(unavoidable, rel=0.06)
 
 
 def test_the_exponent_of_a_power_is_found():

@@ -50,7 +50,7 @@ class AdaptiveCats(NativeAgent):
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
         self.leaves = checked_leaves(leaves)
         self.bandwidths = _checked_bandwidths(bandwidths, Actions(*self.actions))
-        if penalty not in _PENALTIES:
+        if penalty not in list(_PENALTIES):
             raise ParameterError(f"penalty must be one of {', '.join(_PENALTIES)}; got {penalty!r}. Try 'measured'.")
         if penalty != "measured" and self.epsilon == 0:
             raise ParameterError(f"epsilon must be above 0 with penalty={penalty!r}; got 0. Try 0.05.")
@@ -75,6 +75,14 @@ class AdaptiveCats(NativeAgent):
         return np.full(len(self.bandwidths), np.nan) if self._core is None else self._core.state()["estimates"]
 
     @property
+    def risks(self) -> Floats:
+        """The estimated losses, each raised by its penalty: the bandwidth with the smallest plays."""
+        if self._core is None:
+            return self.estimates
+        player = cast(_core.AdaptivePlayer, self._core)
+        return np.array([player.risk(member) for member in range(len(self.bandwidths))])
+
+    @property
     def _narrowest(self) -> float:
         return min(self.bandwidths)
 
@@ -97,6 +105,8 @@ def _checked_bandwidths(bandwidths: Iterable[float] | None, actions: Actions) ->
         return tuple(actions.span / 2**i for i in range(1, 13))
     if isinstance(bandwidths, BandwidthGrid):
         bandwidths = [share * actions.span for share in bandwidths if share <= 0.5]
+    if not isinstance(bandwidths, Iterable):
+        raise ParameterError(f"bandwidths must be several numbers; got {bandwidths!r}. Try ({bandwidths!r},) or Cats.")
     checked = tuple(sorted({checked_bandwidth(each, actions) for each in bandwidths}, reverse=True))
     if not checked:
         raise ParameterError("bandwidths must have at least one element; got none. Leave it out for a geometric set.")
