@@ -98,7 +98,7 @@ class Replay:
     def _snapshot(self) -> None:
         for drawn, agent in zip(self.drawn, self.agents, strict=True):
             if agent.width is not None:
-                drawn._restore(agent.width, agent.state())
+                drawn._restore(drawn._start(agent.width), agent.state())
 
 
 def draws(seed: int) -> Iterator[int]:
