@@ -77,10 +77,27 @@ class Smoothed:
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
         """Uniform around the function's action."""
-        ends = np.array([self.actions if within is None else within], dtype=np.float64)
-        centres = centres_of(self.action, np.asarray(context, dtype=np.float32)[np.newaxis], ends[:, 0], ends[:, 1])
-        low, high = window(centres, self.bandwidth, ends[:, 0], ends[:, 1])
+        row = np.asarray([] if context is None else context, dtype=np.float32)[np.newaxis]
+        low, high = self._windows(row, within)
         return Distribution.uniform(float(low[0]), float(high[0]))
+
+    def densities_many(
+        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
+    ) -> Floats:
+        """The density of each row's action."""
+        low, high = self._windows(contexts, within)
+        asked = np.asarray(actions, dtype=np.float64)
+        return np.where((low <= asked) & (asked <= high), 1 / (high - low), 0.0)
+
+    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """The expected action of each row, and its expected square."""
+        low, high = self._windows(contexts, within)
+        return (low + high) / 2, (low * low + low * high + high * high) / 3
+
+    def _windows(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+        rows = np.asarray(contexts, dtype=np.float32)
+        ends = np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(rows), 2))
+        return window(centres_of(self.action, rows, ends[:, 0], ends[:, 1]), self.bandwidth, ends[:, 0], ends[:, 1])
 
 
 def centres_of(action: Deterministic, contexts: npt.NDArray[np.float32], lows: Floats, highs: Floats) -> Floats:

@@ -18,7 +18,7 @@ Logs = Log | Iterable[Log]
 
 
 class Rows(NamedTuple):
-    """Some rows of a log; `first` is the number of the first one."""
+    """Some rows of a log; `first` is the number of the first one, `estimated` whether densities are not as logged."""
 
     first: int
     contexts: npt.NDArray[np.float32]
@@ -27,6 +27,20 @@ class Rows(NamedTuple):
     losses: Floats
     lows: Floats | None
     highs: Floats | None
+    estimated: bool = False
+
+    def chosen(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
+        """Some of the rows, under the same first number."""
+        return Rows(
+            self.first,
+            self.contexts[which],
+            self.actions[which],
+            self.densities[which],
+            self.losses[which],
+            None if self.lows is None else self.lows[which],
+            None if self.highs is None else self.highs[which],
+            self.estimated,
+        )
 
     @property
     def within(self) -> Floats | None:
@@ -74,13 +88,14 @@ def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
     held: list[Rows] = []
     first = waiting = 0
     for batch in batches(log):
+        rows = _rows(batch)
         for start in range(0, len(batch), size):
-            held.append(_cut(batch, slice(start, start + size)))
+            held.append(rows.chosen(slice(start, start + size)))
             waiting += len(held[-1].actions)
             if waiting >= size:
                 joined = _joined(held, first)
-                yield _part(joined, slice(0, size), first)
-                held, waiting, first = [_part(joined, slice(size, None), first)], waiting - size, first + size
+                yield joined.chosen(slice(0, size))
+                held, waiting, first = [joined.chosen(slice(size, None))], waiting - size, first + size
     if waiting:
         yield _joined(held, first)
 
@@ -112,16 +127,10 @@ def _declared(log: Logs, attribute: str, name: str, given: Within | None) -> Wit
     return None if declared is None else checked_range(name, declared)
 
 
-def _cut(batch: Log, chosen: slice) -> Rows:
-    lows = None if batch.lows is None else batch.lows[chosen]
-    highs = None if batch.highs is None else batch.highs[chosen]
-    return Rows(
-        0, batch.contexts[chosen], batch.actions[chosen], batch.densities[chosen], batch.losses[chosen], lows, highs
-    )
-
-
-def _part(rows: Rows, chosen: slice, first: int) -> Rows:
-    return Rows(first, *(None if column is None else column[chosen] for column in rows[1:]))  # type: ignore[arg-type]
+def _rows(batch: Log) -> Rows:
+    estimated = bool(getattr(batch, "densities_estimated", False))
+    columns = batch.contexts, batch.actions, batch.densities, batch.losses
+    return Rows(0, *columns, batch.lows, batch.highs, estimated)
 
 
 def _joined(held: list[Rows], first: int) -> Rows:
@@ -133,5 +142,17 @@ def _joined(held: list[Rows], first: int) -> Rows:
         )
     if len({rows.lows is None for rows in held}) > 1:
         raise InputError("lows and highs must be in all batches or in none; got some. Fill in the whole range.")
-    columns = zip(*(rows[1:] for rows in held), strict=True)
-    return Rows(first, *(None if column[0] is None else np.concatenate(column) for column in columns))  # type: ignore[arg-type]
+    contexts = np.concatenate([rows.contexts for rows in held])
+    actions, densities, losses, lows, highs = (
+        [getattr(rows, name) for rows in held] for name in ("actions", "densities", "losses", "lows", "highs")
+    )
+    return Rows(
+        first,
+        contexts,
+        np.concatenate(actions),
+        np.concatenate(densities),
+        np.concatenate(losses),
+        None if lows[0] is None else np.concatenate(lows),
+        None if highs[0] is None else np.concatenate(highs),
+        any(rows.estimated for rows in held),
+    )
