@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-coverage clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -19,6 +19,9 @@ lint: .venv/dev
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.speed --out results/speed.json
+
+bench-coverage: .venv/dev
+	$(BIN)/python -m benchmarks.coverage
 
 clean:
 	rm -rf .venv build demo

@@ -41,7 +41,7 @@ def evaluate(
     A function from context to action is played uniformly within a bandwidth, chosen by SLOPE unless it is given; the
     interval is then that of the smoothed policy. It is `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, or
     `sequence`, which holds however often one looks. No weight may exceed `largest_weight`; by default that is the
-    policy's largest density over the log's smallest.
+    policy's largest density over the log's smallest, and `sequence`, which is narrower with it, does without.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -58,7 +58,7 @@ def evaluate(
             f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}. It has its own."
         )
     terms = _model_terms(policy, log, actions, scale) if estimator == "dr" else _TERMS[estimator]
-    sums, ends = _Sums(), intervals.start(interval, checked_seed(seed))
+    sums, ends = _Sums(), intervals.start(interval, checked_seed(seed), largest_weight)
     for rows in pieces(log):
         densities = played.densities(policy, rows)
         found = terms(rows, densities / _checked(rows, scale).densities, _scaled(rows, scale))

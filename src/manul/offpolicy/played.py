@@ -11,6 +11,7 @@ import numpy.typing as npt
 from manul.distribution import Atoms, Distribution
 from manul.errors import InputError, ParameterError
 from manul.offpolicy.rows import Rows
+from manul.smoothing import explored_densities, explored_moments, smooth
 from manul.types import Context, Floats, Policy, Within
 
 Deterministic = Callable[[npt.NDArray[np.float32]], float]
@@ -78,26 +79,25 @@ class Smoothed:
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
         """Uniform around the function's action."""
         row = np.asarray([] if context is None else context, dtype=np.float32)[np.newaxis]
-        low, high = self._windows(row, within)
-        return Distribution.uniform(float(low[0]), float(high[0]))
+        (centre,), ends = self._centres(row, within)
+        return smooth(float(centre), self.bandwidth, (float(ends[0, 0]), float(ends[0, 1])))
 
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:
         """The density of each row's action."""
-        low, high = self._windows(contexts, within)
-        asked = np.asarray(actions, dtype=np.float64)
-        return np.where((low <= asked) & (asked <= high), 1 / (high - low), 0.0)
+        centres, ends = self._centres(contexts, within)
+        return explored_densities(centres, self.bandwidth, 0.0, ends, np.asarray(actions, dtype=np.float64))
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action of each row, and its expected square."""
-        low, high = self._windows(contexts, within)
-        return (low + high) / 2, (low * low + low * high + high * high) / 3
+        centres, ends = self._centres(contexts, within)
+        return explored_moments(centres, self.bandwidth, 0.0, ends)
 
-    def _windows(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+    def _centres(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
         rows = np.asarray(contexts, dtype=np.float32)
         ends = np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(rows), 2))
-        return window(centres_of(self.action, rows, ends[:, 0], ends[:, 1]), self.bandwidth, ends[:, 0], ends[:, 1])
+        return centres_of(self.action, rows, ends[:, 0], ends[:, 1]), ends
 
 
 def centres_of(action: Deterministic, contexts: npt.NDArray[np.float32], lows: Floats, highs: Floats) -> Floats:
@@ -117,15 +117,6 @@ def centres_of(action: Deterministic, contexts: npt.NDArray[np.float32], lows: F
             f"policy must give finite actions; got {chosen[~np.isfinite(chosen)][0]}. Handle every context."
         )
     return np.clip(chosen, lows, highs)
-
-
-def window(centres: Floats, bandwidth: float, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
-    """The ends of each row's window.
-
-    >>> window(np.array([0.0]), 0.25, np.array([0.0]), np.array([1.0]))
-    (array([0.]), array([0.25]))
-    """
-    return np.maximum(centres - bandwidth, lows), np.minimum(centres + bandwidth, highs)
 
 
 def _each(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:

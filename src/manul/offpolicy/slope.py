@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from manul.errors import InputError
-from manul.offpolicy.played import Deterministic, centres_of, window
+from manul.offpolicy.played import Deterministic, centres_of
 from manul.offpolicy.rows import Logs, pieces
+from manul.smoothing import explored_densities
 from manul.types import Floats, Within
 
 STEPS = 8
@@ -48,12 +49,11 @@ def choose_bandwidth(policy: Deterministic, log: Logs, actions: Within, losses: 
         centres = centres_of(policy, rows.contexts, lows, highs)
         scaled = (rows.losses - losses[0]) / (losses[1] - losses[0])
         for number, bandwidth in enumerate(bandwidths):
-            first, last = window(centres, bandwidth, lows, highs)
-            inside = (first <= rows.actions) & (rows.actions <= last)
-            paid = np.where(inside, scaled / (rows.densities * (last - first)), 0.0)
+            densities = explored_densities(centres, bandwidth, 0.0, np.column_stack([lows, highs]), rows.actions)
+            paid = densities / rows.densities * scaled
             sums[number] += paid.sum()
             squares[number] += (paid * paid).sum()
-            hits[number] += inside.sum()
+            hits[number] += (densities > 0).sum()
         count += len(rows.actions)
     if count == 0:
         raise InputError("log must have at least one row; got none. Check the file.")
