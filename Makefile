@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test lint bench bench-loss bench-offline soak clean
+.PHONY: demo test lint bench bench-loss bench-offline bench-coverage soak clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -30,6 +30,9 @@ bench-offline: .venv/bench
 
 soak: .venv/soak
 	MANUL_RAY=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py
+
+bench-coverage: .venv/dev
+	$(BIN)/python -m benchmarks.coverage
 
 clean:
 	rm -rf .venv build demo

@@ -289,6 +289,22 @@ void replay(const std::vector<Player*>& players, const Matrix& contexts, const V
   replay_all(players, all, actions.data(), densities.data(), losses.data(), sums.data(), threads);
 }
 
+void densities_many(Player& player, const Matrix& contexts, const Vector<double>& lows, const Vector<double>& highs,
+                    const Vector<double>& actions, Output densities) {
+  const Rows all = rows(player, contexts, lows, highs);
+  if (actions.size() != all.count || densities.size() != all.count) throw Rejected();
+  nb::gil_scoped_release unlocked;
+  player.densities_many(all, actions.data(), densities.data());
+}
+
+void moments_many(Player& player, const Matrix& contexts, const Vector<double>& lows, const Vector<double>& highs,
+                  Output means, Output squares) {
+  const Rows all = rows(player, contexts, lows, highs);
+  if (means.size() != all.count || squares.size() != all.count) throw Rejected();
+  nb::gil_scoped_release unlocked;
+  player.moments_many(all, means.data(), squares.data());
+}
+
 using Knots = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // A table and the arrays that it points into.
@@ -361,6 +377,8 @@ NB_MODULE(_core, module) {
       .def("state", &state)
       .def("restore", &restore, "saved"_a)
       .def("decide_many", &decide_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("densities_many", &densities_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("moments_many", &moments_many, "contexts"_a, "lows"_a, "highs"_a, "means"_a, "squares"_a)
       .def("learn_many", &learn_many, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a);
 
   nb::class_<TreePlayer, Player>(module, "TreePlayer")

@@ -137,6 +137,23 @@ class Player {
     }
   }
 
+  void densities_many(const Rows& rows, const double* actions, double* densities) {
+    const Busy busy(*this);
+    check_rows(rows);
+    for (std::size_t i = 0; i < rows.count; ++i)
+      densities[i] = manul::density(*agent_, settings_.play, at(rows, i), within(rows, i), actions[i]);
+  }
+
+  void moments_many(const Rows& rows, double* means, double* squares) {
+    const Busy busy(*this);
+    check_rows(rows);
+    for (std::size_t i = 0; i < rows.count; ++i) {
+      const Moments found = manul::moments(*agent_, settings_.play, at(rows, i), within(rows, i));
+      means[i] = found.mean;
+      squares[i] = found.square;
+    }
+  }
+
   void simulate(const Table& table, std::size_t first, std::size_t last, const Record& record) {
     const Busy busy(*this);
     manul::simulate(*agent_, settings_.play, settings_.losses, table, first, last, decisions, record);

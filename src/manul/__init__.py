@@ -1,16 +1,16 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
-from manul import learners, policies, worlds
+from manul import learners, offpolicy, policies, worlds
 from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, ParetoGreedy, SmoothedGreedy
 from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
 from manul.log import Log, LogWriter
-from manul.offpolicy import Grid, Optimized, optimize
+from manul.offpolicy import Grid, Optimized, evaluate, optimize
 from manul.simulate import Run, simulate, simulate_many
 from manul.training import train_tree
 from manul.tree import TreePolicy
-from manul.types import Agent, Decision, Decisions, Policy
+from manul.types import Agent, Decision, Decisions, Estimate, Policy
 
 __version__ = "0.1.0"
 
@@ -25,6 +25,7 @@ __all__ = [
     "DiscreteLinear",
     "DiscreteTree",
     "Distribution",
+    "Estimate",
     "Grid",
     "Log",
     "LogWriter",
@@ -35,8 +36,10 @@ __all__ = [
     "Run",
     "SmoothedGreedy",
     "TreePolicy",
+    "evaluate",
     "learners",
     "load",
+    "offpolicy",
     "optimize",
     "policies",
     "simulate",

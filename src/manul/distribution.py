@@ -75,6 +75,14 @@ class Distribution:
         """
         return float(np.sum(self._masses * (self.edges[:-1] + self.edges[1:]) / 2))
 
+    def square(self) -> float:
+        """The expected square of the action.
+
+        >>> Distribution.uniform(0.0, 3.0).square()
+        3.0
+        """
+        return self.expectation(lambda action: action**3 / 3)
+
     def densest(self) -> tuple[float, float]:
         """The ends of the part with the largest density.
 
@@ -183,6 +191,14 @@ class Atoms:
         0.375
         """
         return float(np.sum(self.masses * self.positions))
+
+    def square(self) -> float:
+        """The expected square of the action.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).square()
+        0.1875
+        """
+        return float(np.sum(self.masses * self.positions**2))
 
     def densest(self) -> tuple[float, float]:
         """The first and the last of the atoms with the largest density.

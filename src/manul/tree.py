@@ -17,7 +17,7 @@ from manul import classifiers, features, files
 from manul.actions import Actions, checked_bandwidth, checked_epsilon, checked_leaves, checked_range
 from manul.distribution import Distribution
 from manul.errors import FileError, InputError
-from manul.smoothing import explore, smooth
+from manul.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.types import Context, Floats, Within
 
 Integers = npt.NDArray[np.int64]
@@ -173,6 +173,18 @@ class TreePolicy:
             self._geometry.actions.narrowed(tuple(pair), self.bandwidth)
         return self._centres(rows, pairs[:, 0], pairs[:, 1])
 
+    def densities_many(
+        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
+    ) -> Floats:
+        """The density of each row's action, which may have been drawn by another policy."""
+        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        return explored_densities(centres, self.bandwidth, self.epsilon, pairs, np.asarray(actions, np.float64))
+
+    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """The expected action of each row, and its expected square."""
+        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        return explored_moments(centres, self.bandwidth, self.epsilon, pairs)
+
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
         learned = self.nodes.classifiers
@@ -197,6 +209,9 @@ class TreePolicy:
             f"TreePolicy(actions={self.actions!r}, leaves={self.leaves}, bandwidth={self.bandwidth!r}, "
             f"epsilon={self.epsilon!r}, learned={len(self.nodes.classifiers)} of {self.leaves - 1} nodes)"
         )
+
+    def _pairs(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> Floats:
+        return np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(contexts), 2))  # type: ignore[arg-type]
 
     def _centres(self, rows: features.Row, lows: Floats, highs: Floats) -> Floats:
         features.check_width(rows.shape[1], self.width)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.distribution import Atoms, Distribution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = npt.NDArray[np.float64]
 Context = npt.ArrayLike | Mapping[str, object] | None
@@ -38,6 +42,40 @@ class Decisions(NamedTuple):
     densities: Floats
     lows: Floats | None = None
     highs: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The estimated loss of a policy, the ends of its interval, and what it rests on.
+
+    `effective_size` is how many rows drawn by the policy itself would be worth as much; weights far from an average of
+    1 mean that the log's densities are wrong. `bandwidth` is that of a deterministic policy's window.
+
+    >>> print(Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000))
+    0.25 [0.2, 0.3] (95 % bootstrap, snips), 1,000 rows worth 120
+    """
+
+    value: float
+    low: float
+    high: float
+    effective_size: float
+    largest_weight: float
+    mean_weight: float
+    rows: int
+    estimator: str = "snips"
+    interval: str = "bootstrap"
+    level: float = 0.95
+    bandwidth: float | None = None
+
+    def __str__(self) -> str:
+        ends = f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}] ({100 * self.level:g} % {self.interval}, {self.estimator})"
+        return f"{ends}, {self.rows:,} rows worth {self.effective_size:,.0f}"
+
+    def plot(self, axes: Axes | None = None, *, label: str | None = None) -> Axes:
+        """Draw the estimate and its interval; several go on the same axes."""
+        from manul.plots import interval_plot
+
+        return interval_plot(self.value, self.low, self.high, axes, label=label or self.estimator)
 
 
 @runtime_checkable

@@ -73,7 +73,8 @@ def test_an_interrupt_says_stopped(monkeypatch):
 def test_help_lists_the_commands():
     result = CliRunner().invoke(main, ["--help"])
     assert result.exit_code == 0
-    assert re.search(r"demo +Heat a made-up house", result.stdout)
+    assert "demo" in result.stdout
+    assert "Heat a made-up house" in result.stdout
 
 
 def test_the_version_is_the_package_version():

@@ -156,6 +156,34 @@ class Shell(ABC, Generic[_Player]):
         player.decide_many(rows, lows, highs, actions, densities)
         return Decisions(actions, densities, *((lows, highs) if within is not None else (None, None)))
 
+    def densities_many(
+        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
+    ) -> Floats:
+        """The density of each row's action, which may have been drawn by another policy."""
+        rows, asked = features.matrix(contexts), _numbers(actions)
+        if asked.shape != (len(rows),):
+            raise InputError(f"actions must be one per context, {len(rows)}; got shape {asked.shape}. Cut both.")
+        lows, highs = self._ends(within, len(rows))
+        player = self._started(rows)
+        if not isinstance(player, _core.Player):
+            played = self._each(rows, within)
+            return np.array([each.density(action) for each, action in zip(played, asked, strict=True)])
+        densities = np.empty(len(rows))
+        player.densities_many(rows, lows, highs, asked, densities)
+        return densities
+
+    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """The expected action of each row, and its expected square."""
+        rows = features.matrix(contexts)
+        lows, highs = self._ends(within, len(rows))
+        player, means, squares = self._started(rows), np.empty(len(rows)), np.empty(len(rows))
+        if isinstance(player, _core.Player):
+            player.moments_many(rows, lows, highs, means, squares)
+        else:
+            for number, played in enumerate(self._each(rows, within)):
+                means[number], squares[number] = played.mean(), played.square()
+        return means, squares
+
     def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
         """Take in what many decisions led to, in order; all of them or, where one cannot be used, none."""
         names = self._named_rows(contexts)
@@ -334,6 +362,10 @@ class Shell(ABC, Generic[_Player]):
         for low, high in pairs:
             self._narrowed((low, high))
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+
+    def _each(self, rows: features.Row, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
+        pairs = [None] * len(rows) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
+        return [self.distribution(row, ends) for row, ends in zip(rows, pairs, strict=True)]
 
     def _check(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
         low, high = self.losses

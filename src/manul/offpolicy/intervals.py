@@ -1,0 +1,264 @@
+"""Intervals for the loss of a policy, each fed piece by piece: memory does not grow with the log.
+
+Symbols: a row has a weight w (the policy's density over the logged one), a loss u scaled to [0, 1], and a pair (g, d)
+with which the estimate is sum g / sum d: (w u, 1) for ips, (w u, w) for snips. Clopper-Pearson, Bernstein and the
+confidence sequence are about the mean of w u, which is the loss of the policy whatever estimates it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from manul.types import Floats, Within
+
+REPLICATES = 400
+_ROWS = 1024
+_LOG_BETS = np.arange(-16, 4) * math.log(2)
+
+
+class Terms(NamedTuple):
+    """What a piece of a log contributes."""
+
+    numerators: Floats
+    denominators: Floats
+    weights: Floats
+    losses: Floats
+
+
+class Interval(Protocol):
+    """Takes in pieces and gives the two ends, on the scale of losses in [0, 1]."""
+
+    def add(self, terms: Terms) -> None:
+        """Take in a piece."""
+
+    def ends(self, level: float, largest_weight: float) -> Within:
+        """The interval so far; no weight is larger than the largest one."""
+
+
+class ClopperPearson:
+    """The paper's (section 5): the exact interval of a share, for w u over the largest weight, which lies in [0, 1].
+
+    >>> interval = ClopperPearson()
+    >>> interval.add(Terms(*[np.ones(10)] * 3, np.repeat([0.0, 1.0], 5)))
+    >>> [round(end, 4) for end in interval.ends(0.95, 1.0)]
+    [0.1871, 0.8129]
+    """
+
+    def __init__(self) -> None:
+        self.count, self.total = 0, 0.0
+
+    def add(self, terms: Terms) -> None:
+        """Take in a piece."""
+        self.count += len(terms.weights)
+        self.total += float((terms.weights * terms.losses).sum())
+
+    def ends(self, level: float, largest_weight: float) -> Within:
+        """The interval so far."""
+        from scipy.special import betaincinv
+
+        tail, hits = (1 - level) / 2, self.total / largest_weight
+        misses = max(self.count - hits, 0.0)
+        low = float(betaincinv(hits, misses + 1, tail)) if hits > 0 else 0.0
+        high = float(betaincinv(hits + 1, misses, 1 - tail)) if misses > 0 else 1.0
+        return low * largest_weight, high * largest_weight
+
+
+class Normal:
+    """The central limit theorem, by the delta method where the estimate is a ratio.
+
+    >>> interval = Normal()
+    >>> interval.add(Terms(np.repeat([0.0, 1.0], 50), *[np.ones(100)] * 2, np.repeat([0.0, 1.0], 50)))
+    >>> [round(end, 3) for end in interval.ends(0.95, 1.0)]
+    [0.402, 0.598]
+    """
+
+    def __init__(self) -> None:
+        self.sums = np.zeros(5)
+
+    def add(self, terms: Terms) -> None:
+        """Take in a piece."""
+        g, d = terms.numerators, terms.denominators
+        self.sums += [g.sum(), d.sum(), (g * g).sum(), (g * d).sum(), (d * d).sum()]
+
+    def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - the others need it
+        """The interval so far."""
+        g, d, gg, gd, dd = self.sums.tolist()
+        value = g / d
+        error = math.sqrt(max(gg - 2 * value * gd + value * value * dd, 0.0)) / d
+        reach = NormalDist().inv_cdf((1 + level) / 2) * error
+        return value - reach, value + reach
+
+
+class Bernstein:
+    """Empirical Bernstein (Maurer and Pontil 2009, theorem 4) on both sides: holds for every number of rows.
+
+    >>> interval = Bernstein()
+    >>> interval.add(Terms(*[np.ones(1000)] * 3, np.repeat([0.0, 1.0], 500)))
+    >>> [round(end, 3) for end in interval.ends(0.95, 1.0)]
+    [0.443, 0.557]
+    """
+
+    def __init__(self) -> None:
+        self.count, self.total, self.squares = 0, 0.0, 0.0
+
+    def add(self, terms: Terms) -> None:
+        """Take in a piece."""
+        paid = terms.weights * terms.losses
+        self.count += len(paid)
+        self.total += float(paid.sum())
+        self.squares += float((paid * paid).sum())
+
+    def ends(self, level: float, largest_weight: float) -> Within:
+        """The interval so far."""
+        if self.count < 2:
+            return 0.0, largest_weight
+        mean, confidence = self.total / self.count, math.log(4 / (1 - level))
+        variance = max(self.squares - self.count * mean * mean, 0.0) / (self.count - 1)
+        reach = math.sqrt(2 * variance * confidence / self.count)
+        reach += 7 * largest_weight * confidence / (3 * (self.count - 1))
+        return mean - reach, mean + reach
+
+
+class Bootstrap:
+    """The Poisson bootstrap: each replicate counts a row Poisson(1) times, in numerator and denominator alike.
+
+    >>> interval = Bootstrap(seed=0)
+    >>> interval.add(Terms(np.repeat([0.0, 1.0], 500), *[np.ones(1000)] * 2, np.repeat([0.0, 1.0], 500)))
+    >>> low, high = interval.ends(0.95, 1.0)
+    >>> 0.45 < low < 0.48 < 0.52 < high < 0.55
+    True
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.numerators, self.denominators = np.zeros(REPLICATES), np.zeros(REPLICATES)
+
+    def add(self, terms: Terms) -> None:
+        """Take in a piece."""
+        for start in range(0, len(terms.weights), _ROWS):
+            g, d = terms.numerators[start : start + _ROWS], terms.denominators[start : start + _ROWS]
+            counts = _COUNTS[self.rng.integers(0, 2**16, (REPLICATES, len(g)), dtype=np.uint16)]
+            self.numerators += (counts * g).sum(axis=1)
+            self.denominators += (counts * d).sum(axis=1)
+
+    def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - the others need it
+        """The interval so far."""
+        drawn = self.denominators > 0
+        low, high = np.quantile(self.numerators[drawn] / self.denominators[drawn], [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)
+
+
+class Sequence:
+    """A confidence sequence: all intervals hold together, however often and whenever one looks, for any weights.
+
+    For w u >= 0 with mean m and any bet b > 0, the product of (1 + b w u) / (1 + b m) is a nonnegative martingale that
+    starts at 1; so is a mixture over bets, and by Ville's inequality it ever reaches 2 / (1 - level) with probability
+    at most (1 - level) / 2. The means for which it has not are the interval's upper part; the other end is the same for
+    w (1 - u), whose mean is 1 - m because weights average 1. Where the mean changes from row to row, log(1 + b m) is
+    concave, so that the interval holds for the average mean.
+
+    Where the largest weight B is known beforehand, 1 - w u / B >= 0 is bet on as well, with half the money: it varies
+    less than w (1 - u) where losses are small.
+
+    >>> interval = Sequence()
+    >>> interval.add(Terms(*[np.ones(1000)] * 3, np.repeat([0.0, 1.0], 500)))
+    >>> [round(end, 3) for end in interval.ends(0.95, 1.0)]
+    [0.444, 0.556]
+    """
+
+    def __init__(self, largest_weight: float | None = None) -> None:
+        self.bound = largest_weight
+        self.below, self.above, self.bounded = Wealth(), Wealth(), Wealth()
+
+    def add(self, terms: Terms) -> None:
+        """Take in a piece."""
+        self.below.add(terms.weights * terms.losses)
+        self.above.add(terms.weights * (1 - terms.losses))
+        if self.bound is not None:
+            self.bounded.add(np.maximum(1 - terms.weights * terms.losses / self.bound, 0.0))
+
+    def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - it is needed beforehand
+        """The interval so far."""
+        failure = (1 - level) / 2
+        return self.below.lower(failure), 1 - _least(self.log_wealth_above, failure, 1.0)
+
+    def log_wealth_above(self, saved: float) -> float:
+        """What bets against a mean of 1 - saved have won."""
+        won = self.above.log_at(saved)
+        if self.bound is None:
+            return won
+        return float(np.logaddexp(won, self.bounded.log_at(max(1 - (1 - saved) / self.bound, 0.0)))) - math.log(2)
+
+
+class Wealth:
+    """What bets against small means have won on nonnegative values: the lower half of a confidence sequence.
+
+    >>> wealth = Wealth()
+    >>> wealth.add(np.full(1000, 0.5))
+    >>> round(wealth.lower(0.05), 3)
+    0.497
+    """
+
+    def __init__(self) -> None:
+        self.count, self.logs = 0, np.zeros(len(_LOG_BETS))
+
+    def add(self, values: Floats, zeros: int = 0) -> None:
+        """Take in values of 0 or more, and a number of zeros."""
+        self.count += len(values) + zeros
+        self.logs += np.log1p(np.exp(_LOG_BETS)[:, np.newaxis] * values).sum(axis=1)
+
+    def lower(self, failure: float, largest: float = 1.0) -> float:
+        """What the mean is at least, but for a probability of failure; no more than the largest mean there can be."""
+        return _least(self.log_at, failure, largest)
+
+    def log_at(self, mean: float) -> float:
+        """The logarithm of the wealth if the mean were this."""
+        each = self.logs - self.count * np.log1p(np.exp(_LOG_BETS) * mean)
+        most = float(each.max())
+        return most + math.log(float(np.exp(each - most).mean()))
+
+
+def _least(log_wealth: Callable[[float], float], failure: float, largest: float) -> float:
+    """Where a wealth that falls with the mean stops being improbable."""
+    low, high, improbable = 0.0, largest, -math.log(failure)
+    if log_wealth(high) >= improbable:
+        return largest
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_wealth(middle) >= improbable else (low, middle)
+    return low
+
+
+def _poisson_counts() -> Floats:
+    """How often Poisson(1) counts a row, for each of 2^16 equally likely draws."""
+    masses = np.exp(-1.0) / np.array([math.factorial(count) for count in range(10)])
+    ends = np.round(np.cumsum(masses) * 2**16)
+    counts: Floats = np.searchsorted(ends, np.arange(2**16), side="right").astype(np.float64)
+    return counts
+
+
+_COUNTS = _poisson_counts()
+
+
+_INTERVALS: dict[str, Callable[[int, float | None], Interval]] = {
+    "bootstrap": lambda seed, _: Bootstrap(seed),
+    "normal": lambda *_: Normal(),
+    "clopper-pearson": lambda *_: ClopperPearson(),
+    "bernstein": lambda *_: Bernstein(),
+    "sequence": lambda _, largest_weight: Sequence(largest_weight),
+}
+NAMES = tuple(_INTERVALS)
+
+
+def start(name: str, seed: int, largest_weight: float | None = None) -> Interval:
+    """A fresh interval by its name; the largest weight is that which is known beforehand, if any.
+
+    >>> type(start("normal", 0)).__name__
+    'Normal'
+    """
+    return _INTERVALS[name](seed, largest_weight)

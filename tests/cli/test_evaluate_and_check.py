@@ -1,0 +1,45 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import manul
+from manul.cli import main
+from manul.offpolicy import Finding, doctor, reports
+
+
+@pytest.fixture(scope="module")
+def log():
+    return manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8, epsilon=0.0), manul.worlds.linear(rounds=4000)).log
+
+
+def test_the_table_has_one_line_per_estimator(log):
+    estimates = [manul.evaluate(lambda _: 0.5, log, name, "normal", bandwidth=0.25) for name in ("ips", "snips")]
+    lines = reports.estimates_table(estimates).splitlines()
+    assert [line.split()[0] for line in lines] == ["estimator", "ips", "snips"]
+    assert f"{estimates[1].value:.4f}" in lines[2]
+
+
+def test_the_json_has_every_field(log):
+    estimate = manul.evaluate(lambda _: 0.5, log, "ips", "normal", bandwidth=0.25)
+    (stored,) = json.loads(reports.estimates_json([estimate]))["estimates"]
+    assert manul.Estimate(**stored) == estimate
+
+
+def test_findings_say_in_json_whether_the_log_is_fit(log):
+    found = json.loads(reports.findings_json(doctor(log)))
+    assert not found["fit"]
+    assert Finding(**found["findings"][0]).title == "missing exploration"
+
+
+@pytest.mark.parametrize("command", ["evaluate", "check"])
+def test_help_says_what_a_command_does(command):
+    result = CliRunner().invoke(main, [command, "--help"])
+    assert result.exit_code == 0
+    assert "--json" in result.stdout
+
+
+def test_a_policy_that_is_not_there_is_one_sentence(tmp_path):
+    result = CliRunner().invoke(main, ["evaluate", str(tmp_path / "none.manul"), str(tmp_path / "log.parquet")])
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "must be a file; there is none" in result.stderr

@@ -1,0 +1,231 @@
+"""ips, snips and dr are what a row-by-row computation says, however the log is cut."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import manul
+from manul.checks import discover
+from manul.errors import InputError, ParameterError
+from manul.offpolicy.loss_model import FOLDS, RIDGE
+
+WORLD = manul.worlds.linear(rounds=700, width=3)
+
+
+@pytest.fixture(scope="module")
+def log():
+    return manul.simulate(manul.Cats(leaves=16, bandwidth=1 / 8, epsilon=0.3), WORLD).log
+
+
+@pytest.fixture(scope="module")
+def policy():
+    agent = manul.Cats(leaves=8, bandwidth=1 / 4, epsilon=0.1, seed=1)
+    manul.simulate(agent, WORLD)
+    return agent
+
+
+def slow_weights(policy, log):
+    rows = zip(log.contexts, log.actions, log.densities, strict=True)
+    return np.array([policy.distribution(context).density(action) / density for context, action, density in rows])
+
+
+def features(context, action):
+    return np.array([1, action, action**2, *context, *(context * action)], dtype=np.float64)
+
+
+# Fits each fold's model on the other folds and integrates it over the policy's density on a fine grid.
+def slow_dr(policy, log):
+    table = np.array([features(*row) for row in zip(log.contexts, log.actions, strict=True)])
+    folds, terms, grid = np.arange(len(log)) % FOLDS, [], (np.arange(4000) + 0.5) / 4000
+    for row, weight in enumerate(slow_weights(policy, log)):
+        others = table[folds != folds[row]]
+        gram = others.T @ others
+        model = np.linalg.solve(gram + RIDGE * np.diag(np.diag(gram)), others.T @ log.losses[folds != folds[row]])
+        density = policy.distribution(log.contexts[row]).density_many(grid)
+        expected = np.mean(
+            density * (np.array([features(log.contexts[row], a) for a in grid[::20]]) @ model).repeat(20)
+        )
+        terms.append(expected + weight * (log.losses[row] - table[row] @ model))
+    return np.mean(terms)
+
+
+def test_ips_is_the_mean_of_weight_times_loss(policy, log):
+    weights = slow_weights(policy, log)
+    estimate = manul.evaluate(policy, log, "ips")
+    assert estimate.value == pytest.approx(np.mean(weights * log.losses), rel=1e-9)
+    assert estimate.mean_weight == pytest.approx(weights.mean(), rel=1e-9)
+    assert estimate.largest_weight == pytest.approx(weights.max(), rel=1e-9)
+    assert estimate.effective_size == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), rel=1e-9)
+
+
+def test_snips_divides_by_the_weights(policy, log):
+    weights = slow_weights(policy, log)
+    expected = (weights * log.losses).sum() / weights.sum()
+    assert manul.evaluate(policy, log, "snips").value == pytest.approx(expected, rel=1e-9)
+
+
+def test_dr_is_the_cross_fitted_model_and_what_it_does_not_explain(policy, log):
+    few = log.rows(slice(0, 60))
+    assert manul.evaluate(policy, few, "dr", "normal").value == pytest.approx(slow_dr(policy, few), abs=1e-3)
+
+
+def test_dr_of_a_loss_that_the_model_knows_has_no_error(policy, log):
+    paid = manul.Log(log.contexts, log.actions, log.densities, 0.2 + 0.3 * log.actions)
+    means, _ = policy.moments_many(log.contexts)
+    estimate = manul.evaluate(policy, paid, "dr", "normal")
+    assert estimate.value == pytest.approx(np.mean(0.2 + 0.3 * means), abs=1e-3)
+    assert estimate.high - estimate.low < 0.2 * (manul.evaluate(policy, paid, "ips", "normal").high - estimate.low)
+
+
+@pytest.mark.parametrize("estimator", ["ips", "snips", "dr"])
+def test_all_recover_the_loss_of_the_policy_when_it_is_played(estimator):
+    logger = manul.Cats(leaves=16, bandwidth=1 / 8, epsilon=0.5)
+    log = manul.simulate(logger, manul.worlds.linear(rounds=20_000, width=3)).log
+    world = manul.worlds.linear(rounds=20_000, width=3)
+    played = np.clip(0.5 + 0.2 * (np.random.default_rng(1).random(20_000) * 2 - 1), 0, 1)
+    truth = np.abs(played - world.targets).mean()
+    estimate = manul.evaluate(lambda _: 0.5, log, estimator, bandwidth=0.2)
+    assert estimate.value == pytest.approx(truth, abs=0.01)
+
+
+@pytest.mark.parametrize("size", [1, 7, 256, 699])
+@pytest.mark.parametrize(("estimator", "interval"), [("snips", "bootstrap"), ("ips", "sequence"), ("dr", "normal")])
+def test_batches_of_any_size_give_the_same_bytes(policy, log, monkeypatch, estimator, interval, size):
+    monkeypatch.setattr("manul.offpolicy.rows.pieces.__defaults__", (128,))
+    batches = [log.rows(slice(start, start + size)) for start in range(0, len(log), size)]
+    assert manul.evaluate(policy, batches, estimator, interval) == manul.evaluate(policy, log, estimator, interval)
+
+
+@pytest.mark.parametrize("interval", ["bootstrap", "normal", "clopper-pearson", "bernstein", "sequence"])
+def test_memory_does_not_grow_with_the_log(interval, log):
+    def peak(count):
+        tracemalloc.start()
+        manul.evaluate(lambda _: 0.5, (log for _ in range(count)), "ips", interval, bandwidth=0.2)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    assert peak(80) < 1.2 * peak(40)
+
+
+@pytest.mark.parametrize("make", [make for _, make in discover()])
+def test_fast_densities_are_those_of_the_distribution(make):
+    agent = make(0)
+    rng = np.random.default_rng(3)
+    contexts = rng.normal(size=(40, 4)).astype(np.float32)
+    low, high = agent.actions
+    for _ in range(5):
+        decisions = agent.decide_many(contexts)
+        agent.learn_many(contexts, decisions, np.full(40, np.mean(agent.losses)))
+    for actions in (agent.decide_many(contexts).actions, rng.uniform(low - 0.1, high + 0.1, 40)):
+        slow = [agent.distribution(row).density(action) for row, action in zip(contexts, actions, strict=True)]
+        assert agent.densities_many(contexts, actions) == pytest.approx(slow, rel=1e-9)
+    means, squares = agent.moments_many(contexts)
+    assert means == pytest.approx([agent.distribution(row).mean() for row in contexts], rel=1e-9)
+    assert squares == pytest.approx([agent.distribution(row).square() for row in contexts], rel=1e-9)
+
+
+def test_narrowed_rows_are_weighed_in_their_own_range(rng):
+    agent = manul.Cats(leaves=16, bandwidth=1 / 16, epsilon=0.1)
+    contexts, lows = rng.normal(size=(50, 2)).astype(np.float32), rng.uniform(0, 0.5, 50)
+    within = np.column_stack([lows, lows + 0.4])
+    actions = rng.uniform(0, 1, 50)
+    rows = zip(contexts, actions, within, strict=True)
+    slow = [agent.distribution(context, tuple(ends)).density(action) for context, action, ends in rows]
+    assert agent.densities_many(contexts, actions, within) == pytest.approx(slow, rel=1e-9)
+    assert 0 in slow
+
+
+@pytest.mark.parametrize("within", [None, (0.2, 0.9)])
+def test_a_tree_of_classifiers_is_weighed_as_it_plays(log, rng, within):
+    policy = manul.train_tree(log, leaves=8, bandwidth=1 / 8)
+    actions, contexts = rng.random(60), log.contexts[:60]
+    pairs = None if within is None else np.tile(within, (60, 1))
+    played = [policy.distribution(context, within) for context in contexts]
+    slow = [each.density(action) for each, action in zip(played, actions, strict=True)]
+    assert policy.densities_many(contexts, actions, pairs) == pytest.approx(slow, rel=1e-9)
+    means, squares = policy.moments_many(contexts, pairs)
+    assert means == pytest.approx([each.mean() for each in played], rel=1e-9)
+    assert squares == pytest.approx([each.square() for each in played], rel=1e-9)
+
+
+def test_a_policy_with_nothing_but_a_distribution_is_enough(log):
+    class Uniform:
+        def distribution(self, context, within=None):
+            return manul.Distribution.uniform(0.0, 1.0)
+
+    assert manul.evaluate(Uniform(), log, "ips").value == pytest.approx(np.mean(log.losses / log.densities))
+
+
+def test_the_units_of_losses_do_not_matter(policy, log):
+    scaled = manul.Log(log.contexts, log.actions, log.densities, 10 * log.losses - 4)
+    one, other = manul.evaluate(policy, log), manul.evaluate(policy, scaled, losses=(-4, 6))
+    assert [other.value, other.low, other.high] == pytest.approx([10 * v - 4 for v in (one.value, one.low, one.high)])
+
+
+def test_an_estimate_draws_itself(policy, log):
+    estimate = manul.evaluate(policy, log)
+    axes = estimate.plot()
+    manul.evaluate(policy, log, "ips").plot(axes)
+    assert axes.lines[0].get_xdata() == pytest.approx([estimate.low, estimate.value, estimate.high])
+    assert [line.get_label() for line in axes.lines] == ["snips", "ips"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"estimator": "dm"}, "estimator must be one of ips, snips, dr; got 'dm'"),
+        ({"interval": "t"}, "interval must be one of bootstrap"),
+        ({"estimator": "dr", "interval": "sequence"}, "interval must be bootstrap or normal for dr"),
+        ({"level": 1.0}, r"level must be in \(0, 1\)"),
+        ({"bandwidth": 0.1}, "bandwidth must be left out"),
+        ({"largest_weight": 0.0}, "largest_weight must be above 0"),
+    ],
+)
+def test_a_bad_setting_is_one_sentence(policy, log, settings, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        manul.evaluate(policy, log, **settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"losses": 2.0}, r"loss must be in \[0, 1\]; got 2 in row 5"),
+        ({"densities": 0.0}, "density must be above 0 and finite; got 0 in row 5"),
+        ({"densities": np.nan}, "density must be above 0 and finite; got nan in row 5"),
+    ],
+)
+def test_a_bad_row_is_named(policy, log, change, sentence):
+    columns = {name: getattr(log, name).copy() for name in ("contexts", "actions", "densities", "losses")}
+    for name, value in change.items():
+        columns[name][5] = value
+    with pytest.raises(InputError, match=sentence):
+        manul.evaluate(policy, manul.Log(**columns))
+
+
+@pytest.mark.parametrize("estimator", ["ips", "dr"])
+def test_an_empty_log_is_refused(policy, log, estimator):
+    with pytest.raises(InputError, match="at least one row"):
+        manul.evaluate(policy, log.rows(slice(0)), estimator)
+
+
+def test_a_bound_that_does_not_hold_is_refused(policy, log):
+    with pytest.raises(InputError, match="largest_weight must bound every weight; got 1 and"):
+        manul.evaluate(policy, log, largest_weight=1.0)
+
+
+def test_dr_does_not_read_a_generator_twice(policy, log):
+    with pytest.raises(ParameterError, match="log must be readable twice for dr"):
+        manul.evaluate(policy, iter([log]), "dr")
+
+
+def test_a_policy_that_plays_elsewhere_is_refused(log):
+    with pytest.raises(InputError, match="log must hold actions that the policy plays"):
+        manul.evaluate(lambda _: 5.0, log, bandwidth=0.25, actions=(0.0, 10.0))
+
+
+@pytest.mark.parametrize("policy", [3, lambda _: "much", lambda _: np.nan])
+def test_what_is_no_policy_is_refused(log, policy):
+    with pytest.raises((ParameterError, InputError), match="policy must"):
+        manul.evaluate(policy, log)

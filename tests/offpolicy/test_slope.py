@@ -1,0 +1,37 @@
+"""SLOPE takes wide windows where the loss is flat and narrow ones where it is steep."""
+
+import numpy as np
+
+import manul
+from manul.offpolicy.slope import choose_bandwidth, slope
+
+
+def uniform_log(loss_of, seed=1, rows=20_000):
+    rng = np.random.default_rng(seed)
+    actions = rng.random(rows)
+    losses = (rng.random(rows) < loss_of(actions)).astype(np.float64)
+    return manul.Log(np.zeros((rows, 1), np.float32), actions, np.ones(rows), losses)
+
+
+def chosen(loss_of):
+    logs = [uniform_log(loss_of, seed) for seed in range(5)]
+    return np.median([choose_bandwidth(lambda _: 0.5, log, (0.0, 1.0), (0.0, 1.0)) for log in logs])
+
+
+def test_a_flat_loss_takes_the_widest_window():
+    assert chosen(lambda action: np.full(len(action), 0.3)) == 0.5
+
+
+def test_a_steep_loss_takes_a_narrow_window():
+    assert chosen(lambda action: np.abs(action - 0.5) > 0.05) < 0.1
+
+
+def test_slope_stops_at_the_first_interval_that_misses_one_before():
+    estimates, errors = np.array([0.5, 0.52, 0.9, 0.5]), np.array([0.1, 0.05, 0.02, 0.01])
+    assert slope(estimates, errors) == 1
+
+
+def test_the_estimate_names_the_bandwidth_and_is_close():
+    estimate = manul.evaluate(lambda _: 0.5, uniform_log(lambda action: np.abs(action - 0.5)))
+    assert estimate.value < 0.05
+    assert estimate.bandwidth <= 0.125
