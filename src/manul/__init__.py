@@ -1,7 +1,7 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
-from manul import learners, policies, worlds
-from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, ParetoGreedy, SmoothedGreedy
+from manul import learners, maps, policies, worlds
+from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, Mapped, ParetoGreedy, SmoothedGreedy
 from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
@@ -26,6 +26,7 @@ __all__ = [
     "Distribution",
     "Log",
     "ManulError",
+    "Mapped",
     "ParetoGreedy",
     "Policy",
     "Run",
@@ -33,6 +34,7 @@ __all__ = [
     "TreePolicy",
     "learners",
     "load",
+    "maps",
     "policies",
     "simulate",
     "simulate_many",
