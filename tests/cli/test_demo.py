@@ -71,7 +71,7 @@ def test_an_interrupt_says_stopped(monkeypatch):
 def test_help_lists_the_commands():
     result = CliRunner().invoke(main, ["--help"])
     assert result.exit_code == 0
-    assert "demo  Heat a made-up house" in result.stdout
+    assert "Heat a made-up house" in result.stdout
 
 
 def test_the_version_is_the_package_version():
