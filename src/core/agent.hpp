@@ -54,6 +54,24 @@ class Agent {
   virtual Array array(std::size_t index) = 0;
 };
 
+// One node on the way of a context down a tree; a forced node has only one side that can be reached.
+struct Step {
+  std::uint32_t node;
+  double margin;
+  bool right;
+  bool forced;
+};
+
+// A tree of linear nodes that can say how it comes to its decisions.
+class RoutingAgent : public Agent {
+ public:
+  // The weight of a feature in node `row`; row 0 is what all nodes share.
+  virtual float weight(std::uint32_t row, std::uint32_t feature) const = 0;
+
+  // The way of a context to its leaf, one step per level.
+  virtual void route(const float* context, Range within, Step* steps) = 0;
+};
+
 enum class Learner : std::uint8_t { coin_costs, coin_margin, adagrad_squared, adagrad_logistic };
 
 struct TreeSettings {

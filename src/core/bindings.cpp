@@ -39,9 +39,30 @@ struct TreePlayer : Player {
 };
 
 struct PathPlayer : Player {
-  PathPlayer(const TreeSettings& tree, const PlayerSettings& settings)
-      : Player(std::unique_ptr<Agent>(machine().kernels.path_agent(tree)), settings) {}
+  PathPlayer(RoutingAgent* router, const TreeSettings& tree, const PlayerSettings& settings)
+      : Player(std::unique_ptr<Agent>(router), settings), router(router), tree_settings(tree) {}
+  RoutingAgent* router;
+  TreeSettings tree_settings;
 };
+
+std::vector<float> weights(const PathPlayer& player, std::uint32_t row, const std::vector<std::uint32_t>& features) {
+  const TreeSettings& tree = player.tree_settings;
+  if (row >= std::uint32_t{1} << tree.depth) throw Rejected();
+  std::vector<float> all;
+  for (const std::uint32_t feature : features) {
+    if (tree.bits == 0 && feature > tree.width) throw Rejected();
+    all.push_back(player.router->weight(row, feature));
+  }
+  return all;
+}
+
+std::vector<std::tuple<std::uint32_t, double, bool, bool>> route(PathPlayer& player, const float* context, Range within) {
+  std::vector<Step> steps(player.tree_settings.depth);
+  player.router->route(context, within, steps.data());
+  std::vector<std::tuple<std::uint32_t, double, bool, bool>> all;
+  for (const Step& step : steps) all.emplace_back(step.node, step.margin, step.right, step.forced);
+  return all;
+}
 
 struct AdaptivePlayer : Player {
   AdaptivePlayer(const AdaptiveSettings& adaptive, const PlayerSettings& settings)
@@ -448,11 +469,19 @@ NB_MODULE(_core, module) {
                           std::uint32_t width, std::uint32_t depth, double bandwidth, double epsilon,
                           std::uint64_t seed, std::uint32_t bits) {
         const Range range{actions.first, actions.second};
-        new (self) PathPlayer({range, depth, width, 0.5, bandwidth, Learner{}, true, false, bits},
+        const TreeSettings tree{range, depth, width, 0.5, bandwidth, Learner{}, true, false, bits};
+        new (self) PathPlayer(machine().kernels.path_agent(tree), tree,
                               {range, {losses.first, losses.second}, width, {epsilon, seed},
                                bits > 0 ? Naming::hashed : Naming::rows});
       }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidth"_a, "epsilon"_a, "seed"_a,
-         "bits"_a = 0);
+         "bits"_a = 0)
+      .def("weights", &weights, "row"_a, "features"_a)
+      .def("route", [](PathPlayer& self, Vector<float> context, double low, double high) {
+        return route(self, self.row(context.data(), context.size()), {low, high});
+      }, "context"_a, "low"_a, "high"_a)
+      .def("route", [](PathPlayer& self, const Fields& context, double low, double high) {
+        return route(self, encode(self, context, false), {low, high});
+      }, "context"_a, "low"_a, "high"_a);
 
   nb::enum_<Penalty>(module, "Penalty")
       .value("measured", Penalty::measured)

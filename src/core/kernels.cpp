@@ -32,7 +32,7 @@ Agent* tree_agent(const TreeSettings& settings) {
   return made;
 }
 
-Agent* path_agent(const TreeSettings& settings) {
+RoutingAgent* path_agent(const TreeSettings& settings) {
   if (settings.bits > 0) return new PathAgent<HashedSpace>(settings);
   return new PathAgent<DenseSpace>(settings);
 }

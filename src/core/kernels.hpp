@@ -21,7 +21,7 @@ class TreeTracer {
 
 struct Kernels {
   Agent* (*tree_agent)(const TreeSettings&);
-  Agent* (*path_agent)(const TreeSettings&);
+  RoutingAgent* (*path_agent)(const TreeSettings&);
   Agent* (*adaptive_agent)(const AdaptiveSettings&);
   std::size_t (*playing)(Agent& adaptive, Range within);
   double (*risk)(Agent& adaptive, std::size_t member);

@@ -40,7 +40,7 @@ struct HashedSpace {
 };
 
 template <class Space>
-class PathAgent final : public Agent {
+class PathAgent final : public RoutingAgent {
  public:
   explicit PathAgent(const TreeSettings& settings)
       : geometry_{settings.actions, settings.depth, settings.offset, settings.bandwidth},
@@ -68,6 +68,19 @@ class PathAgent final : public Agent {
     estimate_ = model_.smoothed(scaled(middle)) + surprise * weight;
     train(inside ? leaf : leaf_at(outcome.action), outcome, surprise);
     model_.learn(scaled(outcome.action), outcome.loss);
+  }
+
+  float weight(std::uint32_t row, std::uint32_t feature) const override { return nodes_.weight(row, feature); }
+
+  void route(const float* context, Range within, Step* steps) override {
+    context_.look(context);
+    played(within);
+    Node node = 1;
+    for (std::uint32_t below = geometry_.depth; below-- > 0; ++steps) {
+      const Node next = child(node, below), other = next ^ 1;
+      *steps = {node, nodes_.margin(node), (next & 1) == 1, other < first_ >> below || other > last_ >> below};
+      node = next;
+    }
   }
 
   // What the policy would have lost in the last round, by a doubly robust estimate made before learning from it.

@@ -46,6 +46,8 @@ class SharedNodes {
     return before + own + shared + tilt(weight, place(node));
   }
 
+  float weight(Node block, std::uint32_t feature) const { return weights_.at(block, feature); }
+
   Buffer<float>& weights() { return weights_.all(); }
   Buffer<float>& squares() { return squares_.all(); }
   Buffer<double>& slope() { return slope_; }

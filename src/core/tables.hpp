@@ -30,6 +30,7 @@ class DenseTable {
   const float* read(std::size_t row) const { return weights_.data() + stride_ * row; }
   float* open(std::size_t row) { return weights_.data() + stride_ * row; }
   void close(std::size_t) {}
+  float at(std::size_t row, std::uint32_t feature) const { return read(row)[feature]; }
 
   Buffer<float>& all() { return weights_; }
 
@@ -51,7 +52,7 @@ class HashedTable {
 
   // Valid until the next call.
   const float* read(std::size_t row) {
-    for (std::size_t i = 0; i < input_.size; ++i) row_[i] = weights_[place(row, i)];
+    for (std::size_t i = 0; i < input_.size; ++i) row_[i] = weights_[place(row, input_.features[i])];
     return row_.data();
   }
 
@@ -62,14 +63,16 @@ class HashedTable {
 
   void close(std::size_t row) {
     for (std::size_t i = 0; i < input_.size; ++i)
-      if (input_.values[i] != 0.0f) weights_[place(row, i)] = row_[i];
+      if (input_.values[i] != 0.0f) weights_[place(row, input_.features[i])] = row_[i];
   }
+
+  float at(std::size_t row, std::uint32_t feature) const { return weights_.data()[place(row, feature)]; }
 
   Buffer<float>& all() { return weights_; }
 
  private:
-  std::size_t place(std::size_t row, std::size_t i) const {
-    const std::uint64_t pair = (std::uint64_t{input_.features[i]} << 32) + row;
+  std::size_t place(std::size_t row, std::uint32_t feature) const {
+    const std::uint64_t pair = (std::uint64_t{feature} << 32) + row;
     return static_cast<std::size_t>((pair ^ (pair >> 29)) * 0x9E3779B97F4A7C15ULL >> shift_);
   }
 

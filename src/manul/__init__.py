@@ -1,7 +1,7 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
-from manul import learners, offpolicy, policies, worlds
-from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, ParetoGreedy, SmoothedGreedy
+from manul import learners, maps, offpolicy, policies, worlds
+from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, Mapped, ParetoGreedy, SmoothedGreedy
 from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
 from manul.files import load
@@ -30,6 +30,7 @@ __all__ = [
     "Log",
     "LogWriter",
     "ManulError",
+    "Mapped",
     "Optimized",
     "ParetoGreedy",
     "Policy",
@@ -39,6 +40,7 @@ __all__ = [
     "evaluate",
     "learners",
     "load",
+    "maps",
     "offpolicy",
     "optimize",
     "policies",

@@ -160,6 +160,14 @@ def atoms_inside(actions: tuple[float, float], leaves: int, low: float, high: fl
 class PathPlayer(Player):
     def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, bandwidth: float, epsilon: float, seed: int, bits: int = 0) -> None: ...
 
+    def weights(self, row: int, features: Sequence[int]) -> list[float]: ...
+
+    @overload
+    def route(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> list[tuple[int, float, bool, bool]]: ...
+
+    @overload
+    def route(self, context: dict[str, Any], low: float, high: float) -> list[tuple[int, float, bool, bool]]: ...
+
 class Penalty(enum.Enum):
     measured = 0
 

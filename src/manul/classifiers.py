@@ -1,9 +1,4 @@
-"""Scikit-learn's classifiers as the base class of a tree: which of them will do, and how they are kept in files.
-
-They are stored with skops, which describes objects instead of pickling them, so that loading runs no code. What it does
-not trust is neither saved nor loaded: that is a user's own classes, and decision trees, whose compiled code follows
-whatever a file says, out of bounds too.
-"""
+"""Scikit-learn's classifiers as the base class of a tree: which of them will do; `fitted.py` keeps them in files."""
 
 from __future__ import annotations
 
@@ -13,9 +8,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from manul.errors import FileError, MissingDependency, ParameterError
-
-_INSTALL = "Try pip install 'manul[sklearn]'."
+from manul import fitted
+from manul.errors import MissingDependency, ParameterError
 
 
 class Classifier(Protocol):
@@ -42,7 +36,7 @@ def checked_classifier(classifier: Classifier | None) -> Classifier:
         from sklearn.base import clone
         from sklearn.linear_model import LogisticRegression
     except ImportError:
-        raise MissingDependency(f"scikit-learn must be installed to train trees on a log. {_INSTALL}") from None
+        raise MissingDependency(f"scikit-learn must be installed to train trees on a log. {fitted.INSTALL}") from None
     if classifier is None:
         classifier = LogisticRegression(max_iter=1000)
     weights_name(classifier)
@@ -75,39 +69,9 @@ def stored(classifiers: list[Classifier]) -> npt.NDArray[np.uint8]:
     >>> restored(stored([checked_classifier(None)]))
     [LogisticRegression(max_iter=1000, random_state=0)]
     """
-    data: bytes = _skops().dumps(classifiers)
-    _refuse_foreign(data, "classifier to save", "Train with another, such as LogisticRegression().")
-    return np.frombuffer(data, dtype=np.uint8)
+    return fitted.stored(classifiers, "classifier", "Train with another, such as LogisticRegression().")
 
 
 def restored(data: npt.NDArray[np.uint8]) -> list[Classifier]:
     """The classifiers that were stored; see `stored` for an example."""
-    from zipfile import BadZipFile
-
-    raw = data.tobytes()
-    try:
-        _refuse_foreign(raw, "file", "Ask for one that was saved with another classifier.")
-        loaded = _skops().loads(raw)
-    except (BadZipFile, KeyError, AttributeError, TypeError) as error:
-        raise FileError(
-            f"file must hold classifiers that the installed scikit-learn can read; got {error}. Install the version it was saved with."
-        ) from error
-    if not (isinstance(loaded, list) and all(hasattr(each, "predict") for each in loaded)):
-        raise FileError(f"file must hold a list of classifiers; got {type(loaded).__name__}. Save it again.")
-    return loaded
-
-
-def _refuse_foreign(data: bytes, name: str, remedy: str) -> None:
-    foreign = _skops().get_untrusted_types(data=data)
-    if foreign:
-        raise FileError(
-            f"{name} must consist of types that skops trusts to be harmless; got {', '.join(sorted(foreign))}. {remedy}"
-        )
-
-
-def _skops() -> Any:
-    try:
-        from skops import io
-    except ImportError:
-        raise MissingDependency(f"skops must be installed to save and load classifiers. {_INSTALL}") from None
-    return io
+    return fitted.restored(data, "classifier", method="predict")

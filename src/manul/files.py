@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -110,9 +111,27 @@ def load(path: str | Path) -> Any:
     Cats(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, losses=(0.0, 1.0), seed=0, table_bits=20)
     >>> folder.cleanup()
     """
-    kind, parameters, arrays = read(path)
+    return restored(*read(path), name=str(path))
+
+
+def contents(saveable: Saveable) -> tuple[str, Parameters, Arrays]:
+    """What an object writes into a file, to be put into another one; `restored` makes the object again.
+
+    >>> import manul
+    >>> restored(*contents(manul.Auto(seed=7)))
+    Auto(actions=(0.0, 1.0), epsilon=0.05, losses=(0.0, 1.0), seed=7)
+    """
+    # Through a real file, because saving is all that an agent from elsewhere promises.
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "contents.manul")
+        saveable.save(path)
+        return read(path)
+
+
+def restored(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "file") -> Any:
+    """The object with these contents; see `contents` for an example."""
     if kind not in _KINDS:
-        raise FileError(f"{path} must hold one of {', '.join(kinds())}; got {kind}. A newer manul may read it.")
+        raise FileError(f"{name} must hold one of {', '.join(kinds())}; got {kind}. A newer manul may read it.")
     return _KINDS[kind](parameters, arrays)
 
 

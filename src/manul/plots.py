@@ -43,6 +43,41 @@ def new_axes() -> Axes:
     return axes
 
 
+def new_row(count: int) -> list[Axes]:
+    """Empty axes side by side on one figure.
+
+    >>> len(new_row(2))
+    2
+    """
+    made = Figure(figsize=(7 * count, 4.8), dpi=120, layout="constrained").subplots(1, count, squeeze=False)
+    return list(made[0])
+
+
+def shortened(name: str) -> str:
+    """A name that fits beside a picture.
+
+    >>> len(shortened("a" * 100))
+    40
+    """
+    return name if len(name) <= 40 else f"{name[:39]}…"
+
+
+def feature_bars(names: Sequence[str], weights: Sequence[float], axes: Axes | None = None) -> Axes:
+    """Draw the weight of each feature, the first one at the top.
+
+    >>> feature_bars(["age", "city=Oslo"], [0.5, -0.25]).get_xlabel()
+    'weight'
+    """
+    axes = new_axes() if axes is None else axes
+    for rank, (name, weight) in enumerate(zip(names, weights, strict=True), start=1):
+        colour = COLOURS[0] if weight >= 0 else COLOURS[1]
+        axes.plot([0, weight], [rank, rank], color=colour, linewidth=9, solid_capstyle="butt", label=f"_{name}")
+    axes.vlines(0, 0.4, len(names) + 0.6, color=GREY, linewidth=1)
+    axes.set_yticks(range(1, len(names) + 1), [shortened(name) for name in names])
+    axes.set_ylim(len(names) + 0.6, 0.4)
+    return _dressed(axes, "weight", "rank")
+
+
 def density_plot(edges: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
     """Draw a piecewise-constant density over the actions.
 

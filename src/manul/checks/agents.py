@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from manul import agents, files, learners, policies
+from manul import agents, files, learners, maps, policies
 from manul.checks.common import ROUNDS, WIDTH, random_contexts, refuses
 from manul.distribution import Atoms, Distribution
 from manul.types import Agent, Context, Decision, Decisions, Within
@@ -45,6 +45,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"leaves": 32, "bandwidth": 2.0, "actions": (0.0, 32.0), "learner": learners.CoinBetting(target="margin")},
         {"leaves": 32, "bandwidth": 1 / 8, "learner": learners.AdaGrad(loss="squared")},
         {"leaves": 32, "bandwidth": 1 / 8, "learner": learners.AdaGrad(loss="logistic")},
+    ],
+    "Mapped": [
+        {"agent": lambda seed: agents.Cats(leaves=16, bandwidth=1 / 8, seed=seed), "features": maps.Crosses()},
+        {"agent": lambda seed: agents.Auto(actions=(-2.0, 8.0), seed=seed), "features": maps.Fourier(count=8)},
     ],
     "DiscreteTree": [
         {"leaves": 16},
@@ -84,7 +88,10 @@ def discover() -> Iterator[tuple[str, Make]]:
 
 
 def _maker(make: Callable[..., Checkable], setting: dict[str, Any]) -> Make:
-    return lambda seed: make(**setting, seed=seed)
+    inside = setting.get("agent")
+    if inside is None:
+        return lambda seed: make(**setting, seed=seed)
+    return lambda seed: make(**{**setting, "agent": inside(seed)})
 
 
 def check_agent(make: Make) -> None:
