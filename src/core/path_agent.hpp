@@ -43,7 +43,8 @@ template <class Space>
 class PathAgent final : public RoutingAgent {
  public:
   explicit PathAgent(const TreeSettings& settings)
-      : geometry_{settings.actions, settings.depth, settings.offset, settings.bandwidth},
+      : actions_(settings.actions),
+        geometry_{lattice(settings), settings.depth, settings.offset, settings.bandwidth},
         context_(Space::context(settings)),
         nodes_(Space::shape(settings, context_), static_cast<std::size_t>(geometry_.leaves())),
         model_(Space::shape(settings, context_), settings.bandwidth / length()) {}
@@ -106,8 +107,14 @@ class PathAgent final : public RoutingAgent {
   }
 
  private:
-  double length() const { return geometry_.actions.high - geometry_.actions.low; }
-  double scaled(double action) const { return (action - geometry_.actions.low) / length(); }
+  // Leaves are spread over where the middle of a window can be, so that none is out of reach.
+  static Range lattice(const TreeSettings& settings) {
+    const Range middles = {settings.actions.low + settings.bandwidth, settings.actions.high - settings.bandwidth};
+    return middles.low < middles.high ? middles : settings.actions;
+  }
+
+  double length() const { return actions_.high - actions_.low; }
+  double scaled(double action) const { return (action - actions_.low) / length(); }
 
   Node number(std::int64_t leaf) const { return static_cast<Node>(geometry_.leaves() + leaf); }
 
@@ -169,6 +176,7 @@ class PathAgent final : public RoutingAgent {
     }
   }
 
+  Range actions_;
   Geometry geometry_;
   typename Space::Context context_;
   SharedNodes<typename Space::Table> nodes_;

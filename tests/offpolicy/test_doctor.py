@@ -1,13 +1,18 @@
 """The doctor finds each defect that is planted, and nothing in a clean log."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import manul
 from manul.errors import InputError, ParameterError
 from manul.offpolicy import doctor, estimate_densities, reports
+
+
+def replace(log, **columns):
+    """The log with other columns."""
+    names = ("contexts", "actions", "densities", "losses", "lows", "highs")
+    return manul.Log(**{name: getattr(log, name) for name in names} | columns)
+
 
 
 def clean(seed=0, rows=20_000, epsilon=0.05, bandwidth=1 / 8, actions=(0.0, 1.0)):

@@ -154,6 +154,8 @@ class PathTwin:
     def __init__(self, *, actions: tuple[float, float], depth: int, width: int, bandwidth: float) -> None:
         self.low, self.high = actions
         self.D, self.K, self.h = depth, 2**depth, bandwidth
+        middles = self.low + bandwidth, self.high - bandwidth
+        self.first, self.last = middles if middles[0] < middles[1] else actions
         self.standardiser = Standardiser(width)
         self.nodes = Nodes(self.K, self.standardiser.stride)
         self.model = LossModel(bandwidth / (self.high - self.low), self.standardiser.stride)
@@ -162,7 +164,7 @@ class PathTwin:
         return (a - self.low) / (self.high - self.low)
 
     def position(self, a: float) -> float:
-        return (a - self.low) * (self.K / (self.high - self.low))
+        return (a - self.first) * (self.K / (self.last - self.first))
 
     def reachable(self, within: tuple[float, float]) -> range:
         """The leaves whose window lies inside the range, or the one in its middle."""
@@ -173,7 +175,7 @@ class PathTwin:
         return range(int(clip(first, 0, self.K - 1)), int(clip(last, 0, self.K - 1)) + 1)
 
     def centre(self, leaf: int, within: tuple[float, float]) -> float:
-        action = self.low + (leaf + 0.5) / (self.K / (self.high - self.low))
+        action = self.first + (leaf + 0.5) / (self.K / (self.last - self.first))
         return clip(action, within[0] + self.h, within[1] - self.h)
 
     def has(self, v: int, leaves: range) -> bool:

@@ -7,7 +7,6 @@ tell whether this is right: the log that comes back is marked, and the doctor sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +21,6 @@ _PENALTY = 1e-3
 _FLOOR = 0.02
 
 
-@dataclass(frozen=True, eq=False)
 class EstimatedLog(Log):
     """A log whose densities were estimated."""
 

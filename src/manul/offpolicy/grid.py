@@ -80,7 +80,7 @@ class Grid:
 
         >>> Grid(cells=[(1/8, 16)]).candidates(
         ...     rule="path", actions=(0, 32), losses=(0, 1), epsilon=0, seed=0)[0].make()
-        Cats(actions=(0.0, 32.0), leaves=16, bandwidth=4.0, epsilon=0.0, losses=(0.0, 1.0), seed=0)
+        Cats(actions=(0.0, 32.0), leaves=16, bandwidth=4.0, epsilon=0.0, ...)
         """
         if rule not in _RULES:
             raise ParameterError(f"rule must be 'path' or 'paper'; got {rule!r}. Try 'path'.")
