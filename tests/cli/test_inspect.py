@@ -97,7 +97,7 @@ def test_the_way_ends_in_the_leaf_that_is_played(rows, context):
         assert step["forced"] or (step["side"] == "right") == (step["margin"] >= 0)
         node = 2 * node + (step["side"] == "right")
     assert node - 64 == route["leaf"]
-    assert route["action"] == pytest.approx((route["leaf"] + 0.5) / 64)
+    assert route["action"] == pytest.approx(1 / 32 + (1 - 1 / 16) * (route["leaf"] + 0.5) / 64)
     assert np.mean(played["window"]) == pytest.approx(route["action"])
 
 

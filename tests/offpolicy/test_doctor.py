@@ -14,7 +14,6 @@ def replace(log, **columns):
     return manul.Log(**{name: getattr(log, name) for name in names} | columns)
 
 
-
 def clean(seed=0, rows=20_000, epsilon=0.05, bandwidth=1 / 8, actions=(0.0, 1.0)):
     span = actions[1] - actions[0]
     agent = manul.Cats(leaves=16, bandwidth=bandwidth * span, epsilon=epsilon, actions=actions, seed=seed)

@@ -12,7 +12,7 @@ import numpy as np
 
 from manul.actions import Actions, checked_range
 from manul.errors import InputError, ParameterError
-from manul.log import Log
+from manul.log import Chosen, Log
 from manul.types import Floats, Within
 
 _FITTED_ROWS = 20_000
@@ -25,6 +25,11 @@ class EstimatedLog(Log):
     """A log whose densities were estimated."""
 
     densities_estimated = True
+
+    def rows(self, chosen: Chosen) -> EstimatedLog:
+        """Some of the rounds; what was estimated stays marked."""
+        some = super().rows(chosen)
+        return EstimatedLog(some.contexts, some.actions, some.densities, some.losses, some.lows, some.highs)
 
 
 def estimate_densities(log: Log, *, actions: Within | None = None, bins: int = 16) -> EstimatedLog:
