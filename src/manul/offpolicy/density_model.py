@@ -7,7 +7,6 @@ tell whether this is right: the log that comes back is marked, and the doctor sa
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from manul.actions import Actions, checked_range
