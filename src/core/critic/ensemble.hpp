@@ -28,7 +28,7 @@ class Ensemble {
   double learn(Replay& replay, double age, double loss) {
     double shares[members], error = 0.0;
     believed(shares);
-    const auto steps = static_cast<int>(clip(10000.0 / (age + 1.0), 1.0, 10.0));
+    const auto steps = static_cast<int>(clip(10000.0 / (age + 1.0), 1.0, 9.0));
     for (int i = 0; i < steps; ++i) step(replay, age, i == 0);
     state_.judged += 1.0;
     const double rate = larger(1.0 / 4000.0, 1.0 / state_.judged);
