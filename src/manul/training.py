@@ -19,6 +19,7 @@ from manul.actions import Actions, checked_bandwidth, checked_epsilon, checked_l
 from manul.classifiers import Classifier, checked_classifier, weights_name
 from manul.errors import InputError, ParameterError
 from manul.log import Log
+from manul.outcomes import refuse
 from manul.tree import LEARNED, LEFT, RIGHT, Flags, Geometry, Integers, Leaves, Nodes, TreePolicy, grouped
 from manul.types import Floats, Within
 
@@ -173,35 +174,29 @@ def _data(log: Log, geometry: Geometry, losses: Within) -> Data:
     low, high, (least, worst) = geometry.actions.low, geometry.actions.high, losses
     if len(log) == 0:
         raise InputError("log must have at least one row; got none. Log some decisions first.")
-    _refuse(
+    refuse(
         ~((log.actions >= low) & (log.actions <= high)),
         log.actions,
-        "actions",
+        "actions of the log",
         f"in [{low:g}, {high:g}]",
         "Declare the range with actions=(low, high).",
     )
-    _refuse(
+    refuse(
         ~((log.densities > 0) & np.isfinite(log.densities)),
         log.densities,
-        "densities",
+        "densities of the log",
         "above 0 and finite",
         "Drop rows whose action could not have been drawn.",
     )
-    _refuse(
+    refuse(
         ~((log.losses >= least) & (log.losses <= worst)),
         log.losses,
-        "losses",
+        "losses of the log",
         f"in [{least:g}, {worst:g}]",
         "Declare the range with losses=(low, high).",
     )
     costs = (log.losses - least) / (worst - least) / (2 * geometry.bandwidth * log.densities)
     return Data(features.matrix(log.contexts), costs)
-
-
-def _refuse(bad: Flags, values: Floats, name: str, rule: str, remedy: str) -> None:
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise InputError(f"{name} of the log must be {rule}; got {values[first]:g} in row {first}. {remedy}")
 
 
 def _share(rows: int, depth: int) -> int:

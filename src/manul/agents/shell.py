@@ -15,6 +15,7 @@ from manul import _core, features, files
 from manul.actions import Actions, checked_epsilon, checked_half_life, checked_range, checked_seed
 from manul.distribution import Atoms, Distribution
 from manul.errors import FileError, InputError
+from manul.outcomes import check_outcomes
 from manul.smoothing import explore, smooth
 from manul.types import Context, Decision, Decisions, Floats, Within
 
@@ -368,35 +369,7 @@ class Shell(ABC, Generic[_Player]):
         return [self.distribution(row, ends) for row, ends in zip(rows, pairs, strict=True)]
 
     def _check(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
-        low, high = self.losses
-        _refuse(
-            ~((actions >= lows) & (actions <= highs)),
-            actions,
-            "action",
-            f"in [{lows.flat[0]:g}, {highs.flat[0]:g}]",
-            "Pass the decision as decide returned it.",
-        )
-        _refuse(
-            ~((densities > 0) & np.isfinite(densities)),
-            densities,
-            "density",
-            "above 0 and finite",
-            "Pass the decision as decide returned it.",
-        )
-        _refuse(
-            ~((losses >= low) & (losses <= high)),
-            losses,
-            "loss",
-            f"in [{low:g}, {high:g}]",
-            "Declare the range with losses=(low, high).",
-        )
-
-
-def _refuse(bad: npt.NDArray[np.bool_], values: Floats, name: str, rule: str, remedy: str) -> None:
-    if bad.any():
-        first = int(np.argmax(bad))
-        where = "" if len(values) == 1 else f" in row {first}"
-        raise InputError(f"{name} must be {rule}; got {values[first]:g}{where}. {remedy}")
+        check_outcomes(actions, densities, losses, lows, highs, loss_range=self.losses)
 
 
 def _numbers(values: npt.ArrayLike) -> Floats:
