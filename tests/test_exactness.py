@@ -44,8 +44,6 @@ def test_native_updates_are_those_of_naive_training(part):
             **tree,
             losses=(0.0, 1.0),
             learner=_core.Learner.coin_margin,
-            standardise=False,
-            baseline=False,
             epsilon=0.05,
             seed=0,
         )

@@ -112,6 +112,7 @@ def test_nothing_fits_every_agent(empty):
         agent = manul.Auto()
         agent.learn(first, agent.decide(first), 0.5)
         agent.learn(empty, agent.decide(empty), 0.5)
+        assert agent.report().rounds == 2
 
 
 def test_frames_are_rows_with_names():

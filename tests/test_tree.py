@@ -93,8 +93,6 @@ def native(geometry):
         offset=0.5,
         bandwidth=geometry.bandwidth,
         learner=_core.Learner.coin_margin,
-        standardise=False,
-        baseline=False,
         epsilon=0.05,
         seed=0,
     )

@@ -81,8 +81,6 @@ struct TreeSettings {
   double offset;
   double bandwidth;
   Learner learner;
-  bool standardise;
-  bool baseline;
   std::uint32_t bits = 0;  // of the table of weights, where contexts have names
 };
 

@@ -405,12 +405,12 @@ NB_MODULE(_core, module) {
   nb::class_<TreePlayer, Player>(module, "TreePlayer")
       .def("__init__", [](TreePlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
                           std::uint32_t width, std::uint32_t depth, double offset, double bandwidth, Learner learner,
-                          bool standardise, bool baseline, double epsilon, std::uint64_t seed) {
+                          double epsilon, std::uint64_t seed) {
         const Range range{actions.first, actions.second};
-        new (self) TreePlayer({range, depth, width, offset, bandwidth, learner, standardise, baseline},
+        new (self) TreePlayer({range, depth, width, offset, bandwidth, learner},
                               {range, {losses.first, losses.second}, width, {epsilon, seed}});
       }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "offset"_a, "bandwidth"_a, "learner"_a,
-         "standardise"_a, "baseline"_a, "epsilon"_a, "seed"_a)
+         "epsilon"_a, "seed"_a)
       .def("trace", [](TreePlayer& self, Vector<float> context, double action, double density, double loss, double low,
                        double high) {
         Trace trace;
@@ -469,7 +469,7 @@ NB_MODULE(_core, module) {
                           std::uint32_t width, std::uint32_t depth, double bandwidth, double epsilon,
                           std::uint64_t seed, std::uint32_t bits) {
         const Range range{actions.first, actions.second};
-        const TreeSettings tree{range, depth, width, 0.5, bandwidth, Learner{}, true, false, bits};
+        const TreeSettings tree{range, depth, width, 0.5, bandwidth, Learner{}, bits};
         new (self) PathPlayer(machine().kernels.path_agent(tree), tree,
                               {range, {losses.first, losses.second}, width, {epsilon, seed},
                                bits > 0 ? Naming::hashed : Naming::rows});
@@ -492,7 +492,7 @@ NB_MODULE(_core, module) {
                           std::uint32_t width, std::uint32_t depth, const std::vector<double>& bandwidths,
                           Penalty penalty, double complexity, double epsilon, std::uint64_t seed) {
         const Range range{actions.first, actions.second};
-        const TreeSettings tree{range, depth, width, 0.5, 0.0, Learner{}, true, false};
+        const TreeSettings tree{range, depth, width, 0.5, 0.0, Learner{}};
         new (self) AdaptivePlayer({tree, bandwidths.data(), bandwidths.size(), epsilon, penalty, complexity},
                                   {range, {losses.first, losses.second}, width, {epsilon, seed}});
       }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidths"_a, "penalty"_a, "complexity"_a,

@@ -57,10 +57,7 @@ class Context {
     return all[index];
   }
 
-  double* count() { return &count_; }
   Buffer<float>& largest_array() { return largest_; }
-  Buffer<double>& mean_array() { return mean_; }
-  Buffer<double>& variance_array() { return variance_; }
 
  private:
   static constexpr double farthest = 6.0;

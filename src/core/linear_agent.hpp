@@ -30,15 +30,13 @@ class LinearAgent final : public Agent {
 
   void forget(double half_life) override { context_.forget(half_life); }
 
-  std::size_t arrays() const override { return 7; }
+  std::size_t arrays() const override { return 4 + Context::moments_arrays; }
 
   Array array(std::size_t index) override {
+    if (index >= 4) return context_.moments(index - 4);
     const Array all[] = {
         {"weights", "f4", weights_.data(), weights_.size()},
         {"squares", "f4", squares_.data(), squares_.size()},
-        {"mean", "f8", context_.mean_array().data(), context_.mean_array().size()},
-        {"variance", "f8", context_.variance_array().data(), context_.variance_array().size()},
-        {"count", "f8", context_.count(), 1},
         {"baseline", "f8", &baseline_, 1},
         {"rounds", "f8", &rounds_, 1},
     };

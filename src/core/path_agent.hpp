@@ -25,7 +25,7 @@ namespace manul::MANUL_SIMD {
 struct DenseSpace {
   using Context = MANUL_SIMD::Context;
   using Table = DenseTable;
-  static Context context(const TreeSettings& settings) { return Context(settings.width, settings.standardise); }
+  static Context context(const TreeSettings& settings) { return Context(settings.width, true); }
   static DenseShape shape(const TreeSettings&, const Context& context) { return {context.stride()}; }
 };
 

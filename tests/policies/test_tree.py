@@ -16,7 +16,7 @@ def test_the_learner_learns_as_the_agent(rng):
         decision = agent.decide(context)
         for each in (agent, several):
             each.learn(context, decision, abs(decision.action - 0.3))
-    assert np.array_equal(agent.state()["nodes"], several.state()["1.nodes"])
+    assert np.array_equal(agent.state()["weights"], several.state()["1.weights"])
 
 
 def test_leaves_are_checked():

@@ -86,7 +86,7 @@ class Cats(NativeAgent):
         if self._paper is None:
             return _core.PathPlayer(**self._settings(width))
         learner = learners.native(self._paper)
-        return _core.TreePlayer(**self._settings(width), offset=0.0, learner=learner, standardise=False, baseline=False)
+        return _core.TreePlayer(**self._settings(width), offset=0.0, learner=learner)
 
     def _settings(self, width: int) -> dict[str, Any]:
         return {

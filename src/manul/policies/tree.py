@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from manul import _core, learners
+from manul import _core
 from manul.actions import checked_leaves
 from manul.policies.contract import saveable
 from manul.policies.native import NativeLearner, fitting
@@ -36,16 +36,12 @@ class Tree:
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
     ) -> _core.Player:
         """A fresh native agent."""
-        return _core.TreePlayer(
+        return _core.PathPlayer(
             actions=actions,
             losses=losses,
             width=width,
             depth=self.leaves.bit_length() - 1,
-            offset=0.5,
             bandwidth=fitting(bandwidth, actions),
-            learner=learners.native(learners.AdaGrad()),
-            standardise=True,
-            baseline=True,
             epsilon=epsilon,
             seed=seed,
         )
