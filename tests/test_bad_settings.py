@@ -100,3 +100,19 @@ def test_one_agent_cannot_run_twice_at_once():
     agent = manul.Cats(leaves=8, bandwidth=0.125)
     with pytest.raises(ParameterError, match="agents must be different objects"):
         manul.simulate_many([agent, agent], manul.worlds.linear(rounds=10))
+
+
+@pytest.mark.parametrize(
+    ("decision", "loss", "sentence"),
+    [
+        ((0.5, 1.0), 0.5, "decision must be what decide returned; got (0.5, 1.0)."),
+        (None, 0.5, "decision must be what decide returned; got None."),
+        (manul.Decision(0.5, 1.0), "bad", "loss must be a number; got 'bad'."),
+        (manul.Decision(0.5, None), 0.5, "density must be a number; got None."),
+    ],
+)
+def test_an_outcome_of_the_wrong_kind_is_refused(decision, loss, sentence):
+    agent = manul.Cats(leaves=8, bandwidth=0.125)
+    agent.decide([1.0])
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        agent.learn([1.0], decision, loss)

@@ -135,12 +135,16 @@ class Shell(ABC, Generic[_Player]):
 
     def learn(self, context: Context, decision: Decision, loss: float) -> None:
         """Take in what a decision led to."""
-        action, density, within = decision
+        try:
+            action, density, within = decision
+        except (TypeError, ValueError):
+            raise InputError(f"decision must be what decide returned; got {decision!r}. Pass it on as it is.") from None
         low, high = self.actions if within is None else self._narrowed(within)
         try:
             self._native.learn(context, action, density, loss, low, high)  # type: ignore[union-attr,call-overload]
         except (AttributeError, TypeError, _core.Rejected):
-            self._check(np.array([action]), np.array([density]), np.array([loss]), np.array([low]), np.array([high]))
+            outcome = (_number("action", action), _number("density", density), _number("loss", loss), [low], [high])
+            self._check(*map(_numbers, outcome))
             player, seen = self._meet(context)
             with self._explained():
                 player.learn(seen, float(action), float(density), float(loss), low, high)
@@ -370,6 +374,13 @@ class Shell(ABC, Generic[_Player]):
 
     def _check(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
         check_outcomes(actions, densities, losses, lows, highs, loss_range=self.losses)
+
+
+def _number(name: str, value: object) -> list[float]:
+    try:
+        return [float(value)]  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number; got {value!r}. Convert it first.") from None
 
 
 def _numbers(values: npt.ArrayLike) -> Floats:
