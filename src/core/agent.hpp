@@ -44,6 +44,9 @@ class Agent {
   virtual Window window(const float* context, Range within) = 0;
   virtual void learn(const float* context, const Outcome& outcome) = 0;
 
+  // Where `learn` finds out what the policy would have played: that window, as of the last outcome.
+  virtual const Window* found() const { return nullptr; }
+
   // Where contexts have names: which features the values of the next one belong to, numbers first.
   virtual void select(const std::uint32_t*, std::size_t, std::size_t) {}
 

@@ -10,6 +10,14 @@ inline double smaller(double a, double b) { return a < b ? a : b; }
 inline double larger(double a, double b) { return a > b ? a : b; }
 inline double clip(double x, double low, double high) { return smaller(larger(x, low), high); }
 
+// 2^k for |k| up to 1022.
+inline double power_of_two(std::int64_t k) {
+  const auto bits = static_cast<std::uint64_t>(k + 1023) << 52;
+  double power;
+  __builtin_memcpy(&power, &bits, sizeof power);
+  return power;
+}
+
 // e^x for |x| up to 700, to about 1e-13: 2^k times the Taylor polynomial of the rest.
 inline double exponential(double x) {
   x = clip(x, -700.0, 700.0);
@@ -19,10 +27,7 @@ inline double exponential(double x) {
                                            1.0 / 24,      1.0 / 6,      1.0 / 2,     1.0,        1.0};
   double sum = 1.0 / 39916800;
   for (const double coefficient : inverse_factorials) sum = sum * r + coefficient;
-  const auto bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(k) + 1023) << 52;
-  double power;
-  __builtin_memcpy(&power, &bits, sizeof power);
-  return sum * power;
+  return sum * power_of_two(static_cast<std::int64_t>(k));
 }
 
 // The share of old evidence that one round leaves, when `half_life` rounds leave half.

@@ -36,12 +36,20 @@ class Context {
     }
   }
 
-  // Takes the context into the running moments (Welford), then looks at it.
-  void learn(const float* context) {
-    if (standardise_) {
-      count_ += 1.0;
-      moments(context);
+  // Takes the context into the running moments (Welford); the row stays as it is.
+  void count(const float* context) {
+    count_ += 1.0;
+    const double rate = larger(1.0 / count_, 1.0 - kept_);
+    for (std::size_t i = 0; i < width_; ++i) {
+      const double before = context[i] - mean_[i];
+      mean_[i] += rate * before;
+      variance_[i] += rate * (before * (context[i] - mean_[i]) - variance_[i]);
     }
+  }
+
+  // Counts the context, then looks at it.
+  void learn(const float* context) {
+    if (standardise_) count(context);
     look(context);
     groups(stride_, [&]<class V>(V, std::size_t i) {
       store(&largest_[i], MANUL_SIMD::largest(load<V>(&largest_[i]), magnitude(load<V>(&row_[i]))));
@@ -61,15 +69,6 @@ class Context {
 
  private:
   static constexpr double farthest = 6.0;
-
-  void moments(const float* context) {
-    const double rate = larger(1.0 / count_, 1.0 - kept_);
-    for (std::size_t i = 0; i < width_; ++i) {
-      const double before = context[i] - mean_[i];
-      mean_[i] += rate * before;
-      variance_[i] += rate * (before * (context[i] - mean_[i]) - variance_[i]);
-    }
-  }
 
   void standardised(const float* context) {
     for (std::size_t i = 0; i < width_; ++i) {

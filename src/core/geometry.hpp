@@ -22,8 +22,9 @@ struct Geometry {
   double bandwidth;
 
   std::int64_t leaves() const { return std::int64_t{1} << depth; }
-  double per_unit() const { return static_cast<double>(leaves()) / (actions.high - actions.low); }
-  double position(double action) const { return (action - actions.low) * per_unit(); }
+  double spacing = (actions.high - actions.low) / static_cast<double>(std::int64_t{1} << depth);
+  double per_unit = static_cast<double>(std::int64_t{1} << depth) / (actions.high - actions.low);
+  double position(double action) const { return (action - actions.low) * per_unit; }
 
   // A leaf may be played where its window lies inside the range. The rule is its own mirror image, so that with o = 0
   // and h a power of two it leaves out just what the paper's two special nodes leave out (Algorithm 9).
@@ -44,7 +45,7 @@ struct Geometry {
 
   // The centre of a leaf's window. A lone leaf of a narrow range is moved to fit.
   double centre(std::int64_t leaf, Range within) const {
-    const double action = actions.low + (static_cast<double>(leaf) + offset) / per_unit();
+    const double action = actions.low + (static_cast<double>(leaf) + offset) * spacing;
     const double lowest = within.low + bandwidth, highest = within.high - bandwidth;
     return action < lowest ? lowest : action > highest ? highest : action;
   }

@@ -26,14 +26,14 @@ class HashedContext {
     for (std::size_t i = numbers_; i < count_; ++i) values_[i] = values[i];
   }
 
-  void learn(const float* values) {
+  // Takes the numbers into the running moments (Welford); the values stay as they are.
+  void count(const float* values) {
     for (std::size_t i = 0; i < numbers_; ++i) {
       const std::size_t f = field(i);
       const double rate = larger(1.0 / (counts_[f] += 1.0), 1.0 - kept_), before = values[i] - means_[f];
       means_[f] += rate * before;
       variances_[f] += rate * (before * (values[i] - means_[f]) - variances_[f]);
     }
-    look(values);
   }
 
   Input input() const { return {values_.data(), features_.data(), size_, kept_}; }

@@ -80,15 +80,15 @@ class LossModel {
 
   static std::size_t cell(double action) { return static_cast<std::size_t>(clip(action * cells, 0.0, cells - 1.0)); }
 
-  double side(double action) const { return clip((action - centre_) / h_, -1.0, 1.0); }
+  double side(double action) const { return clip((action - centre_) * per_h_, -1.0, 1.0); }
 
   // Knot 0 is in the middle of its array. From 1 on, the exponent of |u| / h is the knot, the mantissa the way.
   Between between(double u) const {
-    const double distance = smaller(absolute(u) / h_, 0x1p38);
+    const double distance = smaller(absolute(u) * per_h_, 0x1p38);
     std::uint64_t bits;
     __builtin_memcpy(&bits, &distance, sizeof bits);
     const std::size_t knot = distance < 1.0 ? 0 : (bits >> 52) - 1022;
-    const double way = distance < 1.0 ? distance : 2.0 * distance / static_cast<double>(std::uint64_t{1} << knot) - 1.0;
+    const double way = distance < 1.0 ? distance : distance * power_of_two(1 - static_cast<std::int64_t>(knot)) - 1.0;
     if (u < 0.0) return {knots_per_side - knot, knots_per_side - knot - 1, way};
     return {knots_per_side + knot, knots_per_side + knot + 1, way};
   }
@@ -108,7 +108,7 @@ class LossModel {
     vectors_.close(index), vector_squares_.close(index);
   }
 
-  double h_;
+  double h_, per_h_ = 1.0 / h_;
   Buffer<double> scalars_, scalar_squares_;
   Table vectors_, vector_squares_;
   Buffer<double> history_;

@@ -43,11 +43,11 @@ template <class Space>
 class PathAgent final : public RoutingAgent {
  public:
   explicit PathAgent(const TreeSettings& settings)
-      : actions_(settings.actions),
+      : actions_(settings.actions), per_length_(1.0 / (settings.actions.high - settings.actions.low)),
         geometry_{lattice(settings), settings.depth, settings.offset, settings.bandwidth},
         context_(Space::context(settings)),
         nodes_(Space::shape(settings, context_), static_cast<std::size_t>(geometry_.leaves())),
-        model_(Space::shape(settings, context_), settings.bandwidth / length()) {}
+        model_(Space::shape(settings, context_), settings.bandwidth * per_length_) {}
 
   void select(const std::uint32_t* features, std::size_t count, std::size_t numbers) override {
     if constexpr (requires { context_.select(features, count, numbers); }) context_.select(features, count, numbers);
@@ -59,9 +59,10 @@ class PathAgent final : public RoutingAgent {
   }
 
   void learn(const float* context, const Outcome& outcome) override {
-    context_.learn(context);
+    context_.look(context);
     const Node leaf = played(outcome.within);
     const double middle = centre(leaf, outcome.within);
+    found_ = {middle, geometry_.bandwidth};
     model_.look(context_.input(), scaled(middle));
     const double surprise = outcome.loss - model_.at(scaled(outcome.action));
     const bool inside = absolute(outcome.action - middle) <= geometry_.bandwidth;
@@ -69,7 +70,10 @@ class PathAgent final : public RoutingAgent {
     estimate_ = model_.smoothed(scaled(middle)) + surprise * weight;
     train(inside ? leaf : leaf_at(outcome.action), outcome, surprise);
     model_.learn(scaled(outcome.action), outcome.loss);
+    context_.count(context);
   }
+
+  const Window* found() const override { return &found_; }
 
   float weight(std::uint32_t row, std::uint32_t feature) const override { return nodes_.weight(row, feature); }
 
@@ -113,8 +117,7 @@ class PathAgent final : public RoutingAgent {
     return middles.low < middles.high ? middles : settings.actions;
   }
 
-  double length() const { return actions_.high - actions_.low; }
-  double scaled(double action) const { return (action - actions_.low) / length(); }
+  double scaled(double action) const { return (action - actions_.low) * per_length_; }
 
   Node number(std::int64_t leaf) const { return static_cast<Node>(geometry_.leaves() + leaf); }
 
@@ -146,23 +149,24 @@ class PathAgent final : public RoutingAgent {
     return node < first_ ? first_ : node > last_ ? last_ : node;
   }
 
-  double cost(Node leaf, const Outcome& outcome, double surprise) {
+  // `bounded` is the surprise times the weight of a leaf that covers the action.
+  double cost(Node leaf, const Outcome& outcome, double bounded) {
     const double middle = centre(leaf, outcome.within);
     const bool covers = absolute(outcome.action - middle) <= geometry_.bandwidth;
-    const double weight = covers ? smaller(1.0 / (2.0 * geometry_.bandwidth * outcome.density), 1.0) : 0.0;
-    return model_.smoothed(scaled(middle)) + surprise * weight;
+    return model_.smoothed(scaled(middle)) + (covers ? bounded : 0.0);
   }
 
   // Trains the nodes above a leaf, bottom-up. The cost carried up is that of the side which the node now picks.
   void train(Node leaf, const Outcome& outcome, double surprise) {
+    const double bounded = surprise * smaller(1.0 / (2.0 * geometry_.bandwidth * outcome.density), 1.0);
     find_rivals(leaf);
-    double carried = cost(leaf, outcome, surprise);
+    for (std::uint32_t below = 0; below < geometry_.depth; ++below) costs_[below] = cost(rivals_[below], outcome, bounded);
+    double carried = cost(leaf, outcome, bounded);
     for (std::uint32_t below = 0; below < geometry_.depth; ++below) {
       const Node node = leaf >> below, sibling = node ^ 1;
       const bool forced = sibling < first_ >> below || sibling > last_ >> below;
       if (forced) continue;
-      const double other = cost(rivals_[below], outcome, surprise);
-      const double left = node < sibling ? carried : other, right = node < sibling ? other : carried;
+      const double other = costs_[below], left = node < sibling ? carried : other, right = node < sibling ? other : carried;
       carried = nodes_.learn(node / 2, left, right) >= 0.0 ? right : left;
     }
   }
@@ -177,12 +181,15 @@ class PathAgent final : public RoutingAgent {
   }
 
   Range actions_;
+  double per_length_;
   Geometry geometry_;
   typename Space::Context context_;
   SharedNodes<typename Space::Table> nodes_;
   LossModel<typename Space::Table> model_;
   double estimate_ = 0.0;
+  Window found_ = {};
   Node first_ = 0, last_ = 0, rivals_[32] = {};
+  double costs_[32] = {};  // of the rivals
 };
 
 }  // namespace manul::MANUL_SIMD

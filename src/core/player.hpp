@@ -124,16 +124,18 @@ class Player {
       agent_->learn(at(rows, i), outcome(actions[i], densities[i], losses[i], within(rows, i)));
   }
 
-  // Progressive validation: each row is paid for before it is learned from. Adds to a sum that goes on from batch to
+  // Progressive validation: each row is paid for by the policy as it was before it was learned from. Adds to a sum that goes on from batch to
   // batch, so that how a log is cut changes no bit of it.
   void replay(const Rows& rows, const double* actions, const double* densities, const double* losses, double& sum) {
     const Busy busy(*this);
     check_rows(rows);
     for (std::size_t i = 0; i < rows.count; ++i) outcome(actions[i], densities[i], losses[i], within(rows, i));
+    const Window* found = agent_->found();
     for (std::size_t i = 0; i < rows.count; ++i) {
       const Outcome logged = outcome(actions[i], densities[i], losses[i], within(rows, i));
-      sum += window_cost(agent_->window(at(rows, i), logged.within), logged);
+      const Window played = found == nullptr ? agent_->window(at(rows, i), logged.within) : Window{};
       agent_->learn(at(rows, i), logged);
+      sum += window_cost(found == nullptr ? played : *found, logged);
     }
   }
 

@@ -58,8 +58,7 @@ class SharedNodes {
 
   // m_v - 1/2. Node 2^l + j is the j-th of its level and splits the range at (j + 1/2) / 2^l.
   static double place(Node node) {
-    const Node width = Node{1} << (31 - __builtin_clz(node));
-    return (node - width + 0.5) / width - 0.5;
+    return (node + 0.5) * power_of_two(__builtin_clz(node) - 31) - 1.5;
   }
 
   // One step of AdaGrad in a block's weights; how far that moves the margin.

@@ -69,6 +69,7 @@ class Climb {
       alpha_ = above_alpha, beta_ = above_beta;
       alpha_pays_ = next_alpha, beta_pays_ = next_beta;
       lowest_ /= 2, highest_ /= 2;
+      if (alpha_ == beta_ && !alpha_pays_) return;  // nothing below this node pays, so nothing above it differs
     }
   }
 

@@ -114,11 +114,11 @@ class LossModel:
         return int(clip(a * self.cells, 0.0, self.cells - 1.0))
 
     def s(self, u: float) -> float:
-        return clip(u / self.h, -1.0, 1.0)
+        return clip(u * (1.0 / self.h), -1.0, 1.0)
 
     def knots(self, u: float) -> tuple[int, int, float]:
         """The two of the knots 0, h, 2h, 4h, ... around |u|, and how far u is on the way from one to the other."""
-        distance = min(abs(u) / self.h, 2.0**38)
+        distance = min(abs(u) * (1.0 / self.h), 2.0**38)
         mantissa, exponent = math.frexp(distance)
         k, way = (0, distance) if distance < 1 else (exponent, 2 * mantissa - 1)
         sign = -1 if u < 0 else 1
@@ -158,10 +158,10 @@ class PathTwin:
         self.first, self.last = middles if middles[0] < middles[1] else actions
         self.standardiser = Standardiser(width)
         self.nodes = Nodes(self.K, self.standardiser.stride)
-        self.model = LossModel(bandwidth / (self.high - self.low), self.standardiser.stride)
+        self.model = LossModel(bandwidth * (1.0 / (self.high - self.low)), self.standardiser.stride)
 
     def scaled(self, a: float) -> float:
-        return (a - self.low) / (self.high - self.low)
+        return (a - self.low) * (1.0 / (self.high - self.low))
 
     def position(self, a: float) -> float:
         return (a - self.first) * (self.K / (self.last - self.first))
@@ -175,7 +175,7 @@ class PathTwin:
         return range(int(clip(first, 0, self.K - 1)), int(clip(last, 0, self.K - 1)) + 1)
 
     def centre(self, leaf: int, within: tuple[float, float]) -> float:
-        action = self.first + (leaf + 0.5) / (self.K / (self.last - self.first))
+        action = self.first + (leaf + 0.5) * ((self.last - self.first) / self.K)
         return clip(action, within[0] + self.h, within[1] - self.h)
 
     def has(self, v: int, leaves: range) -> bool:
@@ -196,7 +196,6 @@ class PathTwin:
         return self.centre(self.route(1, self.reachable(within)), within)
 
     def learn(self, context: Row, a: float, P: float, l: float, within: tuple[float, float]) -> None:  # noqa: E741
-        self.standardiser.learn(context)
         x, leaves = self.standardiser.row(context), self.reachable(within)
         self.nodes.look(x)
         leaf = self.route(1, leaves)
@@ -207,13 +206,14 @@ class PathTwin:
         def cost(i: int) -> float:
             """C_i = Q_i + (l - q(x, a)) min(1, w_i) with w_i = 1 / (2 h P) if |a - c_i| <= h, else 0."""
             c_i = self.centre(i, within)
-            weight = min(1.0, 1.0 / (2.0 * self.h * P)) if abs(a - c_i) <= self.h else 0.0
-            return self.model.Q(x, c, self.scaled(c_i)) + surprise * weight
+            bounded = surprise * min(1.0, 1.0 / (2.0 * self.h * P)) if abs(a - c_i) <= self.h else 0.0
+            return self.model.Q(x, c, self.scaled(c_i)) + bounded
 
         if abs(a - played) > self.h:
             leaf = int(clip(math.floor(self.position(a)), leaves[0], leaves[-1]))
         self.train(self.K + leaf, leaves, cost)
         self.model.learn(x, c, self.scaled(a), l)
+        self.standardiser.learn(context)
 
     def train(self, v: int, leaves: range, cost: Cost) -> None:
         """Each node above a leaf compares the leaf carried from below with the one reached from the sibling."""
