@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -33,6 +34,7 @@ class Saveable(Protocol):
 _Restore = Callable[[Parameters, Arrays], Saveable]
 _Class = TypeVar("_Class", bound=type)
 _KINDS: dict[str, _Restore] = {}
+_HOMES = ("manul.agents", "manul.tree")  # they register their classes when they are imported
 
 
 def saveable(kind: type) -> None:
@@ -50,6 +52,8 @@ def kinds() -> list[str]:
     >>> kinds() == sorted(kinds())
     True
     """
+    for home in _HOMES:
+        import_module(home)
     return sorted(_KINDS)
 
 
@@ -130,7 +134,7 @@ def contents(saveable: Saveable) -> tuple[str, Parameters, Arrays]:
 
 def restored(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "file") -> Any:
     """The object with these contents; see `contents` for an example."""
-    if kind not in _KINDS:
+    if kind not in _KINDS and kind not in kinds():
         raise FileError(f"{name} must hold one of {', '.join(kinds())}; got {kind}. A newer manul may read it.")
     return _KINDS[kind](parameters, arrays)
 
