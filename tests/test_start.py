@@ -9,7 +9,10 @@ import pytest
 import manul
 
 HEAVY = {"matplotlib", "numpy", "pandas", "pyarrow", "ray", "safetensors", "scipy", "sklearn", "starlette", "tqdm"}
-STARTS = {"import manul": "import manul", "manul --help": "import manul.cli; manul.cli.main(['--help'], 'manul', standalone_mode=False)"}  # fmt: skip
+STARTS = {
+    "import manul": "import manul",
+    "manul --help": "import manul.cli; manul.cli.main(['--help'], 'manul', standalone_mode=False)",
+}
 
 
 def ran(code):
