@@ -134,11 +134,11 @@ class Writer:
 def split_name(name: str) -> tuple[str, str]:
     """The namespace of a feature, and its name there.
 
-    >>> split_name("user^age"), split_name("age")
-    (('user', 'age'), ('', 'age'))
+    >>> split_name("user^age"), split_name("age"), split_name("age^")
+    (('user', 'age'), ('', 'age'), ('', 'age^'))
     """
     space, mark, rest = name.partition("^")
-    return (space, rest) if space and mark else ("", name)
+    return (space, rest) if space and mark and rest else ("", name)
 
 
 def _spaces(features: list[tuple[str, str]]) -> str:
