@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from manul.errors import ManulError
     from manul.files import load
     from manul.log import Log, LogWriter
-    from manul.offpolicy import Grid, Optimized, evaluate, optimize
+    from manul.offpolicy.estimators import evaluate
+    from manul.offpolicy.grid import Grid
+    from manul.offpolicy.optimize import Optimized, optimize
     from manul.simulation import Run, simulate, simulate_many
     from manul.training import train_tree
     from manul.tree import TreePolicy

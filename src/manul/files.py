@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from manul.closest import missing
 from manul.errors import FileError
 
 FORMAT = 1
@@ -88,7 +89,7 @@ def read(path: str | Path) -> tuple[str, Parameters, Arrays]:
 
     target = Path(path)
     if not target.is_file():
-        raise FileError(f"{target} must be a file; there is none. Check the name.")
+        raise missing(target)
     try:
         with safe_open(target, framework="numpy") as opened:
             header = dict(opened.metadata() or {})
