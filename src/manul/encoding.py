@@ -21,6 +21,7 @@ from manul.errors import InputError
 GAP = "?"
 LEVELS = 32
 Matrix = npt.NDArray[np.float64]
+Values = Sequence[Any] | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Number:
     gaps: bool
 
     @staticmethod
-    def fitted(name: str, values: Sequence[Any]) -> Number:
+    def fitted(name: str, values: Values) -> Number:
         """The column that fits some values."""
         numbers = _numbers(name, values)
         gaps = np.isnan(numbers)
@@ -47,7 +48,7 @@ class Number:
         """What comes of it."""
         return [self.name, f"{self.name}={GAP}"] if self.gaps else [self.name]
 
-    def encoded(self, values: Sequence[Any]) -> Matrix:
+    def encoded(self, values: Values) -> Matrix:
         """Some values as rows of numbers."""
         numbers = _numbers(self.name, values)
         gaps = np.isnan(numbers)
@@ -68,7 +69,7 @@ class Text:
     other: bool
 
     @staticmethod
-    def fitted(name: str, values: Sequence[Any], levels: int | None) -> Text:
+    def fitted(name: str, values: Values, levels: int | None) -> Text:
         """The column that fits some values; ties between rare texts go by name."""
         counts = Counter(_text(value) for value in values)
         ranked = sorted(counts, key=lambda text: (-counts[text], text))
@@ -79,7 +80,7 @@ class Text:
         """What comes of it."""
         return [f"{self.name}={level}" for level in self.levels] + ([f"{self.name}=other"] if self.other else [])
 
-    def encoded(self, values: Sequence[Any]) -> Matrix:
+    def encoded(self, values: Values) -> Matrix:
         """Some values as rows of numbers; an unknown text is nothing where there is no column for others."""
         place = {level: number for number, level in enumerate(self.levels)}
         found = np.array([place.get(_text(value), len(self.levels)) for value in values], dtype=np.intp)
@@ -102,7 +103,7 @@ class Columns:
     columns: tuple[Number | Text, ...]
 
     @classmethod
-    def fit(cls, table: Mapping[str, Sequence[Any]], *, levels: int | None = LEVELS) -> Columns:
+    def fit(cls, table: Mapping[str, Values], *, levels: int | None = LEVELS) -> Columns:
         """The map that fits a table; at most `levels` texts of a column count by themselves."""
         return cls(
             tuple(
@@ -115,7 +116,7 @@ class Columns:
         """A name for each number of a row."""
         return [name for column in self.columns for name in column.names]
 
-    def rows(self, table: Mapping[str, Sequence[Any]]) -> npt.NDArray[np.float32]:
+    def rows(self, table: Mapping[str, Values]) -> npt.NDArray[np.float32]:
         """A whole table, or a column left out of it, as rows of numbers."""
         self._check(table)
         count = len(next(iter(table.values()))) if table else 0
@@ -164,15 +165,16 @@ def from_description(description: Mapping[str, Any]) -> Columns:
     return Columns(tuple(made))
 
 
-def _has_text(values: Sequence[Any]) -> bool:
-    return not isinstance(values, np.ndarray) and any(isinstance(value, str) for value in values)
+def _has_text(values: Values) -> bool:
+    numeric = isinstance(values, np.ndarray) and values.dtype.kind != "O"
+    return not numeric and any(isinstance(value, str) for value in values)
 
 
 def _text(value: object) -> str:
     return GAP if value is None or value != value else str(value)
 
 
-def _numbers(name: str, values: Sequence[Any]) -> Matrix:
+def _numbers(name: str, values: Values) -> Matrix:
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return values.astype(np.float64)
     try:

@@ -48,10 +48,15 @@ def parse(line: str) -> Row | None:
         raise BadRow("label", "ca action:cost:density", head.strip())
     action, loss, density = (number(name, it) for name, it in zip(("action", "loss", "density"), label, strict=True))
     tag = {"id": plain(words[2].removeprefix("'"))} if len(words) == 3 else {}
-    return Row(action, density, loss, tag, _context(spaces))
+    return Row(action, density, loss, tag, context_of(spaces))
 
 
-def _context(spaces: list[str]) -> dict[str, float]:
+def context_of(spaces: list[str]) -> dict[str, float]:
+    """The features of a row, from what stands behind each bar.
+
+    >>> context_of(["weather cold wind:3"])
+    {'weather^cold': 1.0, 'weather^wind': 3.0}
+    """
     context: dict[str, float] = {}
     for space in spaces:
         words = space.split(" ")

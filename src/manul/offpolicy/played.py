@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ def densities(policy: Policy, rows: Rows) -> Floats:
     array([1., 1., 1., 1.])
     """
     if isinstance(policy, Batched):
-        return policy.densities_many(rows.contexts, rows.actions, rows.within)
+        return policy.densities_many(_seen(policy, rows), rows.actions, rows.within)
     return np.array([each.density(action) for each, action in zip(_each(policy, rows), rows.actions, strict=True)])
 
 
@@ -61,7 +61,7 @@ def moments(policy: Policy, rows: Rows) -> Moments:
     array([0.5])
     """
     if isinstance(policy, Batched):
-        return Moments(*policy.moments_many(rows.contexts, rows.within))
+        return Moments(*policy.moments_many(_seen(policy, rows), rows.within))
     played = list(_each(policy, rows))
     return Moments(np.array([each.mean() for each in played]), np.array([each.square() for each in played]))
 
@@ -121,4 +121,11 @@ def centres_of(action: Deterministic, contexts: npt.NDArray[np.float32], lows: F
 
 def _each(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
     within = [None] * len(rows.actions) if rows.within is None else [(low, high) for low, high in rows.within.tolist()]
-    return [policy.distribution(context, ends) for context, ends in zip(rows.contexts, within, strict=True)]
+    return [policy.distribution(context, ends) for context, ends in zip(_seen(policy, rows), within, strict=True)]
+
+
+def _seen(policy: object, rows: Rows) -> Any:
+    """The contexts as numbers for a policy of as many, and else by their names, where they have any."""
+    if rows.fields is None or getattr(policy, "width", None) == rows.contexts.shape[1] or isinstance(policy, Smoothed):
+        return rows.contexts
+    return rows.named()
