@@ -110,5 +110,7 @@ def test_a_function_works_but_is_not_saved():
 
 @pytest.mark.parametrize("parameters", [{"name": "Splines"}, {"name": "Transformer"}, {"name": "Crosses", "x": 1}, {}])
 def test_an_unknown_map_in_a_file_is_refused(parameters):
-    with pytest.raises(FileError, match="file must hold one of Columns, Crosses, Fourier, Transformer as features; got "):
+    with pytest.raises(
+        FileError, match="file must hold one of Columns, Crosses, Fourier, Transformer as features; got "
+    ):
         maps.from_description(parameters, {})

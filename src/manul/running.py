@@ -112,8 +112,11 @@ class Example:
 
     def log(self, run: Run) -> Log:
         """What a run decided, with the fields of the table as contexts."""
+        import pyarrow as pa
+
+        fields = {name: pa.array(values, from_pandas=True) for name, values in self.fields.items()}
         decided = {"action": run.log.actions, "density": run.log.densities, "loss": run.log.losses}
-        return Log.from_table({**self.fields, **decided}, action_range=self.actions, loss_range=(0.0, 1.0))
+        return Log.from_table({**fields, **decided}, action_range=self.actions, loss_range=(0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)

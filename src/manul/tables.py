@@ -76,6 +76,8 @@ def _csv(path: Path) -> Table:
 
     problems = Problems(path)
     _, header = next(files.lines(problems), (0, ""))
+    if not header.strip():
+        return {}
     delimiter = max(",;\t", key=header.count)
     names = _names(path, next(csv.reader([header], delimiter=delimiter), []))
     options = arrow.ConvertOptions(

@@ -46,11 +46,19 @@ def convert(
     """
     from manul.conversion import convert as converted
 
-    ranges = {"action_range": actions, "loss_range": losses}
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always", UserWarning)
-        part = {"first": first, "last": last}
-        result = converted(source, target, **ranges, **part, features=features, skip_bad=skip_bad, progress=True)
+        result = converted(
+            source,
+            target,
+            action_range=actions,
+            loss_range=losses,
+            features=features,
+            skip_bad=skip_bad,
+            first=first,
+            last=last,
+            progress=True,
+        )
     for note in noted:
         click.echo(note.message, err=True)
     click.echo(json.dumps({**asdict(result), "target": str(target)}) if as_json else result)

@@ -52,6 +52,14 @@ class Rows(NamedTuple):
         rows = (dict(zip(self.fields, values, strict=True)) for values in columns)
         return [{name: it for name, it in row.items() if it is not None and it == it} for row in rows]
 
+    def plain(self) -> Any:
+        """The contexts as a function of one's own gets them: by name where there is text, and else as rows of numbers."""
+        if self.fields is None or not self.fields:
+            return self.contexts
+        if any(values.dtype == object for values in self.fields.values()):
+            return self.named()
+        return np.column_stack(list(self.fields.values())).astype(np.float32)
+
     @property
     def within(self) -> Floats | None:
         """One (low, high) per row, or None where every row has the whole range."""
