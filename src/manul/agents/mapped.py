@@ -12,6 +12,7 @@ import numpy.typing as npt
 from manul import features as contexts_of
 from manul import files
 from manul.distribution import Atoms, Distribution
+from manul.drawn import Drawn
 from manul.errors import InputError, ManulError, ParameterError
 from manul.maps import Columns, FeatureMap, described, from_description
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
@@ -29,7 +30,7 @@ class Mappable(Agent, files.Saveable, Protocol):
         """All that decides how the agent goes on."""
 
 
-class Mapped:
+class Mapped(Drawn):
     """An agent that sees each context through a feature map.
 
     >>> import manul

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from manul import _core, features, files
 from manul.actions import Actions, checked_epsilon, checked_half_life, checked_range, checked_seed
 from manul.distribution import Atoms, Distribution
+from manul.drawn import Drawn
 from manul.errors import FileError, InputError
 from manul.outcomes import check_outcomes
 from manul.smoothing import explore, smooth
@@ -61,7 +62,7 @@ class Player(Protocol):
 _Player = TypeVar("_Player", bound=Player)
 
 
-class Shell(ABC, Generic[_Player]):
+class Shell(Drawn, ABC, Generic[_Player]):
     """An agent around a player; its width is that of the first context it sees."""
 
     def __init__(
