@@ -29,7 +29,7 @@ bench-offline: .venv/bench
 	$(BIN)/python -m benchmarks.offline fast
 
 soak: .venv/soak
-	MANUL_RAY=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py
+	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py
 
 bench-coverage: .venv/dev
 	$(BIN)/python -m benchmarks.coverage

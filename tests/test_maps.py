@@ -104,11 +104,13 @@ def test_only_a_fitted_transformer_will_do(unfit):
 
 
 def test_a_function_works_but_is_not_saved():
-    with pytest.raises(FileError, match="features must be Crosses, Fourier or Transformer to be saved; got <"):
+    with pytest.raises(FileError, match="features must be Columns, Crosses, Fourier or Transformer to be saved; got <"):
         maps.described(lambda context: context)
 
 
 @pytest.mark.parametrize("parameters", [{"name": "Splines"}, {"name": "Transformer"}, {"name": "Crosses", "x": 1}, {}])
 def test_an_unknown_map_in_a_file_is_refused(parameters):
-    with pytest.raises(FileError, match="file must hold one of Crosses, Fourier, Transformer as features; got "):
+    with pytest.raises(
+        FileError, match="file must hold one of Columns, Crosses, Fourier, Transformer as features; got "
+    ):
         maps.from_description(parameters, {})

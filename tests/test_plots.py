@@ -58,14 +58,34 @@ def test_the_window_of_a_policy_map_is_two_bandwidths_wide(world):
     axes = plots.policy_map(manul.Cats(leaves=8, bandwidth=1 / 8), world.contexts, 1, world.targets)
     low, high = (drawn(axes, f"_window {end}").get_ydata() for end in ("low", "high"))
     assert np.allclose(high - low, 1 / 4)
-    assert np.all(
-        (low < drawn(axes, "expected action").get_ydata()) & (drawn(axes, "expected action").get_ydata() < high)
-    )
+    assert np.allclose(drawn(axes, plots.MIDDLE).get_ydata(), (low + high) / 2)
 
 
 def test_a_policy_map_needs_no_targets(world):
     axes = plots.policy_map(manul.Cats(leaves=8, bandwidth=1 / 8), world.contexts, 2)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["expected action", "window"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [plots.MIDDLE, "window"]
+
+
+def test_a_policy_on_names_is_drawn_along_numbers_and_texts():
+    cities = {"city": ["Oslo", "Rome", None, "Rome"], "age": [20.0, 30.0, np.nan, 60.0]}
+    policy = manul.Mapped(agent=manul.Cats(leaves=8, bandwidth=1 / 8), features=manul.maps.Columns.fit(cities))
+    assert policy.plot("age", cities).get_xlabel() == "age"
+    axes = policy.plot("city", cities)
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["Oslo", "Rome"]
+    with pytest.raises(ParameterError, match=r"feature must be one of city, age; got 'ag'\. Did you mean age\?"):
+        policy.plot("ag", cities)
+
+
+def test_a_policy_is_drawn_along_a_log(world):
+    log = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), world).log
+    assert manul.Cats(leaves=8, bandwidth=1 / 8).plot(1, log).get_xlabel() == "feature 1"
+
+
+def test_estimates_are_named_beside_their_intervals():
+    axes = plots.interval_plot(0.25, 0.2, 0.3, label="ours")
+    plots.interval_plot(0.4, 0.3, 0.5, axes, label="theirs")
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["ours", "theirs"]
+    assert axes.get_legend() is None
 
 
 def test_a_feature_that_is_not_there_is_refused(world):

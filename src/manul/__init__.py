@@ -1,16 +1,31 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
-from manul import learners, maps, offpolicy, policies, worlds
-from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, Mapped, ParetoGreedy, SmoothedGreedy
-from manul.distribution import Atoms, Distribution
-from manul.errors import ManulError
-from manul.files import load
-from manul.log import Log, LogWriter
-from manul.offpolicy import Grid, Optimized, evaluate, optimize
-from manul.simulate import Run, simulate, simulate_many
-from manul.training import train_tree
-from manul.tree import TreePolicy
-from manul.types import Agent, Decision, Decisions, Estimate, Policy
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manul import checks, errors, learners, maps, offpolicy, plots, policies, theory, worlds
+    from manul.agents import (
+        AdaptiveCats,
+        Auto,
+        Cats,
+        DiscreteLinear,
+        DiscreteTree,
+        Mapped,
+        ParetoGreedy,
+        SmoothedGreedy,
+    )
+    from manul.distribution import Atoms, Distribution
+    from manul.errors import ManulError
+    from manul.files import load
+    from manul.log import Log, LogWriter
+    from manul.offpolicy.estimators import evaluate
+    from manul.offpolicy.grid import Grid
+    from manul.offpolicy.optimize import Optimized, optimize
+    from manul.simulation import Run, simulate, simulate_many
+    from manul.training import train_tree
+    from manul.tree import TreePolicy
+    from manul.types import Agent, Decision, Decisions, Estimate, Policy
 
 __version__ = "0.1.0"
 
@@ -37,15 +52,49 @@ __all__ = [
     "Run",
     "SmoothedGreedy",
     "TreePolicy",
+    "checks",
+    "errors",
     "evaluate",
     "learners",
     "load",
     "maps",
     "offpolicy",
     "optimize",
+    "plots",
     "policies",
     "simulate",
     "simulate_many",
+    "theory",
     "train_tree",
     "worlds",
 ]
+
+# Where each name is from, so that it is imported when it is first used.
+_NAMES = {
+    "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy SmoothedGreedy",
+    "distribution": "Atoms Distribution",
+    "errors": "ManulError",
+    "files": "load",
+    "log": "Log LogWriter",
+    "offpolicy": "Grid Optimized evaluate optimize",
+    "simulation": "Run simulate simulate_many",
+    "training": "train_tree",
+    "tree": "TreePolicy",
+    "types": "Agent Decision Decisions Estimate Policy",
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        found = getattr(import_module(f"manul.{_HOMES[name]}"), name)
+    elif name in __all__:
+        found = import_module(f"manul.{name}")
+    else:
+        raise AttributeError(f"module 'manul' has no attribute {name!r}", name=name, obj=import_module("manul"))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

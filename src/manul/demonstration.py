@@ -17,7 +17,7 @@ from manul.actions import checked_seed
 from manul.agents import Auto, Cats
 from manul.agents.native import NativeAgent
 from manul.errors import FileError, ParameterError
-from manul.simulate import Run, simulate_many
+from manul.simulation import Run, simulate_many
 from manul.types import Floats, Within
 from manul.worlds import Regression
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
+from manul.encoding import Columns
 from manul.errors import InputError
 from manul.types import Context
 
@@ -133,23 +134,7 @@ def _columns(frame: Any) -> dict[str, list[Any]] | None:
 
 
 def _one_hot(columns: dict[str, list[Any]]) -> Row:
-    encoded: list[npt.NDArray[np.float64]] = []
-    for values in columns.values():
-        encoded.extend(_encoded(values))
-    return np.ascontiguousarray(np.column_stack(encoded), dtype=np.float32)
-
-
-def _encoded(values: list[Any]) -> list[npt.NDArray[np.float64]]:
-    """Numbers as they are, their gaps filled with the mean and marked in a column of their own; texts one by one."""
-    if any(isinstance(value, str) for value in values):
-        texts = ["?" if value is None or value != value else str(value) for value in values]
-        return [np.array([text == each for text in texts], dtype=np.float64) for each in sorted(set(texts))]
-    numbers = np.array([np.nan if value is None else float(value) for value in values])
-    gaps = np.isnan(numbers)
-    if not gaps.any():
-        return [numbers]
-    mean = float(numbers[~gaps].mean()) if not gaps.all() else 0.0
-    return [np.where(gaps, mean, numbers), gaps.astype(np.float64)]
+    return Columns.fit(columns, levels=None).rows(columns)
 
 
 def _numbers(values: Any, name: str) -> Row:

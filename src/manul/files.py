@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -15,6 +16,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from manul.closest import missing
 from manul.errors import FileError
 
 FORMAT = 1
@@ -33,6 +35,7 @@ class Saveable(Protocol):
 _Restore = Callable[[Parameters, Arrays], Saveable]
 _Class = TypeVar("_Class", bound=type)
 _KINDS: dict[str, _Restore] = {}
+_HOMES = ("manul.agents", "manul.tree")  # they register their classes when they are imported
 
 
 def saveable(kind: type) -> None:
@@ -50,6 +53,8 @@ def kinds() -> list[str]:
     >>> kinds() == sorted(kinds())
     True
     """
+    for home in _HOMES:
+        import_module(home)
     return sorted(_KINDS)
 
 
@@ -84,7 +89,7 @@ def read(path: str | Path) -> tuple[str, Parameters, Arrays]:
 
     target = Path(path)
     if not target.is_file():
-        raise FileError(f"{target} must be a file; there is none. Check the name.")
+        raise missing(target)
     try:
         with safe_open(target, framework="numpy") as opened:
             header = dict(opened.metadata() or {})
@@ -130,7 +135,7 @@ def contents(saveable: Saveable) -> tuple[str, Parameters, Arrays]:
 
 def restored(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "file") -> Any:
     """The object with these contents; see `contents` for an example."""
-    if kind not in _KINDS:
+    if kind not in _KINDS and kind not in kinds():
         raise FileError(f"{name} must hold one of {', '.join(kinds())}; got {kind}. A newer manul may read it.")
     return _KINDS[kind](parameters, arrays)
 

@@ -18,7 +18,7 @@ from manul.agents.shell import Shell
 from manul.distribution import Atoms, Distribution
 from manul.errors import ParameterError
 from manul.inspection_text import SHOWN, text
-from manul.maps import NamesColumns
+from manul.maps import Columns, NamesColumns
 from manul.types import Context, Policy
 
 if TYPE_CHECKING:
@@ -230,9 +230,10 @@ def _rounds(arrays: files.Arrays) -> int | None:
 
 
 def _column_names(agent: object) -> list[str] | None:
-    if isinstance(agent, Mapped) and agent.width is not None and isinstance(agent.features, NamesColumns):
-        return agent.features.names(agent.width)
-    return None
+    if not (isinstance(agent, Mapped) and isinstance(agent.features, NamesColumns)):
+        return None
+    known = agent.width is not None or isinstance(agent.features, Columns)
+    return agent.features.names(agent.width or 0) if known else None
 
 
 def _features(agent: object, names: Sequence[str] | None) -> tuple[Feature, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manul.agents.auto import Report
@@ -32,10 +32,21 @@ def text(found: Inspection) -> str:
 
 
 def _settings_text(found: Inspection) -> str:
-    rows = [(name, _shown(value)) for name, value in found.parameters.items() if value is not None]
+    rows = list(_setting_rows(found.parameters))
     counts = (("decisions", found.decisions), ("rounds learned", found.rounds))
     rows += [(name, f"{count:,}") for name, count in counts if count is not None]
     return "\n".join([found.kind, *_table([*rows, ("memory", f"{found.memory / 1024:,.1f} KiB")])])
+
+
+def _setting_rows(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in parameters.items():
+        if name == "agent" and isinstance(value, dict):
+            yield name, value["kind"]
+            yield from _setting_rows({each: it for each, it in value.items() if each != "kind"})
+        elif name == "features" and isinstance(value, dict) and value.get("name") == "Columns":
+            yield name, ", ".join(column["name"] for column in value["columns"])
+        elif value is not None:
+            yield name, _shown(value)
 
 
 def _features_text(features: Sequence[Feature]) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 BATCH = 65_536
 Contexts = npt.NDArray[np.float32]
+Fields = dict[str, npt.NDArray[Any]]
 _View = TypeVar("_View")
 Chosen = slice | npt.NDArray[np.int64]
 
@@ -201,6 +202,11 @@ class Log:
     def contexts(self) -> Contexts:
         """The contexts as a matrix of numbers, with nan where one is missing."""
         return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
+
+    @property
+    def fields(self) -> Fields | None:
+        """The contexts as columns by name, texts and gaps as they are; None where contexts have no names."""
+        return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
 
     @property
     def actions(self) -> Floats:

@@ -1,6 +1,6 @@
 """Feature maps: contexts made richer before an agent sees them, so that linear learners can follow curves.
 
-A map is any function of one context; these three can be saved. `manul.Mapped` puts one before an agent.
+A map is any function of one context; these four can be saved. `manul.Mapped` puts one before an agent.
 """
 
 from __future__ import annotations
@@ -16,11 +16,23 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from manul import _core, files, fitted
+from manul import _core, encoding, files, fitted
 from manul.actions import checked_seed
+from manul.encoding import Columns
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
 from manul.features import Fields, Row
 from manul.types import Floats
+
+__all__ = [
+    "Columns",
+    "Crosses",
+    "FeatureMap",
+    "Fourier",
+    "NamesColumns",
+    "Transformer",
+    "described",
+    "from_description",
+]
 
 _OTHER_STREAM = 2**63  # decisions are numbered from 0, so that no wave is drawn like a decision
 
@@ -170,11 +182,13 @@ def described(features: FeatureMap) -> tuple[files.Parameters, files.Arrays]:
     """
     if isinstance(features, Crosses | Fourier):
         return {"name": type(features).__name__, **asdict(features)}, {}
+    if isinstance(features, Columns):
+        return {"name": "Columns", **encoding.described(features)}, {}
     if isinstance(features, Transformer):
         data = fitted.stored([features.fitted], "transformer", "Map with another, such as StandardScaler().")
         return {"name": "Transformer"}, {"transformer": data}
     raise FileError(
-        f"features must be Crosses, Fourier or Transformer to be saved; got {features!r}. Keep its code beside the file of its agent."
+        f"features must be Columns, Crosses, Fourier or Transformer to be saved; got {features!r}. Keep its code beside its agent."
     )
 
 
@@ -189,11 +203,13 @@ def from_description(parameters: files.Parameters, arrays: files.Arrays) -> Feat
     try:
         if name == "Transformer":
             return Transformer(fitted.restored(arrays["transformer"], "transformer", method="transform")[0])
+        if name == "Columns":
+            return encoding.from_description(settings)
         known: dict[object, type[Crosses | Fourier]] = {"Crosses": Crosses, "Fourier": Fourier}
         return known[name](**settings)
     except (KeyError, IndexError, TypeError):
         raise FileError(
-            f"file must hold one of Crosses, Fourier, Transformer as features; got {name}. A newer manul may read it."
+            f"file must hold one of Columns, Crosses, Fourier, Transformer as features; got {name}. A newer manul may read it."
         ) from None
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manul.along import along
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
 
 try:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for the colour-blind
 GREY = "#777777"
 FORMATS = (".png", ".svg", ".pdf")
+MIDDLE = "middle of the window"
+Floats = npt.NDArray[np.float64]
 _POINTS = 400
 _DOTS = 1500
 
@@ -151,38 +154,44 @@ def interval_plot(value: float, low: float, high: float, axes: Axes | None = Non
     """
     axes = new_axes() if axes is None else axes
     place = -len(axes.lines)
+    if len(axes.figure.axes) == 1:
+        axes.figure.canvas.figure.set_size_inches(10, 1.8 + 0.4 * len(axes.lines))
     axes.plot(np.array([low, value, high]), [place] * 3, linewidth=2.4, marker="|", markersize=14, label=label)
     _dressed(axes, "loss", "estimate").margins(y=0.3)
     axes.set_yticks([-number for number in range(len(axes.lines))], [str(line.get_label()) for line in axes.lines])
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
     return axes
 
 
 def policy_map(
     policy: Policy,
-    contexts: npt.ArrayLike,
-    feature: int,
+    contexts: object,
+    feature: int | str,
     targets: npt.ArrayLike | None = None,
     axes: Axes | None = None,
 ) -> Axes:
-    """Draw what a policy plays along one feature, with the other features at their medians.
+    """Draw what a policy plays along one feature, with the others at their medians, texts at the most common one.
+
+    Contexts are rows of numbers, columns by name, or a log; the feature is a column or the name of one.
 
     >>> import manul
     >>> world = manul.worlds.linear(rounds=100, width=2)
     >>> policy_map(manul.Cats(leaves=8, bandwidth=1/8), world.contexts, 0, world.targets).get_xlabel()
     'feature 0'
     """
-    table = np.asarray(contexts, dtype=np.float64)
-    _check_feature(table, feature)
+    varied = along(contexts, feature)
     axes = new_axes() if axes is None else axes
     if targets is not None:
-        _scatter(axes, table[:, feature], np.asarray(targets, dtype=np.float64))
-    values = np.linspace(table[:, feature].min(), table[:, feature].max(), _POINTS // 2)
-    means, lows, highs = _played(policy, np.median(table, axis=0), feature, values)
-    (line,) = axes.plot(values, means, linewidth=2.4, color=COLOURS[1], zorder=3, label="expected action")
-    axes.fill_between(values, lows, highs, color=line.get_color(), alpha=0.3, linewidth=0, label="window")
-    for name, ends in (("low", lows), ("high", highs)):
-        axes.plot(values, ends, color=line.get_color(), linewidth=0.5, alpha=0.6, label=f"_window {name}")
-    return _dressed(axes, f"feature {feature}", "action")
+        _scatter(axes, varied.seen, np.asarray(targets, dtype=np.float64))
+    lows, highs = _windows(policy, varied.contexts)
+    (_places if varied.texts else _band)(axes, varied.places, lows, highs)
+    _dressed(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
+    if varied.texts:
+        axes.set_xticks(varied.places, [shortened(text) for text in varied.texts])
+        axes.set_xlim(-0.5, len(varied.texts) - 0.5)
+    return axes
 
 
 def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None) -> Axes:
@@ -248,13 +257,6 @@ def _dressed(axes: Axes, across: str, up: str) -> Axes:
     return axes
 
 
-def _check_feature(table: npt.NDArray[np.float64], feature: int) -> None:
-    if table.ndim != 2 or not len(table):
-        raise InputError(f"contexts must be a table with at least one row; got shape {table.shape}. Reshape it.")
-    if not 0 <= feature < table.shape[1]:
-        raise ParameterError(f"feature must be a column from 0 to {table.shape[1] - 1}; got {feature!r}. Try 0.")
-
-
 def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> None:
     if targets.shape != values.shape:
         raise InputError(f"targets must be one number per context, {len(values)}; got shape {targets.shape}. Cut both.")
@@ -264,15 +266,22 @@ def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[n
     )
 
 
-def _played(
-    policy: Policy, context: npt.NDArray[np.float64], feature: int, values: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    played = []
-    for value in values:
-        context[feature] = value
-        distribution = policy.distribution(context)
-        played.append((distribution.mean(), *distribution.densest()))
-    return np.array(played).T
+def _windows(policy: Policy, contexts: Sequence[Any]) -> npt.NDArray[np.float64]:
+    return np.array([policy.distribution(context).densest() for context in contexts]).T
+
+
+def _band(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
+    axes.plot(across, (lows + highs) / 2, linewidth=2.4, color=COLOURS[1], zorder=3, label=MIDDLE)
+    axes.fill_between(across, lows, highs, color=COLOURS[1], alpha=0.3, linewidth=0, label="window")
+    for name, ends in (("low", lows), ("high", highs)):
+        axes.plot(across, ends, color=COLOURS[1], linewidth=0.5, alpha=0.6, label=f"_window {name}")
+
+
+def _places(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
+    axes.plot(across, (lows + highs) / 2, "o", color=COLOURS[1], zorder=3, label=MIDDLE)
+    axes.vlines(across, lows, highs, color=COLOURS[1], alpha=0.3, linewidth=12, label="window")
+    for name, ends in (("low", lows), ("high", highs)):
+        axes.plot(across, ends, "_", color=COLOURS[1], label=f"_window {name}")
 
 
 def _rows(figure: Figure) -> Iterator[dict[str, str | float]]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from manul import classifiers, features, files
 from manul.actions import Actions, checked_bandwidth, checked_epsilon, checked_leaves, checked_range
 from manul.distribution import Distribution
+from manul.drawn import Drawn
 from manul.errors import FileError, InputError
 from manul.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.types import Context, Floats, Within
@@ -130,7 +131,7 @@ class Nodes:
         return right
 
 
-class TreePolicy:
+class TreePolicy(Drawn):
     """A tree of classifiers that was trained on a log; `train_tree` makes it.
 
     >>> import manul

@@ -82,7 +82,7 @@ def test_the_version_is_the_package_version():
 def test_an_unknown_command_names_the_closest_one():
     result = CliRunner().invoke(main, ["dmeo"])
     assert result.exit_code == 2
-    assert "got 'dmeo'. Did you mean 'demo'?" in result.stderr
+    assert "got 'dmeo'. Did you mean demo?" in result.stderr
 
 
 def test_an_unknown_command_like_no_other_points_to_the_help():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,10 @@ import numpy.typing as npt
 from manul import features as contexts_of
 from manul import files
 from manul.distribution import Atoms, Distribution
+from manul.drawn import Drawn
 from manul.errors import InputError, ManulError, ParameterError
-from manul.maps import FeatureMap, described, from_description
-from manul.types import Agent, Context, Decision, Decisions, Within
+from manul.maps import Columns, FeatureMap, described, from_description
+from manul.types import Agent, Context, Decision, Decisions, Floats, Within
 
 Seen = contexts_of.Row | contexts_of.Fields
 
@@ -29,7 +30,7 @@ class Mappable(Agent, files.Saveable, Protocol):
         """All that decides how the agent goes on."""
 
 
-class Mapped:
+class Mapped(Drawn):
     """An agent that sees each context through a feature map.
 
     >>> import manul
@@ -107,6 +108,31 @@ class Mapped:
         self._fix_many(rows, mapped)
         return decisions
 
+    def densities_many(
+        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
+    ) -> Floats:
+        """The density of each row's action, which may have been drawn by another policy."""
+        _, mapped = self._map_many(contexts)
+        inside = getattr(self.agent, "densities_many", None)
+        if inside is not None and isinstance(mapped, np.ndarray):
+            return cast(Floats, inside(mapped, actions, within))
+        asked = np.asarray(actions, dtype=np.float64)
+        played = self._each(mapped, within)
+        return np.array([each.density(action) for each, action in zip(played, asked, strict=True)])
+
+    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """The expected action of each row, and its expected square."""
+        _, mapped = self._map_many(contexts)
+        inside = getattr(self.agent, "moments_many", None)
+        if inside is not None and isinstance(mapped, np.ndarray):
+            return cast("tuple[Floats, Floats]", inside(mapped, within))
+        played = self._each(mapped, within)
+        return np.array([each.mean() for each in played]), np.array([each.square() for each in played])
+
+    def _each(self, mapped: Any, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
+        pairs = [None] * len(mapped) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
+        return [self.agent.distribution(row, ends) for row, ends in zip(mapped, pairs, strict=True)]
+
     def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
         """Take in what many decisions led to, in order; all of them or, where one cannot be used, none."""
         rows, mapped = self._map_many(contexts)
@@ -164,6 +190,9 @@ class Mapped:
         rows = contexts_of.matrix(contexts) if named is None else named
         if isinstance(rows, np.ndarray) and (not rows.shape[1] or not len(rows)):
             return rows, self._empty(rows)
+        if isinstance(self.features, Columns) and named is not None:
+            table = {column.name: [row.get(column.name) for row in named] for column in self.features.columns}
+            return rows, self.features.rows(table)
         mapped = [self._map(row) if len(row) else row for row in rows]
         if all(isinstance(each, dict) for each in mapped):
             return rows, mapped

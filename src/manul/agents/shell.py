@@ -14,6 +14,7 @@ import numpy.typing as npt
 from manul import _core, features, files
 from manul.actions import Actions, checked_epsilon, checked_half_life, checked_range, checked_seed
 from manul.distribution import Atoms, Distribution
+from manul.drawn import Drawn
 from manul.errors import FileError, InputError
 from manul.outcomes import check_outcomes
 from manul.smoothing import explore, smooth
@@ -61,7 +62,7 @@ class Player(Protocol):
 _Player = TypeVar("_Player", bound=Player)
 
 
-class Shell(ABC, Generic[_Player]):
+class Shell(Drawn, ABC, Generic[_Player]):
     """An agent around a player; its width is that of the first context it sees."""
 
     def __init__(
@@ -165,11 +166,12 @@ class Shell(ABC, Generic[_Player]):
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:
         """The density of each row's action, which may have been drawn by another policy."""
-        rows, asked = features.matrix(contexts), _numbers(actions)
+        names, asked = self._named_rows(contexts), _numbers(actions)
+        rows: Any = features.matrix(contexts) if names is None else names
         if asked.shape != (len(rows),):
             raise InputError(f"actions must be one per context, {len(rows)}; got shape {asked.shape}. Cut both.")
         lows, highs = self._ends(within, len(rows))
-        player = self._started(rows)
+        player = self._started(rows) if names is None else None
         if not isinstance(player, _core.Player):
             played = self._each(rows, within)
             return np.array([each.density(action) for each, action in zip(played, asked, strict=True)])
@@ -179,9 +181,11 @@ class Shell(ABC, Generic[_Player]):
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action of each row, and its expected square."""
-        rows = features.matrix(contexts)
+        names = self._named_rows(contexts)
+        rows: Any = features.matrix(contexts) if names is None else names
         lows, highs = self._ends(within, len(rows))
-        player, means, squares = self._started(rows), np.empty(len(rows)), np.empty(len(rows))
+        player = self._started(rows) if names is None else None
+        means, squares = np.empty(len(rows)), np.empty(len(rows))
         if isinstance(player, _core.Player):
             player.moments_many(rows, lows, highs, means, squares)
         else:
@@ -368,7 +372,7 @@ class Shell(ABC, Generic[_Player]):
             self._narrowed((low, high))
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
-    def _each(self, rows: features.Row, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
+    def _each(self, rows: Any, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
         pairs = [None] * len(rows) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
         return [self.distribution(row, ends) for row, ends in zip(rows, pairs, strict=True)]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -10,7 +11,19 @@ from typing import Any
 import click
 
 import manul
+from manul.cli._options import refusal
+from manul.closest import remedy
 from manul.errors import ManulError, ParameterError
+
+EPILOG = """\b
+Example:
+  manul demo --rounds 2000
+
+\b
+Names of commands, options and files are completed by the shell after one of
+  eval "$(_MANUL_COMPLETE=bash_source manul)"
+  eval "$(_MANUL_COMPLETE=zsh_source manul)"
+  _MANUL_COMPLETE=fish_source manul | source"""
 
 
 class Commands(click.Group):
@@ -18,7 +31,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """The names of all commands."""
-        return sorted(module.name for module in iter_modules(__path__))
+        return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name, if there is one."""
@@ -34,23 +47,32 @@ class Commands(click.Group):
         known = self.list_commands(ctx)
         if args[0].startswith("-") or args[0] in known:
             return super().resolve_command(ctx, args)
-        close = get_close_matches(args[0], known, n=1, cutoff=0.4)
-        remedy = f"Did you mean {close[0]!r}?" if close else "See manul --help."
-        raise click.UsageError(f"command must be one of {', '.join(known)}; got {args[0]!r}. {remedy}", ctx)
+        advice = remedy(args[0], known, "See manul --help.")
+        raise click.UsageError(f"command must be one of {', '.join(known)}; got {args[0]!r}. {advice}", ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; what goes wrong is one sentence, with exit code 2 for a setting and 1 for the rest."""
+        """Runs the command; an interrupt is one word."""
         try:
             return super().invoke(ctx)
-        except ManulError as error:
-            click.echo(error, err=True)
-            ctx.exit(2 if isinstance(error, ParameterError) else 1)
         except KeyboardInterrupt:
             click.echo("stopped", err=True)
             ctx.exit(130)
 
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **settings: Any) -> Any:  # type: ignore[override]
+        """Runs a command line; what goes wrong is one sentence, with exit code 2 for a setting and 1 for the rest."""
+        if not settings.pop("standalone_mode", True):
+            return super().main(args, prog_name, standalone_mode=False, **settings)
+        try:
+            sys.exit(super().main(args, prog_name, standalone_mode=False, **settings) or 0)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except (ManulError, click.ClickException) as error:
+            click.echo(refusal(error) if isinstance(error, click.UsageError) else error, err=True)
+            sys.exit(2 if isinstance(error, ParameterError | click.UsageError) else 1)
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(manul.__version__)
 def main() -> None:
-    """Contextual bandits with continuous actions."""
+    """Contextual bandits with continuous actions: learn which number to pick."""

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from manul.cli._options import MODEL, PICTURE, File
 
-@click.command()
-@click.argument("file", type=Path)
+
+@click.command(epilog="""\b\nExample:\n  manul inspect policy.manul --context '{"age": 4, "fuel": "diesel"}'""")
+@click.argument("file", type=File(*MODEL))
 @click.option(
     "--context",
     "contexts",
@@ -18,9 +20,9 @@ import click
     help="""Say what is played there: '[1, 2, 3]' or '{"city": "Oslo"}'.""",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, for programs.")
-@click.option("--plot", type=Path, metavar="PICTURE", help="Draw it into a .png, .svg or .pdf file.")
+@click.option("--plot", type=File(*PICTURE), help="Draw it into a picture.")
 def inspect(file: Path, contexts: tuple[str, ...], *, as_json: bool, plot: Path | None) -> None:
-    """Say what a saved agent or policy has learned."""
+    """Say what the agent or policy in FILE has learned."""
     from manul import inspection
 
     found = inspection.inspect(file, *map(inspection.parsed_context, contexts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from manul.closest import remedy
 from manul.errors import FileError, ParameterError
 from manul.formats.checks import checked
 from manul.formats.columns import Metadata, Range
@@ -62,10 +62,9 @@ def format_of(path: Path) -> Format:
     name = path.name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
     if suffix not in SUFFIXES:
-        close = get_close_matches(suffix, SUFFIXES, n=1, cutoff=0.4)
-        remedy = f"Did you mean {close[0]}?" if close else "Rename it to say what it is."
+        advice = remedy(suffix, SUFFIXES, "Rename it to say what it is.")
         raise ParameterError(
-            f"{path} must end with {', '.join(SUFFIXES)}, or one of these and .gz; got {suffix!r}. {remedy}"
+            f"{path} must end with {', '.join(SUFFIXES)}, or one of these and .gz; got {suffix!r}. {advice}"
         )
     return cast(Format, import_module(f"{__name__}.{SUFFIXES[suffix]}"))
 

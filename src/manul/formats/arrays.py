@@ -68,6 +68,19 @@ def _own_matrix(table: pa.Table) -> Contexts:
     return matrix
 
 
+def fields(table: pa.Table) -> dict[str, npt.NDArray[Any]] | None:
+    """The user's own columns: numbers with nan for gaps, and texts with None for them; None for contexts without names."""
+    if columns.kind(table.schema) != "own":
+        return None
+    found: dict[str, npt.NDArray[Any]] = {}
+    for name in columns.own(table.schema):
+        if columns.is_text(table.schema, name):
+            found[name] = np.array(table[name].to_pylist(), dtype=object)
+        else:
+            found[name] = checks.numbers(table, name)
+    return found
+
+
 def optional(table: pa.Table, name: str) -> npt.NDArray[np.float64] | None:
     """A column that not every log has."""
     return checks.numbers(table, name) if name in table.column_names else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -125,12 +126,14 @@ def require(names: Sequence[str], where: str) -> None:
 
     >>> require(["action", "los", "density"], "run.csv")
     Traceback (most recent call last):
-    manul.errors.FileError: run.csv must have a column loss; got action, los, density. Rename the column that holds it.
+    manul.errors.FileError: run.csv must have a column loss; got action, los, density. Rename los to loss.
     """
     for name in NUMBERS:
         if name not in names:
             got = ", ".join(list(names)[:20]) or "none"
-            raise FileError(f"{where} must have a column {name}; got {got}. Rename the column that holds it.")
+            close = get_close_matches(name, list(names), n=1, cutoff=0.6)
+            advice = f"Rename {close[0]} to {name}." if close else "Rename the column that holds it."
+            raise FileError(f"{where} must have a column {name}; got {got}. {advice}")
     if (RANGE[0] in names) != (RANGE[1] in names):
         raise FileError(f"{where} must have the columns low and high or neither; got one of them. Add the other.")
     doubled = sorted({name for name in names if list(names).count(name) > 1})

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
+from manul.closest import missing
 from manul.errors import FileError
 from manul.formats.problems import Problems
 
@@ -29,7 +30,7 @@ def opened(path: Path) -> IO[bytes]:
     manul.errors.FileError: missing.csv must be a file; there is none. Check the name.
     """
     if not path.is_file():
-        raise FileError(f"{path} must be a file; there is none. Check the name.")
+        raise missing(path)
     try:
         return cast(IO[bytes], gzip.open(path, "rb")) if is_gzipped(path) else path.open("rb")
     except OSError as error:

@@ -48,10 +48,15 @@ def parse(line: str) -> Row | None:
         raise BadRow("label", "ca action:cost:density", head.strip())
     action, loss, density = (number(name, it) for name, it in zip(("action", "loss", "density"), label, strict=True))
     tag = {"id": plain(words[2].removeprefix("'"))} if len(words) == 3 else {}
-    return Row(action, density, loss, tag, _context(spaces))
+    return Row(action, density, loss, tag, context_of(spaces))
 
 
-def _context(spaces: list[str]) -> dict[str, float]:
+def context_of(spaces: list[str]) -> dict[str, float]:
+    """The features of a row, from what stands behind each bar.
+
+    >>> context_of(["weather cold wind:3"])
+    {'weather^cold': 1.0, 'weather^wind': 3.0}
+    """
     context: dict[str, float] = {}
     for space in spaces:
         words = space.split(" ")
@@ -134,11 +139,11 @@ class Writer:
 def split_name(name: str) -> tuple[str, str]:
     """The namespace of a feature, and its name there.
 
-    >>> split_name("user^age"), split_name("age")
-    (('user', 'age'), ('', 'age'))
+    >>> split_name("user^age"), split_name("age"), split_name("age^")
+    (('user', 'age'), ('', 'age'), ('', 'age^'))
     """
     space, mark, rest = name.partition("^")
-    return (space, rest) if space and mark else ("", name)
+    return (space, rest) if space and mark and rest else ("", name)
 
 
 def _spaces(features: list[tuple[str, str]]) -> str:

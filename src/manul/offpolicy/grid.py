@@ -21,6 +21,17 @@ Make = Callable[..., AnyAgent]
 _RULES: dict[str, Make] = {"path": Cats, "paper": Cats.paper}
 
 
+def checked_rule(rule: Rule) -> Rule:
+    """How trees learn.
+
+    >>> checked_rule("path")
+    'path'
+    """
+    if rule not in _RULES:
+        raise ParameterError(f"rule must be 'path' or 'paper'; got {rule!r}. Try 'path'.")
+    return rule
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A name, and a function that makes a fresh agent."""
@@ -82,8 +93,7 @@ class Grid:
         ...     rule="path", actions=(0, 32), losses=(0, 1), epsilon=0, seed=0)[0].make()
         Cats(actions=(0.0, 32.0), leaves=16, bandwidth=4.0, epsilon=0.0, ...)
         """
-        if rule not in _RULES:
-            raise ParameterError(f"rule must be 'path' or 'paper'; got {rule!r}. Try 'path'.")
+        checked_rule(rule)
         common = {"actions": actions, "losses": losses, "epsilon": epsilon, "seed": seed}
         name, span = "Cats" if rule == "path" else "Cats.paper", actions[1] - actions[0]
         trees = [

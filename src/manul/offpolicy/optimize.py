@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from manul import theory
 from manul.actions import checked_range
+from manul.agents import Mapped
 from manul.errors import ParameterError
+from manul.maps import Columns
+from manul.offpolicy import named
 from manul.offpolicy.engines import Trained, local
-from manul.offpolicy.grid import AnyAgent, Candidate, Grid, Rule
+from manul.offpolicy.grid import AnyAgent, Candidate, Grid, Rule, checked_rule
 from manul.offpolicy.replay import Logs
 from manul.offpolicy.table import Row, Table
 from manul.types import Within
@@ -26,7 +29,7 @@ class Optimized:
     """The candidate to deploy, and the table that it was chosen from."""
 
     table: Table
-    policy: AnyAgent
+    policy: AnyAgent | Mapped
 
     @property
     def chosen(self) -> Row:
@@ -64,8 +67,8 @@ def optimize(
     penalty: float | Literal["paper"] = 1.0,
     failure: float = 0.05,
     draw: bool = False,
-    actions: Within = (0.0, 1.0),
-    losses: Within = (0.0, 1.0),
+    actions: Within | None = None,
+    losses: Within | None = None,
     epsilon: float = 0.0,
     seed: int = 0,
     threads: int | None = None,
@@ -78,7 +81,8 @@ def optimize(
     Trees learn by the `rule` of `Cats` ("path") or of `Cats.paper`. `penalty` is the constant of Algorithm 3: the 1 of
     the paper's experiments, or "paper" for that of its theorem, which holds but for a probability of `failure`. With
     `draw` the policy is the paper's, as it was before a round drawn at random; without, as it is after the last. It
-    explores with `epsilon`. A run with `resume`, a folder, goes on where the run before it stopped.
+    explores with `epsilon`. A run with `resume`, a folder, goes on where the run before it stopped. `actions` and
+    `losses` are as the log says, or else (0, 1). Where contexts have names, the policy takes those.
 
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=4, bandwidth=1/4), manul.worlds.linear(rounds=2000, width=2))
@@ -87,7 +91,14 @@ def optimize(
     (0.25, 4)
     """
     constant = _checked_penalty(penalty)
-    ranges = {"actions": checked_range("actions", actions), "losses": checked_range("losses", losses)}
+    checked_rule(rule)
+    first, log = named.opened(log)
+    ranges = {
+        "actions": checked_range("actions", named.declared(actions, first.action_range if first else None)),
+        "losses": checked_range("losses", named.declared(losses, first.loss_range if first else None)),
+    }
+    columns = None if first is None or first.fields is None else Columns.fit(first.fields)
+    log = log if columns is None else named.Numbers(log, columns)
     grid = Grid.paper() if grid is None else grid
     candidates = grid.candidates(rule=rule, epsilon=epsilon, seed=seed, **ranges)
     _check_bandwidths(candidates)
@@ -102,7 +113,7 @@ def optimize(
     if constant is None:
         constant = theory.off_policy_constant(horizon=trained.seen.rows, cells=len(candidates), failure=failure)
     table = Table(tuple(_row(candidate, number, trained, constant) for number, candidate in enumerate(candidates)))
-    return Optimized(table, trained.agent(table.lowest))
+    return Optimized(table, named.mapped(trained.agent(table.lowest), columns))
 
 
 def _row(candidate: Candidate, number: int, trained: Trained, constant: float) -> Row:

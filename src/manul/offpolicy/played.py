@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from manul.offpolicy.rows import Rows
 from manul.smoothing import explored_densities, explored_moments, smooth
 from manul.types import Context, Floats, Policy, Within
 
-Deterministic = Callable[[npt.NDArray[np.float32]], float]
+Deterministic = Callable[[Any], float]
 
 
 class Moments(NamedTuple):
@@ -47,7 +47,7 @@ def densities(policy: Policy, rows: Rows) -> Floats:
     array([1., 1., 1., 1.])
     """
     if isinstance(policy, Batched):
-        return policy.densities_many(rows.contexts, rows.actions, rows.within)
+        return policy.densities_many(_seen(policy, rows), rows.actions, rows.within)
     return np.array([each.density(action) for each, action in zip(_each(policy, rows), rows.actions, strict=True)])
 
 
@@ -61,7 +61,7 @@ def moments(policy: Policy, rows: Rows) -> Moments:
     array([0.5])
     """
     if isinstance(policy, Batched):
-        return Moments(*policy.moments_many(rows.contexts, rows.within))
+        return Moments(*policy.moments_many(_seen(policy, rows), rows.within))
     played = list(_each(policy, rows))
     return Moments(np.array([each.mean() for each in played]), np.array([each.square() for each in played]))
 
@@ -78,7 +78,9 @@ class Smoothed:
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
         """Uniform around the function's action."""
-        row = np.asarray([] if context is None else context, dtype=np.float32)[np.newaxis]
+        row = (
+            [context] if isinstance(context, Mapping) else np.asarray([[] if context is None else context], np.float32)
+        )
         (centre,), ends = self._centres(row, within)
         return smooth(float(centre), self.bandwidth, (float(ends[0, 0]), float(ends[0, 1])))
 
@@ -94,13 +96,22 @@ class Smoothed:
         centres, ends = self._centres(contexts, within)
         return explored_moments(centres, self.bandwidth, 0.0, ends)
 
-    def _centres(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
-        rows = np.asarray(contexts, dtype=np.float32)
+    def _centres(self, contexts: Any, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+        rows: Any = contexts if is_named_list(contexts) else np.asarray(contexts, dtype=np.float32)
         ends = np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(rows), 2))
         return centres_of(self.action, rows, ends[:, 0], ends[:, 1]), ends
 
 
-def centres_of(action: Deterministic, contexts: npt.NDArray[np.float32], lows: Floats, highs: Floats) -> Floats:
+def is_named_list(contexts: object) -> bool:
+    """Whether contexts are mappings, one per row.
+
+    >>> is_named_list([{"age": 31}]), is_named_list([[31]])
+    (True, False)
+    """
+    return isinstance(contexts, list) and bool(contexts) and isinstance(contexts[0], Mapping)
+
+
+def centres_of(action: Deterministic, contexts: Any, lows: Floats, highs: Floats) -> Floats:
     """The action of each row, moved to the nearer end where it lies outside the range.
 
     >>> centres_of(lambda context: 3.0, np.zeros((1, 2), np.float32), np.array([0.0]), np.array([2.0]))
@@ -121,4 +132,13 @@ def centres_of(action: Deterministic, contexts: npt.NDArray[np.float32], lows: F
 
 def _each(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
     within = [None] * len(rows.actions) if rows.within is None else [(low, high) for low, high in rows.within.tolist()]
-    return [policy.distribution(context, ends) for context, ends in zip(rows.contexts, within, strict=True)]
+    return [policy.distribution(context, ends) for context, ends in zip(_seen(policy, rows), within, strict=True)]
+
+
+def _seen(policy: object, rows: Rows) -> Any:
+    """The contexts as numbers for a policy of as many, and else by their names, where they have any."""
+    if isinstance(policy, Smoothed):
+        return rows.plain()
+    if rows.fields is None or getattr(policy, "width", None) == rows.contexts.shape[1]:
+        return rows.contexts
+    return rows.named()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions import checked_range
 from manul.errors import InputError, ParameterError
-from manul.log import Log
+from manul.log import Fields, Log
+from manul.maps import Columns
 from manul.types import Floats, Within
 
 SIZE = 8192
@@ -28,6 +29,7 @@ class Rows(NamedTuple):
     lows: Floats | None
     highs: Floats | None
     estimated: bool = False
+    fields: Fields | None = None
 
     def chosen(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
         """Some of the rows, under the same first number."""
@@ -40,7 +42,23 @@ class Rows(NamedTuple):
             None if self.lows is None else self.lows[which],
             None if self.highs is None else self.highs[which],
             self.estimated,
+            None if self.fields is None else {name: values[which] for name, values in self.fields.items()},
         )
+
+    def named(self) -> list[dict[str, object]]:
+        """The contexts by name, gaps left out."""
+        assert self.fields is not None
+        columns = zip(*(values.tolist() for values in self.fields.values()), strict=True)
+        rows = (dict(zip(self.fields, values, strict=True)) for values in columns)
+        return [{name: it for name, it in row.items() if it is not None and it == it} for row in rows]
+
+    def plain(self) -> Any:
+        """The contexts as a function of one's own gets them: by name where there is text, and else as rows of numbers."""
+        if self.fields is None or not self.fields:
+            return self.contexts
+        if any(values.dtype == object for values in self.fields.values()):
+            return self.named()
+        return np.column_stack(list(self.fields.values())).astype(np.float32)
 
     @property
     def within(self) -> Floats | None:
@@ -81,14 +99,18 @@ def repeatable(log: Logs, reason: str) -> Iterable[Log]:
 def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
     """The rows of all batches in pieces of one size; the last one may be shorter.
 
+    Contexts with names are also there as numbers, by the columns of the first batch.
+
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> [(piece.first, len(piece.actions)) for piece in pieces([log, log], size=3)]
     [(0, 3), (3, 3), (6, 2)]
     """
     held: list[Rows] = []
     first = waiting = 0
+    columns: Columns | None = None
     for batch in batches(log):
-        rows = _rows(batch)
+        columns = Columns.fit(batch.fields) if columns is None and batch.fields is not None else columns
+        rows = _rows(batch, columns)
         for start in range(0, len(batch), size):
             held.append(rows.chosen(slice(start, start + size)))
             waiting += len(held[-1].actions)
@@ -127,10 +149,11 @@ def _declared(log: Logs, attribute: str, name: str, given: Within | None) -> Wit
     return None if declared is None else checked_range(name, declared)
 
 
-def _rows(batch: Log) -> Rows:
+def _rows(batch: Log, columns: Columns | None) -> Rows:
     estimated = bool(getattr(batch, "densities_estimated", False))
-    columns = batch.contexts, batch.actions, batch.densities, batch.losses
-    return Rows(0, *columns, batch.lows, batch.highs, estimated)
+    contexts = batch.contexts if columns is None or batch.fields is None else columns.rows(batch.fields)
+    given = contexts, batch.actions, batch.densities, batch.losses
+    return Rows(0, *given, batch.lows, batch.highs, estimated, batch.fields)
 
 
 def _joined(held: list[Rows], first: int) -> Rows:
@@ -140,6 +163,8 @@ def _joined(held: list[Rows], first: int) -> Rows:
         raise InputError(
             f"contexts must have one width; got {sorted(widths)}. Evaluate logs of different features one by one."
         )
+    if len({None if rows.fields is None else tuple(rows.fields) for rows in held}) > 1:
+        raise InputError("logs must have the same fields in one order; got others. Evaluate them one by one.")
     if len({rows.lows is None for rows in held}) > 1:
         raise InputError("lows and highs must be in all batches or in none; got some. Fill in the whole range.")
     contexts = np.concatenate([rows.contexts for rows in held])
@@ -155,4 +180,12 @@ def _joined(held: list[Rows], first: int) -> Rows:
         None if lows[0] is None else np.concatenate(lows),
         None if highs[0] is None else np.concatenate(highs),
         any(rows.estimated for rows in held),
+        None
+        if held[0].fields is None
+        else {name: np.concatenate([_field(it, name) for it in held]) for name in held[0].fields},
     )
+
+
+def _field(rows: Rows, name: str) -> npt.NDArray[Any]:
+    assert rows.fields is not None
+    return rows.fields[name]

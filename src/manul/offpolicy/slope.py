@@ -46,7 +46,7 @@ def choose_bandwidth(policy: Deterministic, log: Logs, actions: Within, losses: 
     sums, squares, hits, count = np.zeros(STEPS), np.zeros(STEPS), np.zeros(STEPS), 0
     for rows in pieces(log):
         lows, highs = rows.ends(actions)
-        centres = centres_of(policy, rows.contexts, lows, highs)
+        centres = centres_of(policy, rows.plain(), lows, highs)
         scaled = (rows.losses - losses[0]) / (losses[1] - losses[0])
         for number, bandwidth in enumerate(bandwidths):
             densities = explored_densities(centres, bandwidth, 0.0, np.column_stack([lows, highs]), rows.actions)

@@ -1,0 +1,36 @@
+"""The remedy for a wrong name: the closest one that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+from manul.errors import FileError
+
+CUTOFF = 0.4
+
+
+def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
+    """What to try in place of a name that is not known.
+
+    >>> remedy("prise", ["size", "price"], "Check the name.")
+    'Did you mean price?'
+    >>> remedy("zzz", ["size", "price"], "Check the name.")
+    'Check the name.'
+    """
+    close = get_close_matches(got, list(known), n=1, cutoff=CUTOFF)
+    return f"Did you mean {close[0]}?" if close else otherwise
+
+
+def missing(path: str | Path) -> FileError:
+    """The error of a file that is not there, with the closest one beside it.
+
+    >>> missing("run.parquet")
+    FileError('run.parquet must be a file; there is none. Check the name.')
+    """
+    wanted = Path(path)
+    beside = sorted(each.name for each in wanted.parent.iterdir() if each.is_file()) if wanted.parent.is_dir() else []
+    close = get_close_matches(wanted.name, beside, n=1, cutoff=0.6)
+    advice = f"Did you mean {wanted.parent / close[0]}?" if close else "Check the name."
+    return FileError(f"{wanted} must be a file; there is none. {advice}")

@@ -1,0 +1,163 @@
+"""What holds for every command: its example runs, and what is wrong is said in one sentence with the closest match."""
+
+import json
+import re
+import shlex
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import manul
+from manul.cli import main
+
+COMMANDS = {name: main.get_command(click.Context(main), name) for name in main.list_commands(click.Context(main))}
+CARS = "age,fuel,doors,price\n" + "".join(
+    f"{age},{fuel},{'' if age == 3 else 5},{20_000 - 1500 * age + 900 * (fuel == 'diesel')}\n"
+    for age in range(9)
+    for fuel in ("petrol", "diesel", "")
+)
+# Where a command asks for files of these names, they are there.
+MISSPELT = {"cars.csv": "cas.csv", "run.parquet": "rum.parquet", "policy.manul": "polcy.manul", "log.vw": "lg.vw"}
+SUFFIXES = {"cars.csv": "cars.csvv", "run.parquet": "run.parket", "policy.manul": "policy.mnul", "log.vw": "log.vww"}
+
+
+def invoked(arguments):
+    return CliRunner().invoke(main, arguments, prog_name="manul")
+
+
+def example_text(name):
+    (line,) = re.findall(r"^\s+(manul .*)$", COMMANDS[name].epilog.partition("Example:")[2], re.MULTILINE)
+    return line
+
+
+def example(name):
+    return shlex.split(example_text(name))[1:]
+
+
+WITH_FILES = [name for name in COMMANDS if set(example(name)[1:2]) & set(MISSPELT)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cars.csv").write_text(CARS)
+    made = invoked(["run", "cars.csv", "--target", "price", "--log", "run.parquet", "--out", "policy.manul"])
+    assert made.exit_code == 0, made.output
+    manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), manul.worlds.linear(rounds=50)).log.write("log.vw")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_ends_with_an_example_that_runs(name):
+    assert invoked([name, "--help"]).stdout.rstrip().endswith(f"Example:\n    {example_text(name)}")
+    result = invoked(example(name))
+    assert result.exit_code in ((0, 1) if name == "check" else (0,)), result.output
+    assert result.stdout
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_json_is_the_whole_of_the_standard_output(name):
+    result = invoked([*example(name), "--json"])
+    assert isinstance(json.loads(result.stdout), dict)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_unknown_option_names_the_closest(name):
+    option = next(o for p in COMMANDS[name].params for o in p.opts if o.startswith("--") and len(o) > 5)
+    result = invoked([*example(name), option[:-1] + "x"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"option must be one of manul {name} --help; got '{option[:-1]}x'. Did you mean {option}?\n"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", WITH_FILES)
+def test_a_missing_file_names_the_closest(name):
+    words = example(name)
+    for place, word in enumerate(words):
+        if word in MISSPELT and words[place - 1] not in ("--log", "--out"):
+            result = invoked([*words[:place], MISSPELT[word], *words[place + 1 :]])
+            assert (result.exit_code, result.stdout) == (1, "")
+            assert one_sentence(result) == f"{MISSPELT[word]} must be a file; there is none. Did you mean {word}?"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", WITH_FILES)
+def test_a_wrong_suffix_names_the_closest(name):
+    words = example(name)
+    for place, word in enumerate(words):
+        if word in SUFFIXES:
+            result = invoked([*words[:place], SUFFIXES[word], *words[place + 1 :]])
+            assert (result.exit_code, result.stdout) == (2, "")
+            assert re.fullmatch(
+                rf".* must end with .*; got .* Did you mean \.{word.split('.')[1]}\?", one_sentence(result)
+            )
+
+
+@pytest.mark.parametrize("name", WITH_FILES)
+def test_a_file_of_another_kind_is_one_sentence(folder, name):
+    words = example(name)
+    for word in (word for word in words[1:2] if word in MISSPELT):
+        (folder / word).write_bytes(b"\x00\xff nothing \n of any kind")
+        result = invoked(words)
+        assert result.exit_code == 1
+        assert word in one_sentence(result)
+
+
+def with_type(kind):
+    return [(name, param) for name, command in COMMANDS.items() for param in command.params if param.type.name == kind]
+
+
+@pytest.mark.parametrize(("name", "param"), with_type("choice"), ids=lambda each: getattr(each, "name", each))
+def test_a_wrong_choice_names_the_closest(name, param):
+    result = invoked([*example(name), param.opts[0], param.type.choices[0] + "x"])
+    assert result.exit_code == 2
+    assert one_sentence(result).endswith(f"got '{param.type.choices[0]}x'. Did you mean {param.type.choices[0]}?")
+
+
+@pytest.mark.parametrize(("name", "param"), with_type("number"), ids=lambda each: getattr(each, "name", each))
+def test_fractions_are_read_as_written(name, param):
+    assert param.type.convert("1/16", param, None) == 1 / 16
+    result = invoked([*example(name), param.opts[0], "a sixteenth"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "must be a number, or a fraction such as 1/16; got 'a sixteenth'" in one_sentence(result)
+
+
+@pytest.mark.parametrize(("name", "param"), with_type("whole"), ids=lambda each: getattr(each, "name", each))
+def test_a_number_that_is_not_whole_is_refused(name, param):
+    assert "must be a whole number; got '1.5'" in one_sentence(invoked([*example(name), param.opts[0], "1.5"]))
+
+
+@pytest.mark.parametrize("name", WITH_FILES)
+def test_a_missing_argument_is_one_sentence(name):
+    assert one_sentence(invoked([name])).endswith(f"must be given; got nothing. See manul {name} --help.")
+
+
+def test_a_log_with_a_misspelt_column_names_it(folder):
+    (folder / "run.csv").write_text("action,densty,loss\n1,1,1\n")
+    assert one_sentence(invoked(["check", "run.csv"])).endswith("Rename densty to density.")
+
+
+def test_files_are_completed_by_the_shell(monkeypatch):
+    monkeypatch.setenv("_MANUL_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "manul che")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert "check" in invoked([]).stdout
+    monkeypatch.setenv("COMP_WORDS", "manul check ru")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert invoked([]).stdout.startswith("file")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_everything_is_described(name):
+    assert COMMANDS[name].help
+    assert all(param.help for param in COMMANDS[name].params if isinstance(param, click.Option))
+
+
+def one_sentence(result):
+    assert isinstance(result.exception, SystemExit)
+    lines = [line for line in result.stderr.splitlines() if line and "rounds/s" not in line and "rows/s" not in line]
+    assert len(lines) == 1, result.stderr
+    return lines[0]

@@ -1,0 +1,179 @@
+"""`manul run`: a table of one's own, played online."""
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from pyarrow import parquet
+
+import manul
+from manul.cli import main
+
+HOUSES = [(size, kind) for size in (1.0, 2.0, 3.0, None) for kind in ("flat", "hut", None)] * 40
+
+
+def rent(size, kind):
+    return 100 * (size or 2.0) + 50 * (kind == "flat")
+
+
+def manul_run(*arguments):
+    result = CliRunner().invoke(main, ["run", *map(str, arguments)])
+    assert not result.exception or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def played(*arguments):
+    result = manul_run(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def houses(tmp_path):
+    lines = [f"{'' if size is None else size},{kind or 'NA'},{rent(size, kind)}" for size, kind in HOUSES]
+    path = tmp_path / "houses.csv"
+    path.write_text("\n".join(["size,kind,rent", *lines]) + "\n")
+    return path
+
+
+def test_texts_and_gaps_just_work(houses):
+    found = played(houses, "--target", "rent", "--leaves", 32, "--bandwidth", "1/16")
+    assert (found["agent"], found["rows"], found["actions"]) == ("cats", len(HOUSES), [100, 350])
+    assert found["bandwidth"] == 250 / 16
+    assert found["lately"] < found["best_constant"]
+
+
+@pytest.mark.parametrize("agent", ["auto", "cats", "paper", "adaptive", "linear", "discrete-tree", "discrete-linear"])
+def test_every_agent_plays(houses, agent):
+    assert played(houses, "--target", "rent", "--agent", agent)["agent"] == agent
+
+
+def test_auto_plays_where_nothing_is_said(houses):
+    assert played(houses, "--target", "rent")["agent"] == "auto"
+
+
+def test_the_bandwidth_is_in_units_of_the_target_unless_it_is_a_fraction(houses):
+    assert played(houses, "--target", "rent", "--leaves", 32, "--bandwidth", 20)["bandwidth"] == 20
+    assert played(houses, "--target", "rent", "--leaves", 32, "--bandwidth", "1/10")["bandwidth"] == 25
+
+
+def test_the_policy_takes_the_fields_of_the_table(houses, tmp_path):
+    manul_run(houses, "--target", "rent", "--leaves", 32, "--bandwidth", "1/16", "--out", tmp_path / "rent.manul")
+    policy = manul.load(tmp_path / "rent.manul")
+    small, large = (policy.distribution({"size": size, "kind": "flat"}).mean() for size in (1.0, 3.0))
+    assert small < large
+    assert policy.distribution({"kind": "castle"}).mean() > 0
+    with pytest.raises(manul.errors.InputError, match=r"got 'sise'\. Did you mean size\?"):
+        policy.decide({"sise": 3.0})
+
+
+def test_the_log_keeps_the_fields_and_the_ranges(houses, tmp_path):
+    manul_run(houses, "--target", "rent", "--log", tmp_path / "run.parquet")
+    log = manul.Log.read(tmp_path / "run.parquet")
+    assert (log.action_range, log.loss_range) == ((100, 350), (0, 1))
+    assert [(row["size"], row["kind"]) for row in log.context_rows()] == HOUSES
+
+
+def test_the_log_optimises_and_evaluates(houses, tmp_path):
+    manul_run(houses, "--target", "rent", "--epsilon", "1/2", "--log", tmp_path / "run.parquet")
+    train, held_out = manul.Log.read(tmp_path / "run.parquet").split(0.5)
+    best = manul.optimize(train, grid=manul.Grid(bandwidths=[1 / 8], leaves=[16]))
+    estimate = manul.evaluate(best.policy, held_out)
+    assert best.policy.actions == (100, 350)
+    assert estimate.low < estimate.value < estimate.high
+    best.save(tmp_path / "best.manul")
+    assert manul.evaluate(manul.load(tmp_path / "best.manul"), held_out) == estimate
+
+
+def test_the_same_table_in_every_format_gives_the_same(houses, tmp_path):
+    lines = houses.read_text().splitlines()
+    (tmp_path / "houses.tsv").write_text("\n".join(lines).replace(",", "\t"))
+    (tmp_path / "houses.csv.gz").write_bytes(gzip.compress(houses.read_bytes()))
+    sizes, kinds = zip(*HOUSES, strict=True)
+    table = pa.table({"size": sizes, "kind": kinds, "rent": [rent(*house) for house in HOUSES]})
+    parquet.write_table(table, tmp_path / "houses.parquet")
+    head = "@relation houses\n@attribute size numeric\n@attribute kind {flat,hut}\n@attribute 'rent' real\n@data\n% rents\n"
+    (tmp_path / "houses.arff").write_text(head + "\n".join(lines[1:]).replace("NA", "?").replace("\n,", "\n?,"))
+    found = [
+        played(tmp_path / f"houses{suffix}", "--target", "rent")["mean_loss"]
+        for suffix in (".csv", ".tsv", ".csv.gz", ".parquet", ".arff")
+    ]
+    assert len(set(found)) == 1
+
+
+def test_a_vw_table_has_its_label_as_target(tmp_path):
+    (tmp_path / "data.vw").write_text("".join(f"{x / 10} |house size:{x} cold\n" for x in range(10)))
+    assert played(tmp_path / "data.vw")["actions"] == [0.0, 0.9]
+
+
+def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n2,\n3,4\n")
+    result = manul_run(tmp_path / "t.csv", "--target", "b")
+    assert "1 rows of" in result.stderr
+    assert "left out       1" in result.stdout
+
+
+def test_targets_outside_the_actions_are_moved_and_counted(houses):
+    result = manul_run(houses, "--target", "rent", "--actions", 150, 300)
+    assert "targets lie outside the actions and were moved to the nearer end." in result.stderr
+
+
+def test_an_outlier_is_pointed_out(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{n},{n % 100}\n" for n in range(999)) + "1,100000\n")
+    assert (
+        "99 % of the targets lie in 0 to 99: try --actions 0 99."
+        in manul_run(tmp_path / "t.csv", "--target", "b").stderr
+    )
+
+
+def test_a_column_with_the_name_of_a_logs_own_is_renamed(tmp_path):
+    (tmp_path / "t.csv").write_text("id,loss,b\nx,1,2\ny,2,3\n")
+    result = manul_run(tmp_path / "t.csv", "--target", "b", "--log", tmp_path / "run.parquet")
+    assert "The column 'id' is called 'id_' here" in result.stderr
+    assert next(manul.Log.read(tmp_path / "run.parquet").context_rows()) == {"id_": "x", "loss_": 1.0}
+
+
+def test_shuffling_is_by_the_seed(houses):
+    orders = [
+        played(houses, "--target", "rent", *shuffled)["mean_loss"] for shuffled in ([], ["--shuffle"], ["--shuffle"])
+    ]
+    assert orders[0] != orders[1] == orders[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "sentence"),
+    [
+        ("a,b\n1,2\n2,3\n", ["--target", "c"], "target must be a column of t.csv; got 'c'. It has a, b."),
+        ("age,price\n1,2\n2,3\n", ["--target", "prise"], "got 'prise'. Did you mean price?"),
+        ("a,b\n1,2\n2,3\n", [], "target must be a column of t.csv; got none. It has a, b."),
+        ("a,b\n1,x\n2,3\n", ["--target", "b"], "target must be a column of numbers; got 'x' in 'b'."),
+        ("a,b\n1,2\n2,2\n", ["--target", "b"], "target must have different numbers; got 2 throughout in 'b'."),
+        ("a,b\n1,\n2,\n", ["--target", "b"], "target must have different numbers; got none in 'b'."),
+        ("a,a\n1,2\n", ["--target", "a"], "t.csv must have each column once; got 'a' twice."),
+        ("a,b\n", ["--target", "b"], "t.csv must have at least one row; got none."),
+        ("", ["--target", "b"], "t.csv must have at least one row; got none."),
+        ("a,b\n1,2,3\n", ["--target", "b"], "t.csv must be a whole CSV table; got another"),
+        ("a,b\n1,2\n2,3\n", ["--target", "b", "--leaves", "3"], "leaves must be a power of two"),
+        ("a,b\n1,2\n2,3\n", ["--target", "b", "--agent", "auto", "--leaves", "4"], "leaves must be left out for auto"),
+        ("a,b\n1,2\n2,3\n", ["--target", "b", "--actions", "3", "1"], "actions must be finite with low < high"),
+        ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "run.doc"], "run.doc must end with .parquet"),
+        ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "none/run.csv"], "must be writable; got No such file or directory"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_one_sentence(tmp_path, monkeypatch, text, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(text)
+    result = manul_run("t.csv", *arguments)
+    assert result.exit_code in (1, 2)
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_table_that_is_cut_off_is_refused(tmp_path):
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + bytes(str(np.arange(999)), "ascii"))[:-20])
+    result = manul_run(tmp_path / "t.csv.gz", "--target", "b")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
