@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
@@ -31,8 +31,7 @@ class Page:
 
     command: str
     facts: Mapping[str, str]
-    summary: Sequence[str] = field(default_factory=list)
-    sections: Sequence[Section] = field(default_factory=list)
+    sections: Sequence[Section]
 
     def html(self) -> str:
         """The page, with nothing to load from elsewhere."""
@@ -42,11 +41,10 @@ class Page:
                 '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
                 f"<title>CATS, reproduced by manul</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-                "<h1>Contextual bandits with smooth continuous actions: the experiments, repeated</h1>",
-                "<p>Every experiment of Majzoubi et al., <i>Efficient contextual bandits with continuous actions</i> (2020), section 5, "
+                "<h1>Efficient contextual bandits with continuous actions: the experiments, repeated</h1>",
+                "<p>Every experiment of the paper by Majzoubi et al. (2020), section 5, "
                 "run anew by manul and put beside the published numbers. Losses are absolute errors on targets scaled to [0, 1].</p>",
                 f"<nav>{links}<a href='#what'>What was run</a></nav>",
-                *(["<h2>In short</h2>", _list(self.summary)] if self.summary else []),
                 *map(_section, self.sections),
                 '<h2 id="what">What was run</h2>',
                 f"<p><code>{escape(self.command)}</code></p>",

@@ -61,22 +61,23 @@ def losses(rows: Sequence[Row], xlabel: str) -> Figure:
 
 
 def _loss_panel(axes: Axes, rows: Sequence[Row], names: list[str]) -> None:
+    furthest = max(max(row["high"], row["published"] or 0) for row in rows)
     for row in rows:
-        place = names.index(row["player"])
+        place, old = names.index(row["player"]), row["published"]
         reach = [[row["loss"] - row["low"]], [row["high"] - row["loss"]]]
-        style: dict[str, Any] = {"fmt": "o", "markersize": 6, "capsize": 4, "color": INK.get(row["player"], COLOURS[0])}
-        axes.errorbar([row["loss"]], [place], xerr=reach, label="_", **style)
-        axes.annotate(
-            f"{row['loss']:.4f}", (row["high"], place), (7, 0), textcoords="offset points", va="center", fontsize=8.5
-        )
-        if row["published"] is not None:
-            axes.plot(row["published"], place, "D", markersize=7, fillstyle="none", color="black", label="_")
+        ink = INK.get(row["player"], COLOURS[0])
+        axes.errorbar([row["loss"]], [place], xerr=reach, fmt="o", markersize=6, capsize=4, color=ink, label="_")
+        # Beside the interval, or beyond the diamond where that would be in the way.
+        beside = old if old is not None and row["high"] < old < row["high"] + 0.15 * furthest else row["high"]
+        number = f"{row['loss']:.4f}"
+        axes.annotate(number, (beside, place), (8, 0), textcoords="offset points", va="center", fontsize=8.5)
+        if old is not None:
+            axes.plot(old, place, "D", markersize=7, fillstyle="none", color="black", label="_")
     axes.plot([], [], "o", color="black", label="here, with 95 % Clopper-Pearson interval")
     if any(row["published"] is not None for row in rows):
         axes.plot([], [], "D", fillstyle="none", color="black", label="published, same method")
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    furthest = max(max(row["high"], row["published"] or 0) for row in rows)
     axes.set_xlim(0, furthest * 1.22)
     axes.grid(axis="x", alpha=0.3)
     _open(axes)
@@ -103,8 +104,8 @@ def grids(rows: Sequence[Row], dataset: str) -> Figure:
             loc="left",
         )
         axes.set_xlabel("leaves K")
-        axes.set_xticks(range(2, 14), [f"$2^{{{power}}}$" for power in range(2, 14)])
-        axes.set_yticks(range(-13, 0), [f"$2^{{{power}}}$" for power in range(-13, 0)])
+        axes.set_xticks(range(2, 14), [power_of_two(power) for power in range(2, 14)])
+        axes.set_yticks(range(-13, 0), [power_of_two(power) for power in range(-13, 0)])
     both[0].set_ylabel("bandwidth h (share of the range)")
     figure.colorbar(mesh, ax=both, label=f"progressive loss on {dataset}", extend="max")
     return figure
@@ -120,18 +121,21 @@ def _heat(axes: Axes, cells: Sequence[Row], shade: dict[str, Any]) -> Any:
 def times(rows: Sequence[Row], dataset: str) -> Figure:
     """Three panels: against the bandwidth, against the leaves, and the comparators against the leaves."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     mine = [row for row in rows if row["dataset"] == dataset]
     figure = Figure(figsize=(14, 4.8), dpi=120, layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     _curves(left, mine, BANDWIDTH, (players.PAPER, players.OURS, "VW CATS"), dataset)
-    left.set_title(f"{dataset}: against h, K = $2^{{13}}$", loc="left")
+    left.set_title(f"{dataset}: against h, K = {power_of_two(13)}", loc="left")
     _curves(middle, mine, LEAVES, (players.PAPER, players.OURS), dataset, old=False)
     middle.set_title("against K, h = 1/4", loc="left")
     _curves(right, mine, LEAVES, tuple(INK), dataset)
     right.set_title("CATS (h = 1/4), dTree and dLinear against K", loc="left")
     for axes in (left, right):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     for axes in (left, middle):
         axes.set_ylim(bottom=None if axes is left else 0)
     handles = {
@@ -146,6 +150,8 @@ def times(rows: Sequence[Row], dataset: str) -> Figure:
 def _curves(
     axes: Axes, rows: Sequence[Row], against: str, names: Sequence[str], dataset: str, *, old: bool = True
 ) -> None:
+    from matplotlib.ticker import NullLocator
+
     for name in names:
         points = sorted(
             (row[against], row["microseconds"]) for row in rows if (row["player"], row["against"]) == (name, against)
@@ -160,10 +166,22 @@ def _curves(
             axes.plot(*zip(*known, strict=True), color=INK[name], alpha=0.45, linewidth=1, marker="D", markersize=4,
                       fillstyle="none", linestyle="--", label=f"{name}, published")  # fmt: skip
     axes.set_xscale("log", base=2)
+    powers = range(-13, -1, 2) if against == BANDWIDTH else range(1, 14, 2)
+    axes.set_xticks([2.0**power for power in powers], [power_of_two(power) for power in powers])
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("bandwidth h (share of the range)" if against == BANDWIDTH else "leaves K")
     axes.set_ylabel("CPU time (µs per round)")
     axes.grid(alpha=0.3)
     _open(axes)
+
+
+def power_of_two(power: int) -> str:
+    """2 with its exponent, without a formula to be set: that would take longer than the rest of a picture.
+
+    >>> power_of_two(-13)
+    '2⁻¹³'
+    """
+    return "2" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] if digit != "-" else "⁻" for digit in str(power))
 
 
 def _old(dataset: str, name: str, against: str) -> list[tuple[float, float]]:
@@ -183,6 +201,8 @@ def save(figure: Figure, path: Path) -> bytes:
     import matplotlib as mpl
 
     with mpl.rc_context(RECIPES):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
         made = {}
         for kind, metadata in ((".png", {"Software": None}), (".svg", {"Date": None, "Creator": None})):
             content = io.BytesIO()

@@ -85,15 +85,16 @@ def reproduce(
     wanted.check()
     with_vw = _has_vw(wanted=vw)
     _require_plots()
+    problems = wanted.problems()
     folder = writable_folder(out)
     crew = Crew(Memory(folder / "cells.json"), threads, progress)
     with TemporaryDirectory() as scratch:
-        run = _Run(wanted.problems(), crew, folder, Path(scratch), with_vw)
+        run = _Run(problems, crew, folder, Path(scratch), with_vw)
         made = [_EXPERIMENTS[name](run) for name in NAMES if name in chosen]
     sections = [section for section, _ in made]
     findings = [finding for section in sections for finding in section.findings]
     facts = _facts(run, time.perf_counter() - started)
-    page = Page(command or f"manul.experiments.reproduce({', '.join(map(repr, chosen))})", facts, (), sections)
+    page = Page(command or f"manul.experiments.reproduce({', '.join(map(repr, chosen))})", facts, sections)
     write_whole(folder / "index.html", page.html())
     tables = dict(item for _, several in made for item in several.items())
     return Reproduction(tables, folder / "index.html", tuple(findings))

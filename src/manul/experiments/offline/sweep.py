@@ -22,6 +22,7 @@ from manul.worlds import Regression
 
 INITIAL = "initial (logged)"
 RULES: dict[Rule, str] = {"paper": "CATS_Off (paper)", "path": "CATS_Off (rule of Cats)"}
+GRID = Grid.paper()
 TRAIN = 0.8
 
 
@@ -45,7 +46,7 @@ def sweep(problem: Problem, crew: Crew, *, folder: Path) -> list[Row]:
 def _optimised(problem: Problem, crew: Crew, log: Log, test: Regression, rule: Rule, folder: Path) -> dict[str, Any]:
     best = optimize(
         log,
-        grid=Grid.paper(),
+        grid=GRID,
         rule=rule,
         penalty=1.0,
         epsilon=EPSILON,
