@@ -30,7 +30,9 @@ ROWS_AT_ONCE = 131_072
     "--bandwidths", type=List(NUMBER), help="Other bandwidths than the grid's, as shares of the range: 1/4,1/16."
 )
 @click.option("--leaves", type=List(WHOLE), help="Other leaves than the grid's: 16,128. Goes with --bandwidths.")
-@click.option("--rule", type=Choice(("path", "paper")), default="path", show_default=True, help="How trees learn.")
+@click.option(
+    "--rule", type=Choice(("path", "paper", "margin")), default="path", show_default=True, help="How trees learn."
+)
 @click.option("--penalty", default="1", show_default=True, help="Constant of the penalty, or 'paper'.")
 @click.option("--draw", is_flag=True, help="Deploy the policy before a round drawn at random, not the last one.")
 @click.option(

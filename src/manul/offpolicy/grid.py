@@ -12,13 +12,18 @@ from manul.actions import Actions, checked_bandwidth, checked_leaves
 from manul.agents import Cats
 from manul.agents.shell import Shell
 from manul.errors import ParameterError
+from manul.learners import CoinBetting
 from manul.types import Within
 
-Rule = Literal["path", "paper"]
+Rule = Literal["path", "paper", "margin"]
 Cell = tuple[float, int]
 AnyAgent = Shell[Any]
 Make = Callable[..., AnyAgent]
-_RULES: dict[str, Make] = {"path": Cats, "paper": Cats.paper}
+_RULES: dict[str, Make] = {
+    "path": Cats,
+    "paper": Cats.paper,
+    "margin": partial(Cats.paper, learner=CoinBetting(target="margin")),
+}
 
 
 def checked_rule(rule: Rule) -> Rule:
@@ -28,7 +33,7 @@ def checked_rule(rule: Rule) -> Rule:
     'path'
     """
     if rule not in _RULES:
-        raise ParameterError(f"rule must be 'path' or 'paper'; got {rule!r}. Try 'path'.")
+        raise ParameterError(f"rule must be 'path', 'paper' or 'margin'; got {rule!r}. Try 'path'.")
     return rule
 
 
