@@ -190,6 +190,21 @@ def played_loss(*, cell: Cell, contexts: Array, loss: Callable[[int, float], flo
     return float(np.mean(losses))
 
 
+def deployed_losses(*, cells: Sequence[Cell], log: Path, contexts: Contexts, targets: Array) -> list[float]:
+    """What each cell, trained off-policy on the cache of a log, then loses on other rows without learning."""
+    losses = []
+    with tempfile.TemporaryDirectory() as folder:
+        model, rows, played = Path(folder) / "model", Path(folder) / "rows.vw", Path(folder) / "played"
+        np.savetxt(rows, contexts, fmt="|" + "".join(f" {index}:%.9g" for index in range(contexts.shape[1])))
+        for cell in cells:
+            trained = ["-d", str(log), "--cache_file", str(_cache_of(log)), "-b", str(cell.bits), *cell.off_policy]
+            _drive([*trained, "-f", str(model)])
+            _drive(["-d", str(rows), "-t", "-i", str(model), "-p", str(played)])
+            actions = np.loadtxt(played, delimiter=",")[:, 0]
+            losses.append(float(np.abs(actions - targets).mean()))
+    return losses
+
+
 def learn_seconds(*, cell: Cell, cache: Path, rounds: int) -> Timing:
     """CPU time of the learner over the first rounds of a cache; the overhead is the same with --noop."""
     return _timing(cell, cell.learner, cache, cache, rounds)
