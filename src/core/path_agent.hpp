@@ -61,7 +61,7 @@ class PathAgent final : public RoutingAgent {
   void learn(const float* context, const Outcome& outcome) override {
     context_.learn(context);
     const Node leaf = played(outcome.within);
-    const double middle = centre(leaf, outcome.within);
+    const double middle = middle_ = centre(leaf, outcome.within);
     model_.look(context_.input(), scaled(middle));
     const double surprise = outcome.loss - model_.at(scaled(outcome.action));
     const bool inside = absolute(outcome.action - middle) <= geometry_.bandwidth;
@@ -86,6 +86,9 @@ class PathAgent final : public RoutingAgent {
 
   // What the policy would have lost in the last round, by a doubly robust estimate made before learning from it.
   double estimate() const { return estimate_; }
+
+  // The centre of the window that it would have played.
+  double middle() const { return middle_; }
 
   void forget(double half_life) override { context_.forget(half_life); }
 
@@ -181,7 +184,7 @@ class PathAgent final : public RoutingAgent {
   typename Space::Context context_;
   SharedNodes<typename Space::Table> nodes_;
   LossModel<typename Space::Table> model_;
-  double estimate_ = 0.0;
+  double estimate_ = 0.0, middle_ = 0.0;
   Node first_ = 0, last_ = 0, rivals_[32] = {};
 };
 
