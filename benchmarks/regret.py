@@ -18,12 +18,16 @@ What the measure takes from the text:
 - An epsilon above 1 is none, and the theorem says nothing: counted are the horizons at which its epsilon is below 1.
 - K must be a power of two: it is the nearest one, which jumps, so that besides whole decades quarters are counted.
 
-The last rows have valleys on all of [0, 1], and regret against the best window inside the range. There the exponent is
-above 4/5, and so is a clairvoyant's, who plays the best leaf from the first round on (the column beside): leaves lie
-inside the range, contexts with a valley at an end pay for that in all rounds that do not explore, and these become more
-as epsilon falls with the horizon. The bound that the proof ends with grows faster than 4/5 too, by its logarithms.
+With the theorem's leaves and epsilon the exponent is 0.805 at h = 1/4: above 4/5 by little, but by more than its
+standard error. A clairvoyant, who plays the best leaf from the first round on with the same leaves and epsilon, has
+0.800 (the column beside), so the rest is what learning costs. Per round that does not explore this falls from about
+0.003 to 0.001 over these horizons, but such rounds go from 13 % of all to 78 % as epsilon falls; the proof bounds
+(1 - epsilon) V + epsilon by V + epsilon and leaves that out. Its bound grows faster than 4/5 too, by its logarithms.
 
-The exponent is the slope of least squares of log regret over log horizon, one point per horizon and seed.
+The last rows have valleys on all of [0, 1], and regret against the best window inside the range. There leaves cost
+more, for contexts with a valley at an end, and a clairvoyant is above 4/5 as well.
+
+The exponent is the slope of least squares of log regret over log horizon, three points per horizon.
 """
 
 from __future__ import annotations
