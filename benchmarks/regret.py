@@ -1,17 +1,33 @@
-"""How fast the smoothed regret of Cats grows on a realizable world, against the theorem's bound and its exponent 4/5.
+"""How fast the smoothed regret of Cats grows on a realizable world, against Theorem greedy-tree-formal of the paper.
 
     python -m benchmarks.regret
 
-Epsilon is the theorem's for each horizon; leaves are the theorem's for each horizon too, or fixed (its remark). The
-regret counts from the best smoothed policy there is, exploring included. The exponent is the slope of least squares of
-log regret over log horizon, one point per horizon and seed, with its standard error: once over whole decades and once
-over quarter decades, because leaves must be a power of two and so go up in steps that whole decades meet by chance.
+The theorem, for (h, K)-realizable worlds, ln = ln(|F| / delta), and its remark for trees of K leaves:
 
-With the theorem's leaves and epsilon the exponent is above 4/5, either way of counting. That is not for want of
-learning: a clairvoyant that plays the best leaf from the first round on, with the same leaves and epsilon, has it too
-(the column beside). As epsilon falls with the horizon, from 0.87 to 0.22 at bandwidth 1/4, more rounds pay for the
-leaves being few; at 1/8 epsilon stops at 1 for the shortest horizon. With fixed leaves it is below 4/5 at these
-horizons, but not for ever: what few leaves cost grows like the horizon.
+    Reg(T, F_inf, h) = E[sum of l_t(a_t)] - T inf over F_inf of lambda_h(pi) = O((T^4 ln / h^3)^(1/5))
+        with epsilon = (ln / (T h^3))^(1/5) and K = (T / (h^2 ln))^(1/5)
+    Reg(T, F_K, h) = O((K^2 T^2 ln / h)^(1/3))                                 with epsilon = (K^2 ln / (h T))^(1/3)
+
+What the measure takes from the text:
+
+- F_inf has trees of any depth, so that its best on a realizable world is the least smoothed loss of every context;
+  that of F_K is the best leaf of every context.
+- Smooth_h(a) is uniform on [a - h, a + h] cut to [0, 1], so that a policy of F_inf may play half a window at an end.
+  Cats may not: the paper's implementation disallows actions in [0, h] and [1 - h, 1]. Where that matters regret grows
+  like T whatever is learned. So the valleys lie in [5/16, 11/16], where for h <= 1/4 cut windows win nothing.
+- An epsilon above 1 is none, and the theorem says nothing: counted are the horizons at which its epsilon is below 1.
+- K must be a power of two: it is the nearest one, which jumps, so that besides whole decades quarters are counted.
+
+With the theorem's leaves and epsilon the exponent is 0.805 at h = 1/4: above 4/5 by little, but by more than its
+standard error. A clairvoyant, who plays the best leaf from the first round on with the same leaves and epsilon, has
+0.800 (the column beside), so the rest is what learning costs, 0.3 % of the regret at 10^3 and 5 % at 10^6. Per round
+that does not explore it hardly falls, from 0.0020 to 0.0016, about what a neighbour of the best of 16 leaves costs,
+while such rounds go from 13 % of all to 78 %. The bound of the proof grows faster than 4/5 too, by its logarithms.
+
+The last rows have valleys on all of [0, 1], and regret against the best window inside the range. There leaves cost
+more, for contexts with a valley at an end, and a clairvoyant is above 4/5 as well.
+
+The exponent is the slope of least squares of log regret over log horizon, three points per horizon.
 """
 
 from __future__ import annotations
@@ -19,21 +35,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 import manul
 from manul import theory, worlds
 
 HORIZONS = tuple(round(10 ** (3 + quarter / 4)) for quarter in range(13))
 DECADES = HORIZONS[::4]
+ROUNDS_PER_POINT = 100_000
 CLASS = {"log_class_size": math.log(2 * 65), "failure": 0.05}
+MIDDLE, EVERYWHERE = (5 / 16, 11 / 16), (0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Setting:
+    """A bandwidth, leaves if they are fixed, and where the valleys lie."""
+
     bandwidth: float
     leaves: int | None = None
+    best: tuple[float, float] = MIDDLE
 
     def of(self, horizon: int) -> dict[str, float]:
         """Leaves and epsilon for a horizon."""
@@ -41,48 +64,81 @@ class Setting:
         leaves = self.leaves or theory.leaves_for_horizon(**problem)
         return {"leaves": leaves, "epsilon": theory.epsilon_for_horizon(**problem, leaves=self.leaves)}
 
+    @property
+    def limit(self) -> float:
+        """The exponent of the theorem, or of its remark."""
+        return 4 / 5 if self.leaves is None else 2 / 3
+
+    @property
+    def horizons(self) -> tuple[int, ...]:
+        """The horizons at which the theorem's epsilon is a probability."""
+        return tuple(horizon for horizon in HORIZONS if self.of(horizon)["epsilon"] < 1)
+
 
 SETTINGS = (
     Setting(1 / 4),
+    Setting(1 / 5),
     Setting(1 / 8),
+    Setting(1 / 4, 4),
     Setting(1 / 4, 8),
-    Setting(1 / 4, 16),
     Setting(1 / 8, 8),
-    Setting(1 / 8, 16),
+    Setting(1 / 4, best=EVERYWHERE),
+    Setting(1 / 8, best=EVERYWHERE),
 )
 
 
-def levels() -> worlds.Curves:
+@cache
+def levels(setting: Setting) -> worlds.Curves:
     """The realizable world over its levels instead of drawn rounds, without disturbance."""
-    world = worlds.realizable(rounds=10_000)
+    world = worlds.realizable(rounds=10_000, best=setting.best)
     level = np.unique(world.contexts[:, 0], return_index=True)[1]
     return worlds.Curves(world.contexts[level], positions=world.positions[level], values=world.expected[level])
 
 
-def optimum(bandwidth: float) -> float:
-    """The least smoothed loss of the realizable world."""
-    return levels().optimum(bandwidth=bandwidth, epsilon=0.0)
+def smoothed(setting: Setting, centres: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The smoothed loss of every context at each of some centres."""
+    world = levels(setting)
+    return world._expected.windows(np.tile(centres, (len(world), 1)), setting.bandwidth)
+
+
+def best_leaves(setting: Setting, leaves: int) -> float:
+    """The loss of the best tree of so many leaves; those of Cats are spread over where a window can be."""
+    h = setting.bandwidth
+    return float(smoothed(setting, h + (np.arange(leaves) + 0.5) / leaves * (1 - 2 * h)).min(axis=1).mean())
+
+
+def comparator(setting: Setting) -> float:
+    """The least smoothed loss in the class that the setting's regret is against: F_K, or F_inf."""
+    if setting.leaves is not None:
+        return best_leaves(setting, setting.leaves)
+    return levels(setting).optimum(bandwidth=setting.bandwidth, epsilon=0.0)
 
 
 def clairvoyant(setting: Setting, horizon: int) -> float:
     """The regret of playing the best leaf of every context from the first round on, with the same epsilon."""
-    world, h, chosen = levels(), setting.bandwidth, setting.of(horizon)
-    leaves = (np.arange(chosen["leaves"]) + 0.5) / chosen["leaves"]
-    reachable = leaves[(leaves >= h) & (leaves <= 1 - h)]
-    greedy = world._expected.windows(np.tile(reachable, (len(world), 1)), h).min(axis=1).mean()
-    explored = world.optimum(bandwidth=h, epsilon=1.0)
-    return float(horizon * (chosen["epsilon"] * explored + (1 - chosen["epsilon"]) * greedy - optimum(h)))
+    chosen = setting.of(horizon)
+    explored = levels(setting).optimum(bandwidth=setting.bandwidth, epsilon=1.0)
+    greedy = best_leaves(setting, int(chosen["leaves"]))
+    loss = chosen["epsilon"] * explored + (1 - chosen["epsilon"]) * greedy
+    return float(horizon * (loss - comparator(setting)))
 
 
-def regrets(settings: Sequence[Setting], horizon: int, seed: int) -> list[float]:
-    """What each setting loses beyond the optimum over the whole horizon."""
-    agents = [manul.Cats(bandwidth=each.bandwidth, seed=seed, **each.of(horizon)) for each in settings]
-    runs = manul.simulate_many(agents, worlds.realizable(rounds=horizon, seed=seed))
-    return [horizon * (run.mean_loss - optimum(each.bandwidth)) for run, each in zip(runs, settings, strict=True)]
+def regret(setting: Setting, horizon: int, seed: int) -> float:
+    """What Cats loses beyond the comparator over the whole horizon; short horizons are the mean of many runs."""
+    repeats = max(1, ROUNDS_PER_POINT // horizon)
+    losses = []
+    for number in range(seed * repeats, (seed + 1) * repeats):
+        agent = manul.Cats(bandwidth=setting.bandwidth, seed=number, **setting.of(horizon))
+        world = worlds.realizable(rounds=horizon, best=setting.best, seed=number)
+        losses.append(manul.simulate(agent, world).mean_loss)
+    return float(horizon * (np.mean(losses) - comparator(setting)))
 
 
 def bound(setting: Setting, horizon: int) -> float:
-    return theory.regret_bound(horizon=horizon, bandwidth=setting.bandwidth, **CLASS, **setting.of(horizon))
+    """The bound that the proof of the theorem ends with."""
+    chosen = setting.of(horizon)
+    any_depth = setting.leaves is None
+    return theory.regret_bound(horizon=horizon, bandwidth=setting.bandwidth, any_depth=any_depth, **CLASS, **chosen)
 
 
 def exponent(horizons: Sequence[int], measured: Sequence[float]) -> tuple[float, float]:
@@ -93,22 +149,34 @@ def exponent(horizons: Sequence[int], measured: Sequence[float]) -> tuple[float,
     return float(slope), float(scatter / np.sqrt(((x - x.mean()) ** 2).sum()))
 
 
-def shown(horizons: Sequence[int], measured: Sequence[float]) -> str:
+def shown(horizons: Sequence[int], measured: Sequence[float], limit: float) -> str:
     slope, error = exponent(horizons, measured)
-    return f"{slope:.3f} ± {error:.3f} {'holds' if slope <= 0.8 + error else 'fails'}"
+    return f"{slope:.4f} ± {error:.4f} {'holds' if slope <= limit + error else 'fails'}"
+
+
+def row(setting: Setting, seeds: int) -> str:
+    """One line of the table."""
+    played = np.repeat(setting.horizons, seeds)
+    measured = np.array([regret(setting, horizon, number % seeds) for number, horizon in enumerate(played.tolist())])
+    decades = np.isin(played, DECADES)
+    knowing = exponent(setting.horizons, [clairvoyant(setting, horizon) for horizon in setting.horizons])[0]
+    bounds = np.array([bound(setting, horizon) for horizon in setting.horizons])
+    slopes = [shown(played[at], measured[at], setting.limit) for at in (decades, slice(None))]
+    share, proof = (measured / bounds.repeat(seeds)).max(), exponent(setting.horizons, bounds)[0]
+    where, leaves = "middle" if setting.best == MIDDLE else "all", str(setting.leaves or "theorem's")
+    return (
+        f"{where:8}{setting.bandwidth:<11g}{leaves:<11}{setting.horizons[0]:<8}{setting.limit:.3f}  "
+        f"{slopes[0]:23}{slopes[1]:23}{knowing:<13.4f}{proof:<8.3f}{share:.5f}"
+    )
 
 
 def main(seeds: int = 3) -> None:
-    played = np.repeat(HORIZONS, seeds)
-    table = np.array([regrets(SETTINGS, horizon, number % seeds) for number, horizon in enumerate(played.tolist())])
-    decades = np.isin(played, DECADES)
-    print("bandwidth leaves     over decades         over quarter decades  clairvoyant  regret/bound (largest)")
-    for setting, column in zip(SETTINGS, table.T, strict=True):
-        share = max(regret / bound(setting, horizon) for regret, horizon in zip(column, played.tolist(), strict=True))
-        slopes = f"{shown(played[decades], column[decades])}  {shown(played, column):20}"
-        knowing = exponent(HORIZONS, [clairvoyant(setting, horizon) for horizon in HORIZONS])[0]
-        leaves = setting.leaves or "theorem's"
-        print(f"{setting.bandwidth:<9g} {leaves!s:<10} {slopes}  {knowing:11.3f}  {share:.5f}")
+    print(
+        "valleys bandwidth  leaves     from    limit  over decades           over quarter decades   clairvoyant  "
+        "bound's regret/bound (largest)"
+    )
+    for setting in SETTINGS:
+        print(row(setting, seeds), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,15 @@
 // smallest estimated loss plus penalty plays.
 //
 // The paper evaluates each tree on the whole past again in every round. Here the estimates are progressive: what a tree
-// would have played is valued before it learns from the round. They are doubly robust, with the tree's own loss model,
-// and the last quarter of the rounds counts most, because the trees get better all the time.
+// would have played is valued before it learns from the round. They are doubly robust, with the tree's own loss model.
+//
+// A round tells little about a tree whose window is hardly ever played: the importance weight w of its estimate is then
+// either 0 or huge. How huge is known before the action is drawn, for over the window of the tree
+//
+//   E[w^2] = mean of 1 / (2 h P(a|x))
+//
+// so that each round counts by 1 / sqrt(E[w^2]), which leaves the estimate unbiased: what is seen while a tree's window
+// is played outweighs what was guessed before. Later rounds count more, because the trees get better all the time.
 #pragma once
 
 #include "path_agent.hpp"
@@ -13,8 +20,8 @@ namespace manul::MANUL_SIMD {
 class AdaptiveAgent final : public Agent {
  public:
   explicit AdaptiveAgent(const AdaptiveSettings& settings)
-      : settings_(settings), bandwidths_(settings.count), estimates_(settings.count), variances_(settings.count),
-        rounds_(settings.count), members_(settings.count) {
+      : settings_(settings), bandwidths_(settings.count), estimates_(settings.count), squares_(settings.count),
+        evidence_(settings.count), rounds_(settings.count), members_(settings.count) {
     for (std::size_t i = 0; i < settings.count; ++i) {
       TreeSettings tree = settings.tree;
       tree.bandwidth = bandwidths_[i] = settings.bandwidths[i];
@@ -29,15 +36,11 @@ class AdaptiveAgent final : public Agent {
   Window window(const float* context, Range within) override { return members_[playing(within)]->window(context, within); }
 
   void learn(const float* context, const Outcome& outcome) override {
-    for (std::size_t i = 0; i < settings_.count; ++i) {
-      if (!fits(i, outcome.within)) continue;
-      members_[i]->learn(context, outcome);
-      rounds_[i] += 1.0;
-      const double rate = smaller(1.0, recency / rounds_[i]);
-      const double surprise = members_[i]->estimate() - estimates_[i];
-      estimates_[i] += rate * surprise;
-      variances_[i] += rate * ((1.0 - rate) * surprise * surprise - variances_[i]);
-    }
+    const std::size_t player = playing(outcome.within);
+    for (std::size_t i = 0; i < settings_.count; ++i)
+      if (fits(i, outcome.within)) members_[i]->learn(context, outcome);
+    for (std::size_t i = 0; i < settings_.count; ++i)
+      if (fits(i, outcome.within)) judge(i, player, outcome.within);
   }
 
   // The bandwidth that plays: the smallest sum of estimate and penalty among those that fit into the range.
@@ -55,21 +58,44 @@ class AdaptiveAgent final : public Agent {
     for (std::size_t i = 0; i < settings_.count; ++i) members_[i]->forget(half_life);
   }
 
-  std::size_t arrays() const override { return 3 + settings_.count * members_.data()[0]->arrays(); }
+  std::size_t arrays() const override { return 4 + settings_.count * members_.data()[0]->arrays(); }
 
   Array array(std::size_t index) override {
     if (index == 0) return {"estimates", "f8", estimates_.data(), estimates_.size()};
-    if (index == 1) return {"variances", "f8", variances_.data(), variances_.size()};
-    if (index == 2) return {"rounds", "f8", rounds_.data(), rounds_.size()};
+    if (index == 1) return {"squares", "f8", squares_.data(), squares_.size()};
+    if (index == 2) return {"evidence", "f8", evidence_.data(), evidence_.size()};
+    if (index == 3) return {"rounds", "f8", rounds_.data(), rounds_.size()};
     const std::size_t per_member = members_[0]->arrays();
-    const std::size_t member = (index - 3) / per_member;
-    Array array = members_[member]->array((index - 3) % per_member);
+    const std::size_t member = (index - 4) / per_member;
+    Array array = members_[member]->array((index - 4) % per_member);
     array.part = member + 1;
     return array;
   }
 
  private:
-  static constexpr double recency = 4.0;
+  // Rounds count like the cube of their number. Without exploring, what is not played still counts a little.
+  static constexpr double recency = 4.0, least_epsilon = 1e-3;
+
+  void judge(std::size_t member, std::size_t player, Range within) {
+    const double surprise = members_[member]->estimate() - estimates_[member];
+    const double worth = 1.0 / __builtin_sqrt(mean_weight(member, player, within));
+    rounds_[member] += 1.0;
+    const double kept = larger(1.0 - (recency - 1.0) / rounds_[member], 0.0);
+    evidence_[member] = kept * evidence_[member] + worth;
+    estimates_[member] += worth / evidence_[member] * surprise;
+    squares_[member] = kept * kept * squares_[member] + worth * surprise * (worth * surprise);
+  }
+
+  // The mean of 1 / (2 h P) over a member's window, where P is the density of what is played.
+  double mean_weight(std::size_t member, std::size_t player, Range within) {
+    const double h = bandwidths_[member], c = members_[member]->found()->centre;
+    const double played_h = bandwidths_[player], played_c = members_[player]->found()->centre;
+    const double epsilon = larger(settings_.epsilon, least_epsilon);
+    const double outside = epsilon / (within.high - within.low), inside = outside + (1.0 - epsilon) / (2.0 * played_h);
+    const double common = smaller(c + h, played_c + played_h) - larger(c - h, played_c - played_h);
+    const double share = clip(common / (2.0 * h), 0.0, 1.0);
+    return (share / inside + (1.0 - share) / outside) / (2.0 * h);
+  }
 
   bool fits(std::size_t member, Range within) const {
     return 2.0 * bandwidths_.data()[member] <= (within.high - within.low) * (1.0 + 1e-12);
@@ -80,7 +106,7 @@ class AdaptiveAgent final : public Agent {
     const double share = bandwidths_.data()[member] / span;
     const double scale = settings_.complexity / (larger(rounds_[member], 1.0) * settings_.epsilon * share);
     switch (settings_.penalty) {
-      case Penalty::measured: return __builtin_sqrt(variances_[member] * recency / larger(rounds_[member], 1.0));
+      case Penalty::measured: return rounds_[member] > 0.0 ? __builtin_sqrt(squares_[member]) / evidence_[member] : 0.0;
       case Penalty::practical: return __builtin_sqrt(larger(estimates_[member], 0.0) * scale) + scale;
       case Penalty::paper: return 4.0 * __builtin_sqrt(scale) + 2.0 * scale;
     }
@@ -88,7 +114,7 @@ class AdaptiveAgent final : public Agent {
   }
 
   AdaptiveSettings settings_;
-  Buffer<double> bandwidths_, estimates_, variances_, rounds_;
+  Buffer<double> bandwidths_, estimates_, squares_, evidence_, rounds_;
   Buffer<PathAgent<DenseSpace>*> members_;
 };
 

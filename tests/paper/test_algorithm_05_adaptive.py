@@ -131,6 +131,27 @@ def test_the_estimates_are_the_losses_of_the_members():
     assert agent.estimates[0] == pytest.approx(np.mean(losses[2000:]), abs=0.05)
 
 
+def test_a_round_counts_by_the_spread_that_the_importance_weight_has_over_a_window():
+    agent = manul.AdaptiveCats(leaves=16, bandwidths=(1 / 2, 1 / 16), epsilon=0.3)
+    played(agent, 1)
+    greedy = 0.3 + 0.7 * 8
+    squares = [1 / 8 / greedy + 7 / 8 / 0.3, 8 / greedy]
+    assert agent.state()["evidence"] == pytest.approx(1 / np.sqrt(squares))
+
+
+def test_the_measured_penalty_is_the_standard_error_of_a_mean_in_which_later_rounds_count_more():
+    agent, estimates = manul.AdaptiveCats(leaves=16, bandwidths=(1 / 2,), epsilon=0.3), [0.0]
+    for x, l_t in rounds(50):
+        decision = agent.decide(x)
+        agent.learn(x, decision, l_t(decision.action))
+        estimates.append(agent.estimates[0])
+    number = np.arange(3, 51)
+    counts = number * (number - 1.0) * (number - 2.0)
+    surprises = np.diff(estimates)[2:] * counts.cumsum() / counts
+    error = np.sqrt(((counts * surprises) ** 2).sum()) / counts.sum()
+    assert agent.risks[0] - agent.estimates[0] == pytest.approx(error)
+
+
 def test_a_bandwidth_too_wide_for_the_range_is_left_out():
     agent = manul.AdaptiveCats(leaves=16, bandwidths=H, epsilon=0.0)
     played(agent)

@@ -103,6 +103,17 @@ def test_at_every_node_of_the_realizable_world_a_threshold_tells_the_better_side
             assert (np.diff(better[better != 0]) >= 0).all()
 
 
+def test_the_valleys_of_the_realizable_world_lie_where_they_are_put():
+    middle = worlds.realizable(rounds=2000, best=(0.25, 0.75)).positions[:, 1]
+    assert (middle.min(), middle.max()) == (0.25 + 1 / 256, 0.75 - 1 / 256)
+
+
+@pytest.mark.parametrize("best", [(0.7, 0.3), (-0.1, 0.5), (0.5, 1.5), 0.5])
+def test_valleys_outside_the_range_are_refused(best):
+    with pytest.raises(ParameterError, match="best must be"):
+        worlds.realizable(rounds=10, best=best)
+
+
 @every_world
 @pytest.mark.parametrize("rounds", [0, -1, 2.5, None])
 def test_rounds_that_are_no_count_are_refused(name, rounds):

@@ -27,8 +27,9 @@ class AdaptiveCats(NativeAgent):
     """A tree for each bandwidth; structural risk minimisation picks who plays.
 
     `bandwidths` is geometric unless given, from half the range down to a 4096th; a `theory.BandwidthGrid` is the
-    paper's fine grid. `penalty` is what an estimate is raised by for being uncertain: its measured standard error, the
-    bound of the paper's Algorithm 3 with the constant 1 of its experiments ("practical"), or that of Algorithm 5.
+    paper's fine grid. A round counts for a bandwidth by how surely it tells what its tree would lose. `penalty` is what
+    an estimate is raised by for being uncertain: its measured standard error, the bound of the paper's Algorithm 3 with
+    the constant 1 of its experiments ("practical"), or that of Algorithm 5.
 
     >>> agent = AdaptiveCats(leaves=64, seed=7)
     >>> decision = agent.decide([0.3, 1.2])

@@ -10,8 +10,9 @@ from typing import Literal
 
 import numpy as np
 
+from manul.actions import checked_range
 from manul.errors import ParameterError
-from manul.types import Floats
+from manul.types import Floats, Within
 from manul.worlds.curves import Curves
 from manul.worlds.synthetic import drawn, normal_share
 
@@ -117,19 +118,22 @@ def noise(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     return _disturbed(rng, contexts, *_valley(np.full(rounds, rng.uniform(0.2, 0.8))))
 
 
-def realizable(*, rounds: int, seed: int = 0) -> Curves:
+def realizable(*, rounds: int, best: Within = (0.0, 1.0), seed: int = 0) -> Curves:
     """A world of the paper's theorems: one number as context, 64 values of it, and a valley that moves along with it.
 
-    Whatever the bandwidth and the leaves, at each node a threshold on the context tells the better side, for the loss
-    is one shape moved along. So the paper's definition of realizability holds for the class of all thresholds in both
-    directions, which has 2 x 65 members.
+    The valleys lie between the two shares `best` of the range of actions. Whatever the bandwidth and the leaves, at
+    each node a threshold on the context tells the better side, for the loss is one shape moved along. So the paper's
+    definition of realizability holds for the class of all thresholds in both directions, which has 2 x 65 members.
 
     >>> np.unique(realizable(rounds=10_000).contexts).size
     64
     """
     rng = drawn(rounds=rounds, width=1, seed=seed)
+    low, high = checked_range("best", best)
+    if low < 0 or high > 1:
+        raise ParameterError(f"best must be two shares of the range of actions; got {best!r}. Try (0.25, 0.75).")
     share = (rng.integers(0, LEVELS, rounds) + 0.5) / LEVELS
-    return _disturbed(rng, share[:, np.newaxis].astype(np.float32), *_valley(share))
+    return _disturbed(rng, share[:, np.newaxis].astype(np.float32), *_valley(low + (high - low) * share))
 
 
 def _contexts(rng: np.random.Generator, rounds: int, width: int) -> Floats:
