@@ -1,0 +1,60 @@
+"""Peak memory of `manul optimize` and `manul evaluate` on a Parquet log, and on one ten times as long.
+
+    python -m benchmarks.memory [--rows 2000000]
+
+Each command runs as a process of its own; its peak is what the system reports when it has ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import manul
+from manul.log import LogWriter
+
+BATCH = 500_000
+MOST = 1.2
+
+
+def write_log(path: Path, rows: int) -> None:
+    agent = manul.Cats.paper(leaves=4, bandwidth=1 / 4)
+    with LogWriter(path) as writer:
+        for seed in range(rows // BATCH):
+            writer.write(manul.simulate(agent, manul.worlds.linear(rounds=BATCH, width=8, seed=seed)).log)
+
+
+def peak_megabytes(command: list[str]) -> float:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "manul", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status):
+        raise RuntimeError(f"manul {' '.join(command)} failed")
+    return usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    rows = parser.parse_args().rows
+    with TemporaryDirectory() as folder:
+        policy, short, long = Path(folder, "policy.manul"), Path(folder, "short.parquet"), Path(folder, "long.parquet")
+        write_log(short, rows)
+        write_log(long, 10 * rows)
+        grid = ["--bandwidths", "1/4,1/16", "--leaves", "16,128", "--out", str(policy)]
+        for name, command in {
+            "optimize": lambda log: ["optimize", str(log), *grid],
+            "evaluate": lambda log: ["evaluate", str(policy), str(log)],
+        }.items():
+            few, many = peak_megabytes(command(short)), peak_megabytes(command(long))
+            verdict = "ok" if many <= MOST * few else "MISS"
+            print(f"{name}: {few:.0f} MB at {rows:,} rows, {many:.0f} MB at {10 * rows:,}: {many / few:.2f} {verdict}")
+
+
+if __name__ == "__main__":
+    main()
