@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test lint bench bench-loss bench-offline bench-coverage soak clean
+.PHONY: demo test lint bench bench-loss bench-auto bench-offline bench-coverage soak clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -23,6 +23,9 @@ bench: .venv/bench
 # TABLES='--table diamonds.csv.gz --target price' adds tables of your own.
 bench-loss: .venv/bench
 	$(BIN)/python -m benchmarks.loss --out results $(TABLES)
+
+bench-auto: .venv/bench
+	$(BIN)/python -m benchmarks.auto
 
 bench-offline: .venv/bench
 	$(BIN)/python -m benchmarks.offline better

@@ -1,12 +1,185 @@
-"""What Auto and contexts with names cost per round, beside their limits: `python -m benchmarks.auto`."""
+"""What Auto promises, measured: `python -m benchmarks.auto [loss] [hindsight] [alarms] [drift] [speed]`, or all of it.
+
+Every line is a value beside its limit, ok or MISS, and goes to results/auto.json; a MISS makes the command fail. Losses
+are means over seeds with their standard errors; a seed draws the world and seeds the agent. Tables of one's own are for
+`benchmarks.loss`.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
+from manul.simulate import Run
+from numpy.typing import NDArray
 
 import manul
+from benchmarks import problems
+from manul import worlds
+from manul.experiments import vw
+from manul.experiments.hindsight import EPSILON, best_constant
+
+SEEDS, ALARM_SEEDS, DRIFT_SEEDS = range(3), range(20), range(5)
+RETURN, WINDOW = 5000, 5000
+
+World = worlds.Regression | worlds.Curves
+STEADY: dict[str, Callable[[int, int], World]] = {
+    "linear": lambda rounds, seed: worlds.linear(rounds=rounds, seed=seed),
+    "ds": lambda rounds, seed: worlds.ds(rounds=rounds, seed=seed),
+    "4(a-y)²": lambda rounds, seed: squared(worlds.linear(rounds=rounds, seed=seed)),
+    "two valleys": lambda rounds, seed: worlds.valleys(rounds=rounds, valleys=2, seed=seed),
+    "four valleys": lambda rounds, seed: worlds.valleys(rounds=rounds, valleys=4, seed=seed),
+    "crossed valleys": lambda rounds, seed: worlds.valleys(rounds=rounds, valleys=2, dependency="crossed", seed=seed),
+    "cliff": lambda rounds, seed: worlds.cliff(rounds=rounds, seed=seed),
+    "smooth": lambda rounds, seed: worlds.smooth(rounds=rounds, seed=seed),
+    "noise": lambda rounds, seed: worlds.noise(rounds=rounds, seed=seed),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """A measured value, the limit it must not pass, and what else to know.
+
+    >>> Check("loss", 0.5, 0.4).line
+    'MISS loss: 0.5 (limit 0.4)'
+    """
+
+    name: str
+    value: float
+    limit: float
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.value <= self.limit
+
+    @property
+    def line(self) -> str:
+        verdict = "ok  " if self.ok else "MISS"
+        return f"{verdict} {self.name}: {self.value:.4g} (limit {self.limit:.4g}){self.note and ', '}{self.note}"
+
+
+def loss() -> Iterator[Check]:
+    """The worlds whose limits are numbers."""
+    yield _mean(
+        "linear world, loss", [_auto_loss(STEADY["linear"](problems.ROUNDS, seed), seed) for seed in SEEDS], 0.031
+    )
+    yield _mean("4(a-y)² on its contexts, |a-y|", [_squared_error(seed) for seed in SEEDS], 0.038)
+    noise, shuffled = zip(*(_beyond_constant(seed) for seed in SEEDS), strict=True)
+    yield _mean("noise world, loss beyond the best constant", noise, 0.005)
+    yield _mean("linear world, targets shuffled, the same", shuffled, 0.005)
+
+
+def squared(world: worlds.Regression) -> worlds.Regression:
+    """The same contexts and targets with the loss (a - y)², which declared on [0, 1] is 4(a - y)² declared on [0, 4]."""
+    return worlds.Regression(world.contexts, world.targets, loss="squared")
+
+
+def _squared_error(seed: int) -> float:
+    world = STEADY["4(a-y)²"](problems.ROUNDS, seed)
+    assert isinstance(world, worlds.Regression)
+    return float(np.abs(_played(world, seed).log.actions - world.targets).mean())
+
+
+def _beyond_constant(seed: int) -> tuple[float, float]:
+    """In the noise world, and in the linear world with its targets in another order."""
+    world, linear = worlds.noise(rounds=problems.ROUNDS, seed=seed), worlds.linear(rounds=problems.ROUNDS, seed=seed)
+    targets = np.random.default_rng(seed).permutation(linear.targets)
+    played = _auto_loss(world, seed), _auto_loss(worlds.Regression(linear.contexts, targets), seed)
+    return played[0] - problems.curves_hindsight(world).constant, played[1] - best_constant(targets).loss
+
+
+def _auto_loss(world: World, seed: int) -> float:
+    return _played(world, seed).mean_loss
+
+
+def _played(world: World, seed: int) -> Run:
+    return manul.simulate(manul.Auto(seed=seed), world)
+
+
+def hindsight() -> Iterator[Check]:
+    """Two valleys and the cliff: Auto against the best cell of the paper's grid for Cats, chosen in hindsight."""
+    for name in ("two valleys", "cliff"):
+        drawn = [STEADY[name](problems.SHAPED_ROUNDS, seed) for seed in SEEDS]
+        by_cell = np.array([_cats_losses(world, seed) for seed, world in zip(SEEDS, drawn, strict=True)]).mean(axis=0)
+        best, cell = float(by_cell.min()), vw.grid()[int(by_cell.argmin())]
+        note = f"Cats({cell.leaves}, 1/{round(1 / (cell.bandwidth or 1))}), best of {len(by_cell)} cells"
+        yield _mean(f"{name}, loss", list(map(_auto_loss, drawn, SEEDS)), best, note)
+
+
+def _cats_losses(world: World, seed: int) -> list[float]:
+    players = [
+        manul.Cats(leaves=cell.leaves, bandwidth=cell.bandwidth or 0.0, epsilon=EPSILON, seed=seed)
+        for cell in vw.grid()
+    ]
+    return [run.mean_loss for run in manul.simulate_many(players, world)]
+
+
+def alarms() -> Iterator[Check]:
+    """False alarms in 20 runs of every steady world."""
+    for name in STEADY:
+        raised = sum(_alarms(name, seed) for seed in ALARM_SEEDS)
+        yield Check(f"{name}, alarms in {len(ALARM_SEEDS)} runs of {problems.ROUNDS} rounds", raised, 0)
+
+
+def _alarms(name: str, seed: int) -> int:
+    agent = manul.Auto(seed=seed)
+    manul.simulate(agent, STEADY[name](problems.ROUNDS, seed))
+    return agent.report().alarms
+
+
+def drift() -> Iterator[Check]:
+    """The 5,000 rounds that begin 5,000 after the jump, over the 5,000 before it.
+
+    The mirrored world is as hard after the jump as before. In the drift world the valley then also jumps between two
+    contexts that are close together; what an Auto loses there that starts fresh at the jump is said beside it.
+    """
+    mirror = [recovery(_played(_mirrored(seed), seed).log.losses, problems.SHAPED_ROUNDS // 2) for seed in DRIFT_SEEDS]
+    yield _mean("linear world mirrored at half time, loss over former loss", mirror, 1.1, f"at worst {max(mirror):.3f}")
+    ratios, fresh = zip(*map(_drifted, DRIFT_SEEDS), strict=True)
+    note = f"at worst {max(ratios):.3f}; of one that starts fresh {np.mean(fresh):.3f}"
+    yield _mean("drift world, loss over former loss", ratios, 1.1, note)
+
+
+def _mirrored(seed: int) -> worlds.Regression:
+    world = worlds.linear(rounds=problems.SHAPED_ROUNDS, seed=seed)
+    later = np.arange(len(world)) >= len(world) // 2
+    return worlds.Regression(world.contexts, np.where(later, 1 - world.targets, world.targets))
+
+
+def _drifted(seed: int) -> tuple[float, float]:
+    """The ratio of an Auto that meets the jump, and of one that starts there, to the former loss of the first."""
+    world = worlds.drift(rounds=problems.SHAPED_ROUNDS, seed=seed)
+    jump = len(world) // 2
+    losses = _played(world, seed).log.losses
+    second = worlds.Curves(world.contexts[jump:], positions=world.positions[jump:], values=world.values[jump:])
+    fresh = np.concatenate([losses[:jump], _played(second, seed).log.losses])
+    return recovery(losses, jump), recovery(fresh, jump)
+
+
+def recovery(losses: NDArray[np.float64], jump: int) -> float:
+    """Of the losses of a run, those well after the jump over those just before it.
+
+    >>> recovery(np.repeat([1.0, 9.0, 2.0], [5000, 5000, 5000]), 5000)
+    2.0
+    """
+    after = jump + RETURN
+    return float(losses[after : after + WINDOW].mean() / losses[jump - WINDOW : jump].mean())
+
+
+def speed() -> Iterator[Check]:
+    """CPU time per round, in microseconds."""
+    yield Check("Auto, 20 features, 50,000 rounds, µs per round", auto_seconds(50_000) * 1e6, 30)
+    yield Check("Auto, its first thousand rounds, µs per round", auto_seconds(1000) * 1e6, 100)
+    yield Check("Cats, decide + learn, 20 fields, µs", mapping_seconds() * 1e6, 15)
+    size, early, late = million_names()
+    yield Check("a million names on 1024 leaves, last loss below the first", late, early, f"{size / 2**20:.0f} MiB")
 
 
 def auto_seconds(rounds: int, repeats: int = 3) -> float:
@@ -54,9 +227,34 @@ def million_names(rounds: int = 200_000, leaves: int = 1024) -> tuple[int, float
     return agent.nbytes, float(np.mean(losses[:5000])), float(np.mean(losses[-5000:]))
 
 
+def _mean(name: str, values: Sequence[float], limit: float, note: str = "") -> Check:
+    error = f"± {np.std(values, ddof=1) / np.sqrt(len(values)):.2g}"
+    return Check(name, float(np.mean(values)), limit, f"{error}, {note}" if note else error)
+
+
+SECTIONS = {"loss": loss, "hindsight": hindsight, "alarms": alarms, "drift": drift, "speed": speed}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the sections asked for; keep what the file says of the others."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", metavar="section", help=f"{', '.join(SECTIONS)} (all)")
+    parser.add_argument("--out", type=Path, default=Path("results/auto.json"))
+    options = parser.parse_args(arguments)
+    if unknown := set(options.sections) - set(SECTIONS):
+        parser.error(f"section must be one of {', '.join(SECTIONS)}; got {', '.join(sorted(unknown))}.")
+    found = json.loads(options.out.read_text()) if options.out.exists() else {}
+    missed = 0
+    for section in options.sections or SECTIONS:
+        found[section] = []
+        for check in SECTIONS[section]():
+            print(check.line, flush=True)
+            missed += not check.ok
+            found[section].append({**asdict(check), "ok": check.ok})
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    return int(missed > 0)
+
+
 if __name__ == "__main__":
-    print(f"Auto, 20 features, 50,000 rounds: {auto_seconds(50_000) * 1e6:.1f} µs per round (limit 30)")
-    print(f"Auto, its first thousand rounds: {auto_seconds(1000) * 1e6:.1f} µs per round (limit 100)")
-    print(f"Cats, decide + learn, 20 fields: {mapping_seconds() * 1e6:.1f} µs (limit 15)")
-    size, early, late = million_names()
-    print(f"a million names on 1024 leaves: {size / 2**20:.0f} MiB, loss {early:.3f} at first, {late:.3f} at last")
+    sys.exit(main())

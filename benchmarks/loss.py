@@ -30,7 +30,7 @@ from manul.experiments.hindsight import EPSILON
 # The cells of Vowpal Wabbit's table on the linear world; and those Cats may choose from in hindsight.
 CELLS = tuple((leaves, h) for leaves in (16, 128, 1024, 8192) for h in (1 / 16, 1 / 64) if leaves * h >= 1)
 FACTS_CELLS = ((4, 1 / 4), *CELLS)
-CATS_CELLS = tuple((2**k, 2.0**-j) for k in (4, 6, 8, 10) for j in range(3, 8) if k >= j)
+CATS_CELLS = tuple((2**k, 2.0**-j) for k in (4, 6, 8, 10, 12) for j in range(3, 11) if k >= j)
 VW_CELLS: dict[str, list[vw.Cell]] = {
     "cats": vw.grid(),
     "dtree": [vw.Cell(kind="dtree", leaves=2**power) for power in range(2, 11)],

@@ -28,21 +28,62 @@ def test_the_twins_gradient_is_that_of_finite_differences(deep, rng):
     assert np.allclose(exact, critic.finite_differences(network, contexts, actions, losses).packed(), atol=1e-7)
 
 
+def twin_curve(agent, context):
+    """What the twin predicts for actions in this context, in standard units."""
+    state, width = agent.state(), len(context)
+    z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
+    networks = [critic.Weights.unpacked(np.split(state[name], 3)[0], width, deep=name == "deep") for name in MEMBERS]
+    shares = [member.weight for member in agent.report().members]
+
+    def curve(actions):
+        rows = np.tile(z, (len(actions), 1))
+        return sum(share * critic.predict(each, rows, actions) for share, each in zip(shares, networks, strict=True))
+
+    return curve
+
+
 @pytest.mark.parametrize("width", [0, 3, 20])
 def test_native_predictions_are_the_twins(width):
     world = manul.worlds.linear(rounds=600, width=max(width, 1), seed=1)
     agent = manul.Auto(seed=2)
     manul.simulate(agent, manul.worlds.Regression(world.contexts[:, :width], world.targets))
-    state, context = agent.state(), world.contexts[0, :width]
-    z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
-    middles = (np.arange(64) + 0.5) / 64
-    predicted = np.zeros(64)
-    for name, member in zip(MEMBERS, agent.report().members, strict=True):
-        flat = np.split(state[name], 3)[0]
-        network = critic.Weights.unpacked(flat, width, deep=name == "deep")
-        predicted += member.weight * critic.predict(network, np.tile(z, (64, 1)), middles)
-    _, _, centre, _, gain = state["units"]
-    assert np.allclose(agent.report(context if width else []).losses, predicted / gain + centre, atol=1e-5)
+    context = world.contexts[0, :width]
+    _, _, centre, _, gain = agent.state()["units"]
+    predicted = twin_curve(agent, context)((np.arange(64) + 0.5) / 64) / gain + centre
+    assert np.allclose(agent.report(context if width else []).losses, predicted, atol=1e-5)
+
+
+def played_window(agent, context, within=(0.0, 1.0)):
+    edges = agent.distribution(context, within).edges
+    densities = agent.distribution(context, within).densities
+    low, high = edges[np.argmax(densities)], edges[np.argmax(densities) + 1]
+    return np.array([(low + high) / 2, (high - low) / 2])
+
+
+@pytest.mark.parametrize("within", [(0.0, 1.0), (0.35, 0.6)])
+@pytest.mark.parametrize("world", ["valleys", "cliff", "smooth"])
+def test_native_windows_are_the_twins(world, within):
+    drawn = getattr(manul.worlds, world)(rounds=3000, seed=4)
+    agent = manul.Auto(seed=2)
+    manul.simulate(agent, drawn)
+    native, twin = np.array(
+        [
+            (
+                played_window(agent, context, within),
+                critic.window(twin_curve(agent, context), agent.report().bandwidth, *within),
+            )
+            for context in drawn.contexts[:100]
+        ]
+    ).transpose(1, 0, 2)
+    # Two windows may be equally good up to rounding.
+    agree = np.isclose(native, twin, rtol=1e-3, atol=1e-6).all(axis=1)
+    assert agree.mean() >= 0.98
+
+
+def test_steep_sides_make_the_window_narrow():
+    narrow, wide = (critic.window(lambda actions, k=k: k * np.abs(actions - 0.4), bandwidth=0.02) for k in (4.0, 0.5))
+    assert np.allclose(narrow, [0.4, 0.005], atol=1e-3)
+    assert np.allclose(wide, [0.4, 0.02], atol=1e-3)
 
 
 def test_auto_notices_a_jump_and_recovers():

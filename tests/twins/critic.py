@@ -1,16 +1,18 @@
-"""The critic's network in plain NumPy, slow and literal: prediction, gradient and one Adam step.
+"""The critic in plain NumPy, slow and literal: prediction, gradient, one Adam step, and the window that is played.
 
 f(z, a) = shape(a) + sum_j o_j ramp(q_j(z) + s_j v),   q(z) = U z + W ramp(T z),   v = sqrt(12) (a - 1/2)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 HINGES, TRUNK, KNOTS = 32, 16, 17
+NARROWEST = 1 / 1024
 Floats = NDArray[np.float64]
 
 
@@ -121,3 +123,34 @@ def sampled_ages(uniform: float, memory: float) -> NDArray[np.int64]:
     """How many rounds before the newest each of the 16 samples of a step lies; the first is then set to 0 in the
     first step of a round."""
     return np.floor(((np.arange(16) + uniform) / 16) ** 2 * memory).astype(np.int64)
+
+
+def window(curve: Callable[[Floats], Floats], bandwidth: float, low: float = 0.0, high: float = 1.0) -> Floats:
+    """Centre and bandwidth of what is played: the smoothed minimum, sought twice, and again where its sides are steep.
+
+    `curve` is the predicted loss in standard units; actions are shares of the range.
+    """
+    h = min(bandwidth, (high - low) / 2)
+    reach = (high - low) / 64 + h
+    rough = minimum(curve, low, high, 64, h)
+    centre = minimum(curve, max(low, rough - reach), min(high, rough + reach), 32, h)
+    narrow = min(h, max(NARROWEST, h / steepness(curve, centre, h, low, high)))
+    if narrow < h:
+        centre = minimum(curve, max(low, centre - h), min(high, centre + h), 32, narrow)
+    return np.array([np.clip(centre, low + narrow, high - narrow), narrow])
+
+
+def minimum(curve: Callable[[Floats], Floats], low: float, high: float, points: int, h: float) -> float:
+    """The middle of the window with the least mean loss, among equidistant ones."""
+    step = (high - low) / points
+    actions = low + (np.arange(points) + 0.5) * step
+    losses, radius = curve(actions), int(h / step + 0.5)
+    means = [losses[max(0, i - radius) : i + radius + 1].mean() for i in range(points)]
+    return float(actions[np.argmin(means)])
+
+
+def steepness(curve: Callable[[Floats], Floats], centre: float, h: float, low: float, high: float) -> float:
+    """The mean of the outer half of a window less that of its inner half, as the slope of straight sides."""
+    places = (np.arange(16) + 0.5) / 8 - 1
+    losses, outer = curve(np.clip(centre + h * places, low, high)), np.abs(places) > 0.5
+    return max(1.0, float(losses[outer].mean() - losses[~outer].mean()) * 2 / h)

@@ -1,8 +1,9 @@
 // A critic: learn the loss of every action in every context, play near its minimum. Ours, not the paper's.
 //
 // The loss is predicted by a small ensemble of networks trained on replayed rounds; the action played is the minimum
-// of the predicted loss smoothed by the bandwidth, which shrinks as rounds and accuracy grow. When predictions turn
-// bad at once, the world has changed: learning starts over, with the weights kept.
+// of the predicted loss smoothed by the bandwidth, which shrinks as rounds and accuracy grow, and is narrower where
+// that loss is steep. When predictions turn bad at once, the world has changed: learning starts over, with the
+// weights kept.
 #pragma once
 
 #include "ensemble.hpp"
@@ -23,8 +24,10 @@ class Critic final : public CriticAgent {
     const double h = smaller(bandwidth(), 0.5 * (range.high - range.low));
     ensemble_.look(replay_.standardised(context));
     const double rough = minimum(range, coarse, h), reach = (range.high - range.low) / coarse + h;
-    const double centre = minimum({larger(range.low, rough - reach), smaller(range.high, rough + reach)}, fine, h);
-    const double wide = smaller(h * length(), half);
+    double centre = minimum(around(rough, reach, range), fine, h);
+    const double narrow = smaller(h, larger(narrowest, h / steepness(centre, h, range)));
+    if (narrow < h) centre = minimum(around(centre, h, range), fine, narrow);
+    const double wide = smaller(narrow * length(), half);
     return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
   }
 
@@ -77,15 +80,35 @@ class Critic final : public CriticAgent {
 
  private:
   static constexpr double warm_up = 20.0;
-  static constexpr std::size_t coarse = 64, fine = 32;
+  static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
+  static constexpr double narrowest = 1.0 / 1024.0;
 
   double length() const { return actions_.high - actions_.low; }
   double unit(double action) const { return (action - actions_.low) / length(); }
 
-  // In units of the range.
+  static Range around(double centre, double reach, Range range) {
+    return {larger(range.low, centre - reach), smaller(range.high, centre + reach)};
+  }
+
+  // In units of the range, where the predicted loss is not steep.
   double bandwidth() const {
     const double widest = smaller(0.05, 1.5 * monitor_.sigma());
-    return larger(1.0 / 256.0, widest / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / 100.0)));
+    return larger(narrowest, widest / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / 100.0)));
+  }
+
+  // How much the predicted loss rises towards both ends of the window, in its standard units per range of actions, or 1
+  // where that is more: the slope of a valley with straight sides. On such sides the same noise hides a smaller
+  // distance, so a narrower window tells as much.
+  double steepness(double centre, double h, Range range) const {
+    float actions[sides], losses[sides];
+    for (std::size_t i = 0; i < sides; ++i) {
+      const double place = (static_cast<double>(i) + 0.5) / (0.5 * sides) - 1.0;
+      actions[i] = static_cast<float>(clip(centre + h * place, range.low, range.high));
+    }
+    ensemble_.score(actions, sides, losses);
+    double rise = 0.0;
+    for (std::size_t i = 0; i < sides; ++i) rise += i < sides / 4 || i >= 3 * sides / 4 ? losses[i] : -losses[i];
+    return larger(1.0, rise / (0.25 * sides * h));
   }
 
   // The middle of the best window among those around `points` equidistant actions.

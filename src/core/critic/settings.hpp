@@ -16,7 +16,7 @@ struct CriticReport {
 
   double errors[members];   // root mean squared errors of their predictions, in units of the loss
   double weights[members];  // their shares in the prediction
-  double bandwidth;         // in action units
+  double bandwidth;         // the widest that is played, in action units
   double noise;             // standard deviation of the loss around the prediction
   double rounds;
   double memory;  // rounds since the last change of the world, as far as noticed

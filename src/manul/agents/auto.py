@@ -31,9 +31,10 @@ class Member:
 class Report:
     """What an Auto believes, and why it plays as it does.
 
-    `noise` is the standard deviation of the loss around the prediction, `memory` the rounds since the last change of
-    the world that was noticed, `last_alarm` the round of that change. `actions` and `losses` are the predicted loss
-    curve for one context, where one was given.
+    `bandwidth` is what is played where the predicted loss is not steep; on steep sides it is narrower. `noise` is the
+    standard deviation of the loss around the prediction, `memory` the rounds since the last change of the world that
+    was noticed, `last_alarm` the round of that change. `actions` and `losses` are the predicted loss curve for one
+    context, where one was given.
     """
 
     members: tuple[Member, ...]
