@@ -1,0 +1,74 @@
+"""The service as an ASGI application: the two routes that matter for speed by hand, everything else by Starlette."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from manul.service import bodies, schema
+from manul.service.engine import Engine
+from manul.service.problems import Problem
+from manul.service.routes import build
+from manul.service.tokens import Tokens
+
+log = logging.getLogger("manul.service")
+JSON = (b"content-type", b"application/json")
+PREFIX = "/v1/loops/"
+_decision = bodies.decoder(schema.NewDecision)
+_loss = bodies.decoder(schema.NewLoss)
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+class Application:
+    """Routes by hand where a request is a decision or a loss."""
+
+    def __init__(self, engine: Engine, tokens: Tokens | None = None) -> None:
+        self.engine, self.tokens = engine, tokens or Tokens()
+        self._rest = build(engine, self.tokens)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        path: str = scope.get("path", "")
+        if scope["type"] == "http" and scope["method"] == "POST" and path.startswith(PREFIX):
+            parts = path[len(PREFIX) :].split("/")
+            if len(parts) == 2 and parts[1] == "decisions":
+                return await self._answer(self._decide(parts[0], scope, receive), send)
+            if len(parts) == 4 and parts[1] == "decisions" and parts[3] == "loss":
+                return await self._answer(self._lose(parts[0], parts[2], scope, receive), send)
+        return await self._rest(scope, receive, send)
+
+    async def _decide(self, name: str, scope: Scope, receive: Receive) -> bytes:
+        asked = bodies.decoded(await self._body(scope, receive, "decide"), _decision)
+        decided = await self.engine.decide(self.engine.loop(name), asked)
+        return bodies.encoded(bodies.decision(decided))
+
+    async def _lose(self, name: str, given: str, scope: Scope, receive: Receive) -> bytes:
+        new = bodies.decoded(await self._body(scope, receive, "report"), _loss)
+        loop = self.engine.loop(name)
+        answers = await self.engine.lose(loop, [schema.LossOf(id=given, loss=new.loss, key=new.key)], alone=True)
+        return bodies.encoded(answers[0])
+
+    async def _body(self, scope: Scope, receive: Receive, right: Any) -> bytes:
+        authorization = length = None
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                authorization = value
+            elif name == b"content-length":
+                length = value
+        self.tokens.require(authorization, right)
+        return await bodies.read(receive, self.engine.limits.body, length)
+
+    async def _answer(self, answering: Awaitable[bytes], send: Send) -> None:
+        try:
+            status, body = 200, await answering
+        except Problem as problem:
+            status, body = problem.status, bodies.error_body(problem)
+        except Exception:
+            log.exception("a request failed")
+            status, body = 500, bodies.error_body(bodies.failure())
+        headers = [JSON, (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
