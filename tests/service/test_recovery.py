@@ -16,7 +16,7 @@ def replayed(engine, name):
     """The model of a loop from nothing but the store."""
     row = next(row for row in engine.store.loops() if row.name == name)
     loop = Loop(row)
-    loop.meet(engine.store.first_decision(row.number))
+    loop.meet(engine.store.first_decision(row.number).context)
     Learner(engine.store, engine.writer, list, seconds=60, events=10**9).catch_up(loop)
     return agents.to_bytes(loop.agent), loop.learned, loop.model
 

@@ -15,9 +15,9 @@ import manul
 from manul.errors import InputError, ManulError
 from manul.service import schema
 from manul.service.problems import Invalid
-from manul.types import Context, Decision, Decisions, Within
+from manul.types import Context, Decision, Decisions, Floats, Within
 
-WIDEST = 4096
+Rows = Floats
 _KINDS: dict[type, type] = {
     schema.Auto: manul.Auto,
     schema.Cats: manul.Cats,
@@ -119,18 +119,27 @@ def key(loop: str, given: str) -> int:
     return int.from_bytes(digest, "little") | 1 << 63
 
 
-def draw_many(
-    agent: Any, numbers: Sequence[int], contexts: Sequence[Any], withins: Sequence[Within | None]
-) -> tuple[list[float], list[float]]:
-    """Many decisions at once, each exactly as if it were drawn alone."""
-    rows = all(isinstance(context, list) for context in contexts)
-    if not (rows and hasattr(agent, "decide_many_again")):
-        drawn = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
-        return [each.action for each in drawn], [each.density for each in drawn]
-    narrowed = [agent.actions if within is None else within for within in withins] if any(withins) else None
+def matrix(contexts: Sequence[Any]) -> Rows | None:
+    """Contexts as rows of one width; None where they have names.
+
+    >>> matrix([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    if not all(isinstance(context, list) for context in contexts):
+        return None
     try:
-        matrix = np.array(contexts, np.float64)
+        return np.array(contexts, np.float64)
     except ValueError:
         raise InputError("contexts must be rows of one width; got several. Send the same numbers in each.") from None
-    made = agent.decide_many_again(np.array(numbers, np.uint64), matrix, narrowed)
-    return made.actions.tolist(), made.densities.tolist()
+
+
+def draw_many(
+    agent: Any, numbers: Sequence[int], contexts: Sequence[Any], rows: Rows | None, withins: Sequence[Within | None]
+) -> tuple[Floats, Floats]:
+    """Many decisions at once, each exactly as if it were drawn alone; `rows` is the matrix of the contexts."""
+    if rows is None or not hasattr(agent, "decide_many_again"):
+        drawn = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
+        return np.array([each.action for each in drawn]), np.array([each.density for each in drawn])
+    narrowed = [agent.actions if within is None else within for within in withins] if any(withins) else None
+    made = agent.decide_many_again(np.array(numbers, np.uint64), rows, narrowed)
+    return made.actions, made.densities

@@ -8,6 +8,7 @@ from typing import Any
 
 from manul.service import bodies, schema
 from manul.service.engine import Engine
+from manul.service.operations import decision
 from manul.service.problems import Problem
 from manul.service.routes import build
 from manul.service.tokens import Tokens
@@ -43,7 +44,7 @@ class Application:
     async def _decide(self, name: str, scope: Scope, receive: Receive) -> bytes:
         asked = bodies.decoded(await self._body(scope, receive, "decide"), _decision)
         decided = await self.engine.decide(self.engine.loop(name), asked)
-        return bodies.encoded(bodies.decision(decided))
+        return bodies.encoded(decision(decided))
 
     async def _lose(self, name: str, given: str, scope: Scope, receive: Receive) -> bytes:
         new = bodies.decoded(await self._body(scope, receive, "report"), _loss)

@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from manul.service import schema
-from manul.service.operations import id_of
 from manul.service.problems import Invalid, Malformed, Problem, TooLarge
-from manul.service.store.blocks import Decided
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
@@ -42,13 +40,6 @@ def error_body(problem: Problem) -> bytes:
     """A problem as it is answered."""
     field = msgspec.UNSET if problem.field is None else problem.field
     return _encode(schema.Error(error=schema.ErrorBody(code=problem.code, message=problem.message, field=field)))
-
-
-def decision(decided: Decided) -> schema.Decision:
-    """A stored decision as it is answered."""
-    density = decided.density
-    assert density is not None
-    return schema.Decision(id=id_of(decided), action=decided.action, density=density, model=decided.model)
 
 
 def failure() -> Problem:

@@ -17,11 +17,11 @@ from manul.service import agents, schema
 from manul.service.configuration import Limits
 from manul.service.learner import Learner
 from manul.service.loop import Fact, Loop, refusal
-from manul.service.operations import EndWaits, Future, WriteDecisions, WriteLosses, id_of
+from manul.service.operations import OWN, EndWaits, Future, WriteBlock, WriteDecisions, WriteLosses, decision, id_of
 from manul.service.problems import Conflict, Invalid, Unknown
 from manul.service.store import Event, LoopRow, Store, Transaction
-from manul.service.store.blocks import Decided
-from manul.service.writer import Answers, Task, Writer, answered
+from manul.service.store.blocks import Decided, in_columns
+from manul.service.writer import Answers, Operation, Task, Writer, answered
 
 ENDED_AT_ONCE = 2000
 
@@ -124,23 +124,37 @@ class Engine:
         decided = Decided(number, asked.id, context, asked.within, action, density, self.now(), model)
         return self._soon(loop, decided)
 
-    def decide_many(self, loop: Loop, asked: Sequence[schema.NewDecision]) -> Future:
-        """A future of all stored decisions."""
+    async def decide_many(self, loop: Loop, asked: Sequence[schema.NewDecision]) -> list[schema.Decision]:
+        """All decisions, stored together."""
         self._check_deciding(loop)
         contexts: list[Any] = [each.context if each.context is not None else [] for each in asked]
         withins = [each.within for each in asked]
+        try:
+            rows = agents.matrix(contexts)
+        except ManulError as error:
+            raise refusal(error) from None
         first, now = self.store.reserve(loop.number, len(asked)), self.now()
-        numbers = range(first, first + len(asked))
-        keys = [
-            number if each.id is None else agents.key(loop.name, each.id)
-            for number, each in zip(numbers, asked, strict=True)
-        ]
-        actions, densities, model = loop.draw_many(keys, contexts, withins)
+        numbers, named = range(first, first + len(asked)), any(each.id is not None for each in asked)
+        keys: Sequence[int] = numbers
+        if named:
+            given = zip(numbers, asked, strict=True)
+            keys = [number if each.id is None else agents.key(loop.name, each.id) for number, each in given]
+        actions, densities, model = loop.draw_many(keys, contexts, rows, withins)
+        future = self._events.create_future()
+        if not named:
+            columns = (numbers, actions, densities, contexts if rows is None else rows, withins)
+            self._submit(loop, WriteBlock(loop, in_columns(now, model, *columns), future), contexts[0], future)
+            await future
+            drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
+            return [schema.Decision(id=f"{OWN}{n}", action=a, density=d, model=model) for n, a, d in drawn]
         decided = [
             Decided(number, each.id, context, each.within, action, density, now, model)
-            for number, each, context, action, density in zip(numbers, asked, contexts, actions, densities, strict=True)
+            for number, each, context, action, density in zip(
+                numbers, asked, contexts, actions.tolist(), densities.tolist(), strict=True
+            )
         ]
-        return self._write_decisions(loop, decided, [self._events.create_future()], together=True)[0]
+        self._submit(loop, WriteDecisions(loop, decided, [future], together=True), contexts[0], future)
+        return [decision(each) for each in await future]
 
     async def observe(self, loop: Loop, seen: schema.NewObservation) -> Decided:
         """Keep what the caller did by itself, and its loss where it came with one."""
@@ -186,8 +200,7 @@ class Engine:
         """Put an imported model in the place of a loop's own, once it has been seen to fit."""
         if loop.paused:
             raise Conflict(f"loop must not be paused to take a model; {loop.name!r} is. Resume it first.", "loop")
-        context = None if loop.first is None else loop.first.context
-        await asyncio.to_thread(agents.checked, model, loop.settings, context)
+        await asyncio.to_thread(agents.checked, model, loop.settings, loop.first)
 
         def add(transaction: Transaction) -> Event:
             event = transaction.add_events(loop.number, [Event(0, 0, "import", 0.0, self.now())])[0]
@@ -254,7 +267,8 @@ class Engine:
         snapshot = self.store.snapshot(row.number)
         if snapshot is not None:
             loop.restore(snapshot)
-        loop.meet(self.store.first_decision(row.number))
+        first = self.store.first_decision(row.number)
+        loop.meet(None if first is None else first.context)
         self._latest = max(self._latest, self.store.counts(row.number).latest)
         return loop
 
@@ -281,21 +295,19 @@ class Engine:
         pending, self._pending = self._pending, {}
         for name, waiting in pending.items():
             decided, futures = [each for each, _ in waiting], [future for _, future in waiting]
-            self._write_decisions(self.loops[name], decided, futures, together=False)
+            loop = self.loops[name]
+            self._submit(loop, WriteDecisions(loop, decided, futures, together=False), decided[0].context, futures[0])
 
-    def _write_decisions(
-        self, loop: Loop, decided: Sequence[Decided], futures: Sequence[Future], *, together: bool
-    ) -> Sequence[Future]:
+    def _submit(self, loop: Loop, operation: Operation, context: Any, written: Future) -> None:
         if loop.first is None:
-            futures[0].add_done_callback(lambda future: self._met(loop, decided[0], future))
-        self.writer.submit(WriteDecisions(loop, decided, futures, together=together))
-        return futures
+            written.add_done_callback(lambda future: self._met(loop, context, future))
+        self.writer.submit(operation)
 
-    def _met(self, loop: Loop, decided: Decided, written: Future) -> None:
+    def _met(self, loop: Loop, context: Any, written: Future) -> None:
         """The first decision that is durable says what contexts look like; one that is not says nothing."""
         failed = written.cancelled() or written.exception() is not None
         if loop.first is None:
-            loop.meet(None if failed and not self.store.counts(loop.number).decisions else decided)
+            loop.meet(None if failed and not self.store.counts(loop.number).decisions else context)
 
     def _learn(self, loop: Loop, facts: list[Fact]) -> None:
         loop.enqueue(facts)

@@ -16,7 +16,7 @@ from manul.service import agents, schema
 from manul.service.problems import Invalid
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot
 from manul.service.store.blocks import Decided
-from manul.types import Decision, Decisions, Within
+from manul.types import Decision, Decisions, Floats, Within
 
 Fact = tuple[Event, Decided | None]
 AT_ONCE = 32
@@ -33,7 +33,7 @@ class Loop:
         self.settings = _settings.decode(row.settings)
         self.agent = agents.made(self.settings)
         self.model = self.learned = self.refused = 0
-        self.first: Decided | None = None
+        self.first: Any = None
         self._shape: Any = None
         self.lock = threading.Lock()
         self.queue: deque[Fact] = deque()
@@ -48,11 +48,10 @@ class Loop:
             self.agent, self.model = agent, snapshot.event
             self.learned, self.refused = snapshot.learned, snapshot.refused
 
-    def meet(self, decided: Decided | None) -> None:
-        """The first stored decision fixes what contexts look like; without one, the agent starts anew."""
+    def meet(self, context: Any) -> None:
+        """The context of the first stored decision fixes what contexts look like; without one, the agent starts anew."""
         with self.lock:
-            self.first = decided
-            self._shape = None if decided is None else decided.context
+            self.first = self._shape = context
             self._start()
 
     def check(self, context: Any, within: Within | None) -> None:
@@ -63,9 +62,11 @@ class Loop:
 
     def draw(self, number: int, context: Any, within: Within | None) -> tuple[float, float, int]:
         """An action, its density and the last event that the model contains."""
+        # The core takes an array as it is; a list would go the long way.
+        seen = context if isinstance(context, dict) else np.array(context, np.float64)
         with self.lock:
             try:
-                action, density, _ = self.agent.decide_again(number, context, within)
+                action, density, _ = self.agent.decide_again(number, seen, within)
             except ManulError as error:
                 self._start()
                 raise refusal(error) from None
@@ -74,11 +75,15 @@ class Loop:
             return action, density, self.model
 
     def draw_many(
-        self, numbers: Sequence[int], contexts: Sequence[Any], withins: Sequence[Within | None]
-    ) -> tuple[list[float], list[float], int]:
-        """Many decisions from one state of the model."""
+        self,
+        numbers: Sequence[int],
+        contexts: Sequence[Any],
+        rows: agents.Rows | None,
+        withins: Sequence[Within | None],
+    ) -> tuple[Floats, Floats, int]:
+        """Many decisions from one state of the model; `rows` is the matrix of the contexts where they have no names."""
         with self.lock, self._refusing():
-            actions, densities = agents.draw_many(self.agent, numbers, contexts, withins)
+            actions, densities = agents.draw_many(self.agent, numbers, contexts, rows, withins)
             self._shape = contexts[0] if self._shape is None else self._shape
             return actions, densities, self.model
 
@@ -143,7 +148,7 @@ class Loop:
         with self.lock:
             self.agent, self.model = agent, event
             if self.first is not None:
-                self.agent.distribution(self.first.context)
+                self.agent.distribution(self.first)
 
     def _learn_run(self, run: Sequence[tuple[Event, Decided]]) -> None:
         if not run:

@@ -11,7 +11,7 @@ from manul.service import outcomes, schema
 from manul.service.loop import Fact, Loop
 from manul.service.problems import Conflict, Unknown
 from manul.service.store import Event, Transaction
-from manul.service.store.blocks import Decided, packed
+from manul.service.store.blocks import Block, Decided, packed
 from manul.service.writer import Operation
 
 Future = asyncio.Future[Any]
@@ -21,6 +21,13 @@ OWN = "~"
 def id_of(decided: Decided) -> str:
     """What a decision is called: what the caller says, or else its number."""
     return f"{OWN}{decided.number}" if decided.id is None else decided.id
+
+
+def decision(decided: Decided) -> schema.Decision:
+    """A stored decision as it is answered."""
+    density = decided.density
+    assert density is not None
+    return schema.Decision(id=id_of(decided), action=decided.action, density=density, model=decided.model)
 
 
 def own_number(given: str) -> int | None:
@@ -103,6 +110,21 @@ class WriteDecisions(Operation):
 def _question(decided: Decided) -> tuple[object, ...]:
     asked = (decided.context, decided.within, decided.observed)
     return (*asked, decided.action, decided.density) if decided.observed else asked
+
+
+class WriteBlock(Operation):
+    """Decisions that were given no ids: nothing can stand against them."""
+
+    def __init__(self, loop: Loop, block: Block, future: Future) -> None:
+        self._loop, self._block, self._future = loop, block, future
+
+    def apply(self, transaction: Transaction) -> None:
+        """Keep them."""
+        transaction.add_block(self._loop.number, self._block)
+
+    def answer(self, error: Exception | None) -> None:
+        """Tell that they are durable."""
+        resolve(self._future, None, error)
 
 
 class WriteLosses(Operation):

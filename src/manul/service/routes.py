@@ -67,7 +67,7 @@ class Routes:
         asked = await self._asked(request, schema.NewDecisions)
         self._check_batch("decisions", len(asked.decisions))
         decided = await self.engine.decide_many(self._loop(request), asked.decisions)
-        return json(schema.Decisions(decisions=[bodies.decision(each) for each in decided]))
+        return json(schema.Decisions(decisions=decided))
 
     async def observe(self, request: Request) -> Response:
         """Keep what the caller did by itself."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from manul.types import Within
+from manul.types import Floats, Within
 
 Context = list[float] | dict[str, Any]
 UNKNOWN = float("nan")
@@ -110,23 +110,43 @@ def packed(decided: Sequence[Decided]) -> Block:
     Decided(number=7, id=None, context=[0.5, 2.0], within=None, action=21.4, density=0.24, time=1.5, model=3, observed=False)
     """
     head = decided[0]
-    contexts = [each.context for each in decided]
     densities = [UNKNOWN if each.density is None else each.density for each in decided]
+    block = in_columns(
+        head.time,
+        head.model,
+        [each.number for each in decided],
+        np.array([each.action for each in decided]),
+        np.array(densities),
+        [each.context for each in decided],
+        [each.within for each in decided],
+    )
+    ids = [each.id for each in decided] if any(each.id is not None for each in decided) else None
+    return msgspec.structs.replace(block, ids=ids, observed=head.observed)
+
+
+def in_columns(
+    time: float,
+    model: int,
+    numbers: Sequence[int],
+    actions: Floats,
+    densities: Floats,
+    contexts: Sequence[Context] | Floats,
+    withins: Sequence[Within | None],
+) -> Block:
+    """Decisions that were given no ids, by column; see `packed` for an example."""
     return Block(
-        count=len(decided),
-        time=head.time,
-        model=head.model,
-        numbers=np.array([each.number for each in decided], "<u8").tobytes(),
-        actions=np.array([each.action for each in decided], "<f8").tobytes(),
-        densities=np.array(densities, "<f8").tobytes(),
+        count=len(numbers),
+        time=time,
+        model=model,
+        numbers=np.array(numbers, "<u8").tobytes(),
+        actions=actions.astype("<f8", copy=False).tobytes(),
+        densities=densities.astype("<f8", copy=False).tobytes(),
         contexts=packed_contexts(contexts),
-        ends=packed_ends([each.within for each in decided]),
-        ids=[each.id for each in decided] if any(each.id is not None for each in decided) else None,
-        observed=head.observed,
+        ends=packed_ends(withins),
     )
 
 
-def packed_contexts(contexts: Sequence[Context]) -> bytes | list[bytes]:
+def packed_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]:
     """Rows of one width as numbers; contexts with names as JSON.
 
     >>> packed_contexts([{"outdoor": 4.5}])
