@@ -92,6 +92,7 @@ class Load:
         found = 1000 * np.array(self.latencies)
         return {
             "rate": count / taken,
+            "requests": len(self.latencies),
             "p50": float(np.quantile(found, 0.5)),
             "p99": float(np.quantile(found, 0.99)),
             "bad": self.bad,

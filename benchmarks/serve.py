@@ -1,12 +1,13 @@
 """Durable decisions per second, beside a bare ASGI application that only decodes and answers JSON.
 
-    python -m benchmarks.serve [--seconds 5] [--connections 64] [--agent auto --agent cats]
+python -m benchmarks.serve [--seconds 5] [--connections 64] [--agent auto --agent cats]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -31,8 +32,14 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def cpu_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
 def running(*command: str, port: int) -> Iterator[int]:
+    """The process id of a server, once it listens."""
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         while True:
@@ -41,7 +48,7 @@ def running(*command: str, port: int) -> Iterator[int]:
                 break
             except OSError:
                 time.sleep(0.05)
-        yield port
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
@@ -53,7 +60,9 @@ def post(port: int, path: str, body: Any) -> Any:
         return json.load(answer)
 
 
-def load(port: int, path: str, body: Path, **options: Any) -> dict[str, float]:
+def load(server: int, port: int, path: str, body: Path, **options: Any) -> dict[str, float]:
+    """What the generator measured, and the server's own CPU time per request in microseconds."""
+    before = cpu_seconds(server)
     flags = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.load", str(port), path, str(body), *flags],
@@ -61,7 +70,8 @@ def load(port: int, path: str, body: Path, **options: Any) -> dict[str, float]:
         capture_output=True,
         text=True,
     )
-    return dict(json.loads(done.stdout))
+    found = dict(json.loads(done.stdout))
+    return {**found, "cpu": 1e6 * (cpu_seconds(server) - before) / found["requests"]}
 
 
 def teach(port: int, loop: str) -> None:
@@ -81,26 +91,30 @@ def measured(folder: Path, agent: str, seconds: float, connections: int) -> dict
     port, peer = free_port(), free_port()
     path = f"/v1/loops/{agent}/decisions"
     with (
-        running(sys.executable, "-m", "benchmarks.bare", str(peer), port=peer),
-        running(str(MANUL), "serve", "--store", str(folder / f"{agent}.db"), "--port", str(port), port=port),
+        running(sys.executable, "-m", "benchmarks.bare", str(peer), port=peer) as other,
+        running(str(MANUL), "serve", "--store", str(folder / f"{agent}.db"), "--port", str(port), port=port) as server,
     ):
         post(port, "/v1/loops", {"name": agent, "actions": [0, 1], "agent": AGENTS[agent]})
         teach(port, agent)
         shares, ours, bare = [], [], []
         for _ in range(3):
-            bare.append(load(peer, path, single, seconds=seconds / 3, connections=connections))
-            ours.append(load(port, path, single, seconds=seconds / 3, connections=connections))
+            bare.append(load(other, peer, path, single, seconds=seconds / 3, connections=connections))
+            ours.append(load(server, port, path, single, seconds=seconds / 3, connections=connections))
             shares.append(ours[-1]["rate"] / bare[-1]["rate"])
         highest = float(np.median([each["rate"] for each in ours]))
-        half = load(port, path, single, seconds=seconds, connections=connections, rate=highest / 2)
-        batches = load(port, f"{path}/batch", batch, seconds=seconds, connections=4)
+        half = load(server, port, path, single, seconds=seconds, connections=connections, rate=highest / 2)
+        peer_half = load(other, peer, path, single, seconds=seconds, connections=connections, rate=highest / 2)
+        batches = load(server, port, f"{path}/batch", batch, seconds=seconds, connections=4)
     return {
         "bare_per_second": float(np.median([each["rate"] for each in bare])),
         "decisions_per_second": highest,
         "share_of_bare": float(np.median(shares)),
+        "cpu_share_of_bare": float(np.median([b["cpu"] / o["cpu"] for b, o in zip(bare, ours, strict=True)])),
         "p50_ms": ours[-1]["p50"],
         "p99_ms_at_half_rate": half["p99"],
+        "bare_p99_ms_at_that_rate": peer_half["p99"],
         "batched_decisions_per_second": BATCH * batches["rate"],
+        "cpu_us_per_batched_decision": batches["cpu"] / BATCH,
         "bad": sum(each["bad"] for each in (*ours, half, batches)),
     }
 

@@ -1,6 +1,8 @@
 """A service inside the test, spoken to without a network."""
 
 import asyncio
+import functools
+import json
 from contextlib import asynccontextmanager
 
 import httpx
@@ -55,7 +57,30 @@ class Service:
             while self.engine.loop(loop).learned < outcomes:
                 await asyncio.sleep(0.001)
 
+    async def refused(self, status, path, content, *, method="POST", field=None, **headers):
+        """Sends something that must be refused in the one shape; returns the sentence."""
+        kept = self.engine.store.counts(1).decisions, self.engine.store.counts(1).events
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        answer = await self.client.request(method, path, content=body, headers=headers)
+        assert answer.status_code == status, answer.text
+        error = answer.json()["error"]
+        assert set(answer.json()) == {"error"}
+        assert set(error) <= {"code", "message", "field"}
+        assert field is None or error["field"] == field, error
+        assert (self.engine.store.counts(1).decisions, self.engine.store.counts(1).events) == kept
+        return error["message"]
+
 
 @pytest.fixture
 def service(tmp_path):
     return Service(tmp_path / "decisions.db")
+
+
+def run(test):
+    """Runs a coroutine function as a test."""
+
+    @functools.wraps(test)
+    def in_loop(*args, **kwargs):
+        asyncio.run(test(*args, **kwargs))
+
+    return in_loop

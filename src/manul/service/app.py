@@ -6,18 +6,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from manul.service import bodies, schema
+from manul.service import bodies
 from manul.service.engine import Engine
-from manul.service.operations import decision
 from manul.service.problems import Problem
-from manul.service.routes import build
+from manul.service.routes import build, decide, lose
 from manul.service.tokens import Tokens
 
 log = logging.getLogger("manul.service")
 JSON = (b"content-type", b"application/json")
 PREFIX = "/v1/loops/"
-_decision = bodies.decoder(schema.NewDecision)
-_loss = bodies.decoder(schema.NewLoss)
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -42,15 +39,10 @@ class Application:
         return await self._rest(scope, receive, send)
 
     async def _decide(self, name: str, scope: Scope, receive: Receive) -> bytes:
-        asked = bodies.decoded(await self._body(scope, receive, "decide"), _decision)
-        decided = await self.engine.decide(self.engine.loop(name), asked)
-        return bodies.encoded(decision(decided))
+        return await decide(self.engine, name, await self._body(scope, receive, "decide"))
 
     async def _lose(self, name: str, given: str, scope: Scope, receive: Receive) -> bytes:
-        new = bodies.decoded(await self._body(scope, receive, "report"), _loss)
-        loop = self.engine.loop(name)
-        answers = await self.engine.lose(loop, [schema.LossOf(id=given, loss=new.loss, key=new.key)], alone=True)
-        return bodies.encoded(answers[0])
+        return await lose(self.engine, name, given, await self._body(scope, receive, "report"))
 
     async def _body(self, scope: Scope, receive: Receive, right: Any) -> bytes:
         authorization = length = None

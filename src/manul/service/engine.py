@@ -24,6 +24,8 @@ from manul.service.store.blocks import Decided, in_columns
 from manul.service.writer import Answers, Operation, Task, Writer, answered
 
 ENDED_AT_ONCE = 2000
+# Of a long turn of the event loop, the first decisions are written while the others are still being made.
+TOGETHER = 16
 
 
 class Engine:
@@ -50,6 +52,7 @@ class Engine:
             events=snapshot_events,
         )
         self._pending: dict[str, list[tuple[Decided, Future]]] = {}
+        self._flushing = False
         self._sweeper: asyncio.Task[None] | None = None
         self.ready = False
 
@@ -284,12 +287,19 @@ class Engine:
         future = self._events.create_future()
         waiting = self._pending.get(loop.name)
         if waiting is None:
-            if not self._pending:
-                self._events.call_soon(self._flush)
+            if not self._flushing:
+                self._flushing = True
+                self._events.call_soon(self._turn_ends)
             self._pending[loop.name] = [(decided, future)]
         else:
             waiting.append((decided, future))
+            if len(waiting) == TOGETHER:
+                self._flush()
         return future
+
+    def _turn_ends(self) -> None:
+        self._flushing = False
+        self._flush()
 
     def _flush(self) -> None:
         pending, self._pending = self._pending, {}

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tempfile
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from manul.service import bodies, metrics, schema
+from manul.service import bodies, export, metrics, reports, schema
+from manul.service.contract import OPERATIONS, PARQUET, Operation
 from manul.service.engine import Engine
-from manul.service.operations import id_of
+from manul.service.openapi import document
+from manul.service.operations import decision, id_of
 from manul.service.problems import Invalid, Problem, Unavailable, Unknown, WrongMethod
 from manul.service.tokens import Right, Tokens
 
 log = logging.getLogger("manul.service")
 T = TypeVar("T")
+DOCS = Path(__file__).with_name("docs.html")
+_decision = bodies.decoder(schema.NewDecision)
+_loss = bodies.decoder(schema.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     kind: bodies.decoder(kind)
@@ -38,6 +46,19 @@ def problem(error: Problem) -> Response:
     """An error in its one shape."""
     headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
     return Response(bodies.error_body(error), error.status, headers, "application/json")
+
+
+async def decide(engine: Engine, name: str, body: bytes) -> bytes:
+    """Decide in one context."""
+    asked = bodies.decoded(body, _decision)
+    return bodies.encoded(decision(await engine.decide(engine.loop(name), asked)))
+
+
+async def lose(engine: Engine, name: str, given: str, body: bytes) -> bytes:
+    """Take the loss of one decision."""
+    new = bodies.decoded(body, _loss)
+    loss = schema.LossOf(id=given, loss=new.loss, key=new.key)
+    return bodies.encoded((await engine.lose(engine.loop(name), [loss], alone=True))[0])
 
 
 class Routes:
@@ -61,6 +82,19 @@ class Routes:
     async def status(self, request: Request) -> Response:
         """One loop."""
         return json(self.engine.status(self._loop(request)))
+
+    async def decide(self, request: Request) -> Response:
+        """Decide; the fast path comes before this."""
+        body = await self._body(request, self.engine.limits.body)
+        return Response(await decide(self.engine, request.path_params["loop"], body), media_type="application/json")
+
+    async def lose(self, request: Request) -> Response:
+        """Take a loss; the fast path comes before this."""
+        body = await self._body(request, self.engine.limits.body)
+        given = request.path_params["id"]
+        return Response(
+            await lose(self.engine, request.path_params["loop"], given, body), media_type="application/json"
+        )
 
     async def decide_many(self, request: Request) -> Response:
         """Decide in many contexts."""
@@ -106,10 +140,34 @@ class Routes:
     async def replace(self, request: Request) -> Response:
         """Put a `.manul` file in the place of the model."""
         loop = self._loop(request)
-        length = request.headers.get("content-length")
-        model = await bodies.read(request.receive, self.engine.limits.model, length.encode() if length else None)
-        await self.engine.replace(loop, model)
+        await self.engine.replace(loop, await self._body(request, self.engine.limits.model))
         return json(self.engine.status(loop))
+
+    async def report(self, request: Request) -> Response:
+        """What the agent believes, and what others would have lost."""
+        loop = self._loop(request)
+        snapshot = await asyncio.to_thread(loop.snapshot)
+        return json(await asyncio.to_thread(reports.report, self.engine.store, loop, snapshot))
+
+    async def log(self, request: Request) -> Response:
+        """The log as Parquet, written to a file first and sent from there."""
+        loop = self._loop(request)
+        folder = tempfile.TemporaryDirectory()
+        path = Path(folder.name, f"{loop.name}.parquet")
+        try:
+            await asyncio.to_thread(export.write, self.engine.store, loop, path)
+        except BaseException:
+            folder.cleanup()
+            raise
+        return FileResponse(path, media_type=PARQUET, filename=path.name, background=BackgroundTask(folder.cleanup))
+
+    async def openapi(self, request: Request) -> Response:  # noqa: ARG002
+        """The description of all routes."""
+        return json(document())
+
+    async def docs(self, request: Request) -> Response:  # noqa: ARG002
+        """A page to try the routes."""
+        return Response(DOCS.read_bytes(), media_type="text/html")
 
     async def healthz(self, request: Request) -> Response:  # noqa: ARG002
         """The process is alive."""
@@ -129,10 +187,12 @@ class Routes:
         return self.engine.loop(request.path_params["loop"])
 
     async def _asked(self, request: Request, kind: type[T]) -> T:
-        length = request.headers.get("content-length")
-        body = await bodies.read(request.receive, self._most(kind), length.encode() if length else None)
-        asked: T = bodies.decoded(body, DECODERS[kind])
+        asked: T = bodies.decoded(await self._body(request, self._most(kind)), DECODERS[kind])
         return asked
+
+    async def _body(self, request: Request, limit: int) -> bytes:
+        length = request.headers.get("content-length")
+        return await bodies.read(request.receive, limit, length.encode() if length else None)
 
     def _most(self, kind: type) -> int:
         batches = (schema.NewDecisions, schema.NewLosses)
@@ -163,26 +223,11 @@ def build(engine: Engine, tokens: Tokens) -> Starlette:
 
         return checked
 
-    def route(path: str, method: str, answer: Answer, right: Right | None) -> Route:
-        return Route(path, guarded(answer, right), methods=[method])
+    def route(each: Operation) -> Route:
+        return Route(each.path, guarded(getattr(routes, each.name), each.right), methods=[each.method])
 
-    one = "/v1/loops/{loop}"
-    table = [
-        route("/v1/loops", "POST", routes.create, "admin"),
-        route("/v1/loops", "GET", routes.loops, "report"),
-        route(one, "GET", routes.status, "report"),
-        route(f"{one}/decisions/batch", "POST", routes.decide_many, "decide"),
-        route(f"{one}/losses", "POST", routes.lose_many, "report"),
-        route(f"{one}/observations", "POST", routes.observe, "report"),
-        route(f"{one}/pause", "POST", routes.pause, "admin"),
-        route(f"{one}/resume", "POST", routes.resume, "admin"),
-        route(f"{one}/promote", "POST", routes.promote, "admin"),
-        route(f"{one}/model", "GET", routes.model, "admin"),
-        route(f"{one}/model", "PUT", routes.replace, "admin"),
-        route("/healthz", "GET", routes.healthz, None),
-        route("/readyz", "GET", routes.readyz, None),
-        route("/metrics", "GET", routes.metrics, "report"),
-    ]
+    table = [route(each) for each in OPERATIONS]
+    table += [Route("/openapi.json", routes.openapi), Route("/docs", routes.docs)]
     return Starlette(routes=table, exception_handlers=HANDLERS)
 
 

@@ -181,6 +181,30 @@ class Loops(Struct, kw_only=True):
     loops: list[Status]
 
 
+class Candidate(Struct, kw_only=True):
+    """A policy and what it would have lost on the latest decisions, with the ends of a 95 % interval."""
+
+    name: str
+    loss: float
+    low: float
+    high: float
+    effective_size: float
+
+
+class Report(Struct, kw_only=True):
+    """What the agent believes, and candidates on the latest `rows` decisions that have an outcome.
+
+    `played` is what was done, `model` the model as it is now, which has learned from these rows and so looks a little
+    too good; the third is the best of nine constant actions.
+    """
+
+    name: str
+    model: int
+    rows: int
+    beliefs: dict[str, Any]
+    candidates: list[Candidate]
+
+
 class Health(Struct, kw_only=True):
     """Whether the service can work."""
 

@@ -132,8 +132,11 @@ class Store(Protocol):
     def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, Decided | None]]:
         """The next events in order, each with its decision."""
 
-    def outcomes(self, loop: int, after: int, limit: int, before: float = ...) -> list[tuple[Decided, float]]:
-        """Decisions from a number on, made before a time, each with what it led to, the oldest first."""
+    def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
+        """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
+
+    def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
+        """All durable events of some decisions, in order; decisions without one are left out."""
 
     def model(self, loop: int, event: int) -> bytes:
         """An imported model."""

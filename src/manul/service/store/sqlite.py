@@ -127,18 +127,14 @@ class SqliteStore:
         events = [Event(*row) for row in found]
         return list(zip(events, self._decisions(loop, [event.decision for event in events]), strict=True))
 
-    def outcomes(self, loop: int, after: int, limit: int, before: float = float("inf")) -> list[tuple[Decided, float]]:
-        """Decisions from a number on, made before a time, each with what it led to, the oldest first."""
-        kinds = ", ".join(f"'{kind}'" for kind in OUTCOMES)
-        found = self._read(
-            f"SELECT decision, loss FROM events WHERE loop = ? AND decision > ? AND kind IN ({kinds}) ORDER BY decision LIMIT ?",
-            loop,
-            after,
-            limit,
-        )
-        decided = self._decisions(loop, [decision for decision, _ in found])
-        pairs = zip(decided, (loss for _, loss in found), strict=True)
-        return [(each, loss) for each, loss in pairs if each is not None and each.time < before]
+    def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
+        """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
+        query = "SELECT body FROM blocks WHERE loop = ? AND first > ? ORDER BY first LIMIT ?"
+        return [decoded(body) for (body,) in self._read(query, loop, after, limit)]
+
+    def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
+        """All durable events of some decisions, in order; decisions without one are left out."""
+        return _events_of(self._read, loop, numbers)
 
     def model(self, loop: int, event: int) -> bytes:
         """An imported model."""
@@ -276,13 +272,7 @@ class SqliteTransaction:
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All events of some decisions, in order; decisions without one are left out."""
-        found: dict[int, list[Event]] = {}
-        for some in _some(numbers):
-            marks = ", ".join("?" * len(some))
-            query = f"SELECT {EVENT} FROM events WHERE loop = ? AND decision IN ({marks}) ORDER BY decision, number"
-            for row in self._connection.execute(query, (loop, *some)).fetchall():
-                found.setdefault(row[1], []).append(Event(*row))
-        return found
+        return _events_of(self._read, loop, numbers)
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         """Keep events under the next numbers of the loop; returns them with these."""
@@ -379,6 +369,16 @@ def _count(counts: Counts, event: Event) -> None:
 
 def _block(rows: list[Any]) -> Block | None:
     return decoded(rows[0][0]) if rows else None
+
+
+def _events_of(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
+    found: dict[int, list[Event]] = {}
+    for some in _some(numbers):
+        marks = ", ".join("?" * len(some))
+        query = f"SELECT {EVENT} FROM events WHERE loop = ? AND decision IN ({marks}) ORDER BY decision, number"
+        for row in read(query, loop, *some):
+            found.setdefault(row[1], []).append(Event(*row))
+    return found
 
 
 def _some(values: Sequence[_Value]) -> Iterator[list[_Value]]:
