@@ -13,7 +13,7 @@ async def decided(service, count):
 
 async def waits_end(service):
     service.engine.end_waits()
-    await service.engine.write(lambda transaction: None)
+    await service.engine.write(lambda transaction: transaction.numbers(1, []))
 
 
 @run

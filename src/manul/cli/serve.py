@@ -17,6 +17,8 @@ from manul.errors import MissingDependency
 @click.option("--token-file", type=Path, help="File of tokens, made by manul token; without one, loopback only.")
 @click.option("--snapshot-seconds", type=click.FloatRange(0.1), help="Time between snapshots.  [default: 60]")
 @click.option("--snapshot-events", type=click.IntRange(1), help="Events between snapshots.  [default: 200000]")
+@click.option("--archive", type=Path, help="Folder that old decisions are moved to, as Parquet; without it, all stay.")
+@click.option("--archive-after", type=click.FloatRange(0), help="Age in days for moving them.  [default: 30]")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
 @click.option("--most-bytes", "body", type=click.IntRange(1), help="Largest body of a request.  [default: 1 MiB]")
 @click.option("--most-batch-bytes", "batch_body", type=click.IntRange(1), help="Largest batch.  [default: 8 MiB]")

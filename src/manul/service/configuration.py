@@ -31,6 +31,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     log_level: str = "info"
     snapshot_seconds: float = 60.0
     snapshot_events: int = 200_000
+    archive: Path | None = None
+    archive_after: float = 30.0
     limits: Limits = Limits()
 
     def check(self, *, tokens: bool) -> None:

@@ -62,9 +62,7 @@ class Engine:
         self.writer.deliver = self._deliver
         self.writer.start()
         for row in self.store.loops():
-            loop = self._loaded(row)
-            await asyncio.to_thread(self.learner.catch_up, loop)
-            self.loops[loop.name] = loop
+            self.loops[row.name] = await asyncio.to_thread(self.recovered, row)
         self.learner.start()
         self._sweeper = asyncio.create_task(self._sweep())
         self.ready = True
@@ -265,7 +263,8 @@ class Engine:
             waits = [loop.settings.wait for loop in self.loops.values() if loop.settings.wait is not None]
             await asyncio.sleep(min(1.0, max(0.05, min(waits, default=1.0) / 4)))
 
-    def _loaded(self, row: LoopRow) -> Loop:
+    def recovered(self, row: LoopRow) -> Loop:
+        """A loop as the store has it: its newest snapshot, and the events since."""
         loop = Loop(row)
         snapshot = self.store.snapshot(row.number)
         if snapshot is not None:
@@ -273,6 +272,7 @@ class Engine:
         first = self.store.first_decision(row.number)
         loop.meet(None if first is None else first.context)
         self._latest = max(self._latest, self.store.counts(row.number).latest)
+        self.learner.catch_up(loop)
         return loop
 
     def _check_deciding(self, loop: Loop) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from manul.formats.columns import RESERVED
 from manul.log import Log, LogWriter
@@ -105,6 +104,8 @@ def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | N
 
 def log_of(loop: Loop, rows: Sequence[Row], fields: Fields | None = None) -> Log:
     """Rows as a log; `fields` are the columns of contexts with names, where they are known already."""
+    import pyarrow as pa
+
     decided = [each for each, _ in rows]
     ranges: Any = {"action_range": loop.settings.actions, "loss_range": loop.settings.losses}
     columns = _columns(loop, rows)

@@ -77,8 +77,8 @@ def _candidates(log: Log, agent: Any, loop: Loop) -> list[schema.Candidate]:
 def _candidate(name: str, policy: Any, log: Log, bandwidth: float) -> schema.Candidate | None:
     """Nothing where the log cannot say anything about a policy."""
     try:
-        constant = {} if isinstance(policy, Policy) else {"bandwidth": bandwidth}
-        found = evaluate(policy, log, estimator="snips", interval="normal", **constant)
+        window = None if isinstance(policy, Policy) else bandwidth
+        found = evaluate(policy, log, estimator="snips", interval="normal", bandwidth=window)
     except ManulError:
         return None
     values = (found.value, found.low, found.high, found.effective_size)

@@ -14,7 +14,9 @@ from typing import Any
 import uvicorn
 import uvloop
 
+from manul.errors import ManulError
 from manul.service.app import Application
+from manul.service.archive import archive
 from manul.service.configuration import Configuration
 from manul.service.engine import Engine
 from manul.service.store.opening import opened
@@ -76,11 +78,27 @@ async def _served(configuration: Configuration) -> None:
         server_header=False,
     )
     server = _Server(settings, engine)
+    archiving = asyncio.create_task(_archive(engine, configuration))
     try:
         await server.serve()
     finally:
+        archiving.cancel()
         await engine.stop()
         log.info("stopped")
+
+
+async def _archive(engine: Engine, configuration: Configuration) -> None:
+    """Moves old decisions out of the store once an hour."""
+    while configuration.archive is not None:
+        before = engine.now() - 86_400 * configuration.archive_after
+        for loop in list(engine.loops.values()):
+            try:
+                await asyncio.to_thread(archive, engine.store, engine.writer, loop, configuration.archive, before)
+            except (ManulError, OSError) as error:
+                log.warning(
+                    "a loop could not be archived; it will be tried again", extra={"loop": loop.name, "why": str(error)}
+                )
+        await asyncio.sleep(3600)
 
 
 class _Server(uvicorn.Server):
