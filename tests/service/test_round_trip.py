@@ -106,4 +106,3 @@ async def test_old_decisions_move_to_parquet_and_everything_goes_on(service, tmp
         assert {**again, "model": 0, "learned": 0} == {**before, "model": 0, "learned": 0}
         await played(service, 5)
         assert (await service.get("/heat"))["decisions"] == 85
-

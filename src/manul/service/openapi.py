@@ -81,10 +81,14 @@ def _content(kind: type | str) -> dict[str, Any]:
 
 
 def _portable(value: Any) -> Any:
-    """Regular expressions as JSON Schema has them: the end of a text is `$`."""
-    if isinstance(value, dict):
-        return {
-            name: each.replace(r"\Z", "$") if name == "pattern" and isinstance(each, str) else _portable(each)
-            for name, each in value.items()
-        }
-    return [_portable(each) for each in value] if isinstance(value, list) else value
+    """What many tools read: `$` for the end of a text, and pairs as arrays of two."""
+    if isinstance(value, list):
+        return [_portable(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: _portable(each) for name, each in value.items()}
+    if isinstance(made.get("pattern"), str):
+        made["pattern"] = made["pattern"].replace(r"\Z", "$")
+    if "prefixItems" in made:
+        made["items"] = made.pop("prefixItems")[0]
+    return made
