@@ -89,6 +89,7 @@ async def _served(configuration: Configuration) -> None:
     finally:
         archiving.cancel()
         await engine.stop()
+        gc.unfreeze()
         log.info("stopped")
 
 
