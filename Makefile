@@ -1,9 +1,10 @@
 # Every target sets up what it needs: a virtual environment, the build and the dependencies.
 PYTHON ?= python3
 BIN := .venv/bin
+MINUTES ?= 60
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test lint bench bench-loss bench-auto bench-offline bench-coverage soak clean
+.PHONY: demo test lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -33,6 +34,11 @@ bench-offline: .venv/bench
 
 soak: .venv/soak
 	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py
+	MANUL_SOAK=1 $(BIN)/python -m pytest tests/service/test_crash.py
+	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
+
+bench-serve: .venv/dev
+	$(BIN)/python -m benchmarks.serve --out results/serve.json
 
 bench-coverage: .venv/dev
 	$(BIN)/python -m benchmarks.coverage

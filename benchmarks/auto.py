@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from manul.simulate import Run
 from numpy.typing import NDArray
 
 import manul
@@ -24,6 +23,7 @@ from benchmarks import problems
 from manul import worlds
 from manul.experiments import vw
 from manul.experiments.hindsight import EPSILON, best_constant
+from manul.simulation import Run
 
 SEEDS, ALARM_SEEDS, DRIFT_SEEDS = range(3), range(20), range(5)
 RETURN, WINDOW = 5000, 5000

@@ -240,6 +240,10 @@ void bind_named(nb::class_<Player>& type) {
     const Decision made = p.decide(encode(p, context, false), {low, high});
     return std::pair(made.action, made.density);
   }, "context"_a, "low"_a, "high"_a);
+  type.def("decide_again", [](Player& p, const Fields& context, double low, double high, std::uint64_t number) {
+    const Decision made = p.decide_again(encode(p, context, false), {low, high}, number);
+    return std::pair(made.action, made.density);
+  }, "context"_a, "low"_a, "high"_a, "number"_a);
   type.def("learn", [](Player& p, const Fields& context, double action, double density, double loss, double low, double high) {
     p.check(action, density, loss, {low, high});
     p.learn(encode(p, context, true), action, density, loss, {low, high});
@@ -288,6 +292,14 @@ void decide_many(Player& player, const Matrix& contexts, const Vector<double>& l
   if (actions.size() != all.count || densities.size() != all.count) throw Rejected();
   nb::gil_scoped_release unlocked;
   player.decide_many(all, actions.data(), densities.data());
+}
+
+void decide_many_again(Player& player, const Matrix& contexts, const Vector<double>& lows, const Vector<double>& highs,
+                       const Vector<std::uint64_t>& numbers, Output actions, Output densities) {
+  const Rows all = rows(player, contexts, lows, highs);
+  if (numbers.size() != all.count || actions.size() != all.count || densities.size() != all.count) throw Rejected();
+  nb::gil_scoped_release unlocked;
+  player.decide_many_again(all, numbers.data(), actions.data(), densities.data());
 }
 
 void learn_many(Player& player, const Matrix& contexts, const Vector<double>& actions, const Vector<double>& densities,
@@ -398,6 +410,8 @@ NB_MODULE(_core, module) {
       .def("state", &state)
       .def("restore", &restore, "saved"_a)
       .def("decide_many", &decide_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("decide_many_again", &decide_many_again, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a, "actions"_a,
+           "densities"_a)
       .def("densities_many", &densities_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
       .def("moments_many", &moments_many, "contexts"_a, "lows"_a, "highs"_a, "means"_a, "squares"_a)
       .def("learn_many", &learn_many, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a);

@@ -116,6 +116,16 @@ class Player {
     }
   }
 
+  void decide_many_again(const Rows& rows, const std::uint64_t* numbers, double* actions, double* densities) {
+    const Busy busy(*this);
+    check_rows(rows);
+    for (std::size_t i = 0; i < rows.count; ++i) {
+      const Decision made = manul::decide(*agent_, settings_.play, at(rows, i), within(rows, i), numbers[i]);
+      actions[i] = made.action;
+      densities[i] = made.density;
+    }
+  }
+
   void learn_many(const Rows& rows, const double* actions, const double* densities, const double* losses) {
     const Busy busy(*this);
     check_rows(rows);

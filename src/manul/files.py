@@ -74,7 +74,7 @@ def write(path: str | Path, kind: str, parameters: Parameters, arrays: Arrays) -
 
     header = {"format": str(FORMAT), "kind": kind, "parameters": json.dumps(parameters, sort_keys=True)}
     header["checksum"] = _checksum(header, arrays)
-    write_whole(path, save(arrays, metadata=header))
+    write_whole(path, _ordered(save(arrays, metadata=header)))
 
 
 def read(path: str | Path) -> tuple[str, Parameters, Arrays]:
@@ -132,6 +132,16 @@ def restored(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "
     if kind not in _KINDS and kind not in kinds():
         raise FileError(f"{name} must hold one of {', '.join(kinds())}; got {kind}. A newer manul may read it.")
     return _KINDS[kind](parameters, arrays)
+
+
+def _ordered(file: bytes) -> bytes:
+    """The same file with its metadata in order: safetensors writes it in a random one."""
+    size = int.from_bytes(file[:8], "little")
+    header = json.loads(file[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + file[8 + size :]
 
 
 def _foreign(path: Path, header: dict[str, str]) -> str:

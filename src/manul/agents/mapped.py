@@ -101,6 +101,13 @@ class Mapped(Drawn):
         self.agent.learn(mapped, decision, loss)
         self._fix(context, mapped)
 
+    def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
+        """Draw the decision of a number without counting it, where the agent inside can."""
+        mapped = self.mapped(context)
+        decision: Decision = self.agent.decide_again(number, mapped, within)  # type: ignore[attr-defined]
+        self._fix(context, mapped)
+        return decision
+
     def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
         """Draw an action for each row; `within` is one (low, high) per row."""
         rows, mapped = self._map_many(contexts)

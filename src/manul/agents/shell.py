@@ -162,6 +162,43 @@ class Shell(Drawn, ABC, Generic[_Player]):
         player.decide_many(rows, lows, highs, actions, densities)
         return Decisions(actions, densities, *((lows, highs) if within is not None else (None, None)))
 
+    def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
+        """Draw the decision of a number, which is any below 2^64, without counting it."""
+        low, high = self.actions if within is None else self._narrowed(within)
+        try:
+            action, density = self._native.decide_again(context, low, high, number)  # type: ignore[union-attr,call-overload]
+        except (AttributeError, TypeError, _core.Rejected):
+            player, seen = self._meet(context)
+            with self._explained():
+                action, density = self._drawn(player, seen, low, high, number)
+        return Decision(action, density, within)
+
+    def decide_many_again(
+        self, numbers: npt.ArrayLike, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None
+    ) -> Decisions:
+        """Draw the decision of each row's number without counting it."""
+        rows, keys = features.matrix(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
+        lows, highs = self._ends(within, len(rows))
+        player = self._started(rows)
+        actions, densities = np.empty(len(rows)), np.empty(len(rows))
+        if isinstance(player, _core.Player):
+            player.decide_many_again(rows, lows, highs, keys, actions, densities)
+        else:
+            ends = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
+            for place, (row, (low, high)) in enumerate(zip(rows, ends, strict=True)):
+                actions[place], densities[place] = self._drawn(player, row, low, high, int(keys[place]))
+        return Decisions(actions, densities, *((lows, highs) if within is not None else (None, None)))
+
+    def _drawn(self, player: _Player, seen: Any, low: float, high: float, number: int) -> tuple[float, float]:
+        if isinstance(player, _core.Player):
+            return player.decide_again(seen, low, high, number)
+        counted = player.decisions
+        try:
+            player.decisions = number
+            return player.decide(seen, low, high)
+        finally:
+            player.decisions = counted
+
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:

@@ -1,0 +1,129 @@
+"""A load generator: as many connections as asked for, each with one request under way, as fast as they go or at a rate.
+
+    python -m benchmarks.load PORT PATH BODY_FILE --connections 64 --seconds 5 [--rate 2000]
+
+Prints one line of JSON: requests per second, latencies in ms, and answers that were not 200.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvloop
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, load: Load) -> None:
+        self.load, self.began, self.body_left = load, 0.0, 0
+        self.busy = False
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def send(self, began: float) -> None:
+        self.busy, self.began, self.head = True, began, b""
+        self.transport.write(self.load.request)
+
+    def data_received(self, data: bytes) -> None:
+        if self.body_left == 0:
+            data = self.head + data
+            end = data.find(b"\r\n\r\n")
+            if end < 0:
+                self.head = data
+                return
+            start = data.index(b"content-length: ") + 16
+            length = int(data[start : data.index(b"\r\n", start)])
+            self.body_left = length - (len(data) - end - 4)
+            self.good = data.startswith(b"HTTP/1.1 200")
+        else:
+            self.body_left -= len(data)
+        if self.body_left == 0:
+            self.busy = False
+            self.load.finished(self)
+
+
+class Load:
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        body = Path(arguments.body).read_bytes()
+        head = f"POST {arguments.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        self.request, self.arguments = head.encode() + body, arguments
+        self.latencies: list[float] = []
+        self.bad = 0
+        self.going = True
+        self.due: list[float] = []
+
+    def finished(self, connection: Connection) -> None:
+        now = time.perf_counter()
+        self.latencies.append(now - connection.began)
+        self.bad += not connection.good
+        if self.going and self.arguments.rate is None:
+            connection.send(now)
+        elif self.due:
+            connection.send(self.due.pop(0))
+        else:
+            self.idle.append(connection)
+
+    async def run(self) -> dict[str, float]:
+        loop = asyncio.get_running_loop()
+        made = [
+            await loop.create_connection(lambda: Connection(self), "127.0.0.1", self.arguments.port)
+            for _ in range(self.arguments.connections)
+        ]
+        connections = [connection for _, connection in made]
+        self.idle = list(connections)
+        began = time.perf_counter()
+        if self.arguments.rate is None:
+            for connection in connections:
+                connection.send(began)
+            await asyncio.sleep(self.arguments.seconds)
+        else:
+            await self.paced(began)
+        taken = time.perf_counter() - began
+        count = len(self.latencies)
+        self.going = False
+        while any(connection.busy for connection in connections):
+            await asyncio.sleep(0.01)
+        found = 1000 * np.array(self.latencies)
+        return {
+            "rate": count / taken,
+            "requests": len(self.latencies),
+            "p50": float(np.quantile(found, 0.5)),
+            "p99": float(np.quantile(found, 0.99)),
+            "bad": self.bad,
+        }
+
+    async def paced(self, began: float) -> None:
+        """Latency counts from when a request was due, whether or not a connection was free then."""
+        total, sent = int(self.arguments.rate * self.arguments.seconds), 0
+        while sent < total:
+            now = time.perf_counter()
+            while sent < total and began + sent / self.arguments.rate <= now:
+                due = began + sent / self.arguments.rate
+                if self.idle:
+                    self.idle.pop().send(due)
+                else:
+                    self.due.append(due)
+                sent += 1
+            await asyncio.sleep(0.0005)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("port", type=int)
+    parser.add_argument("path")
+    parser.add_argument("body")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--rate", type=float)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        print(json.dumps(runner.run(Load(parser.parse_args()).run())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Durable decisions per second, beside a bare ASGI application that only decodes and answers JSON.
+
+python -m benchmarks.serve [--seconds 5] [--connections 64] [--agent auto --agent cats]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+AGENTS: dict[str, Any] = {"auto": "auto", "cats": {"kind": "cats", "leaves": 128, "bandwidth": 1 / 16}}
+MANUL = Path(sys.executable).with_name("manul")
+LEARNED, BATCH, WIDTH = 2000, 1000, 20
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def cpu_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def running(*command: str, port: int) -> Iterator[int]:
+    """The process id of a server, once it listens."""
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 0.1).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def post(port: int, path: str, body: Any) -> Any:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), method="POST")
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def load(server: int, port: int, path: str, body: Path, **options: Any) -> dict[str, float]:
+    """What the generator measured, and the server's own CPU time per request in microseconds."""
+    before = cpu_seconds(server)
+    flags = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.load", str(port), path, str(body), *flags],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    found = dict(json.loads(done.stdout))
+    return {**found, "cpu": 1e6 * (cpu_seconds(server) - before) / found["requests"]}
+
+
+def teach(port: int, loop: str) -> None:
+    """A model that has learned something costs what a model in use costs."""
+    contexts = np.random.default_rng(0).normal(size=(LEARNED, WIDTH)).round(3).tolist()
+    made = post(port, f"/v1/loops/{loop}/decisions/batch", {"decisions": [{"context": each} for each in contexts]})
+    losses = [{"id": each["id"], "loss": abs(each["action"] - 0.3)} for each in made["decisions"]]
+    post(port, f"/v1/loops/{loop}/losses", {"losses": losses})
+
+
+def measured(folder: Path, agent: str, seconds: float, connections: int) -> dict[str, float]:
+    row = np.random.default_rng(1).normal(size=WIDTH).round(4).tolist()
+    single, batch = folder / "single.json", folder / "batch.json"
+    single.write_text(json.dumps({"context": row}))
+    rows = np.random.default_rng(2).normal(size=(BATCH, WIDTH)).round(4).tolist()
+    batch.write_text(json.dumps({"decisions": [{"context": each} for each in rows]}))
+    port, peer = free_port(), free_port()
+    path = f"/v1/loops/{agent}/decisions"
+    with (
+        running(sys.executable, "-m", "benchmarks.bare", str(peer), port=peer) as other,
+        running(str(MANUL), "serve", "--store", str(folder / f"{agent}.db"), "--port", str(port), port=port) as server,
+    ):
+        post(port, "/v1/loops", {"name": agent, "actions": [0, 1], "agent": AGENTS[agent]})
+        teach(port, agent)
+        shares, ours, bare = [], [], []
+        for _ in range(3):
+            bare.append(load(other, peer, path, single, seconds=seconds / 3, connections=connections))
+            ours.append(load(server, port, path, single, seconds=seconds / 3, connections=connections))
+            shares.append(ours[-1]["rate"] / bare[-1]["rate"])
+        highest = float(np.median([each["rate"] for each in ours]))
+        half = load(server, port, path, single, seconds=seconds, connections=connections, rate=highest / 2)
+        peer_half = load(other, peer, path, single, seconds=seconds, connections=connections, rate=highest / 2)
+        batches = load(server, port, f"{path}/batch", batch, seconds=seconds, connections=4)
+    return {
+        "bare_per_second": float(np.median([each["rate"] for each in bare])),
+        "decisions_per_second": highest,
+        "share_of_bare": float(np.median(shares)),
+        "cpu_share_of_bare": float(np.median([b["cpu"] / o["cpu"] for b, o in zip(bare, ours, strict=True)])),
+        "bare_cpu_us": float(np.median([each["cpu"] for each in bare])),
+        "cpu_us": float(np.median([each["cpu"] for each in ours])),
+        "p50_ms": ours[-1]["p50"],
+        "p99_ms_at_half_rate": half["p99"],
+        "bare_p99_ms_at_that_rate": peer_half["p99"],
+        "batched_decisions_per_second": BATCH * batches["rate"],
+        "cpu_us_per_batched_decision": batches["cpu"] / BATCH,
+        "bad": sum(each["bad"] for each in (*ours, half, batches)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--agent", action="append", choices=sorted(AGENTS))
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    found = {}
+    for agent in arguments.agent or sorted(AGENTS):
+        with tempfile.TemporaryDirectory() as folder:
+            found[agent] = measured(Path(folder), agent, arguments.seconds, arguments.connections)
+        print(f"{agent}: " + ", ".join(f"{name} {value:,.2f}" for name, value in found[agent].items()))
+    if arguments.out is not None:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

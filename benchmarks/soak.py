@@ -1,0 +1,69 @@
+"""Mixed load for a long time: memory must stay flat after the first minute.
+
+python -m benchmarks.soak --minutes 60
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from benchmarks.serve import MANUL, free_port, post, running
+
+GROWTH = 1.10
+FIRST_MINUTE = 6
+
+
+def memory(process: int) -> float:
+    """Resident mebibytes."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * 4096 / 2**20
+
+
+def call(port: int, seed: int, until: float) -> None:
+    rng = random.Random(seed)
+    path = "/v1/loops/soak"
+    while time.monotonic() < until:
+        asked = [{"context": [rng.gauss(0, 1) for _ in range(20)]} for _ in range(rng.choice([1, 1, 1, 50]))]
+        made = post(port, f"{path}/decisions/batch", {"decisions": asked})["decisions"]
+        losses = [
+            {"id": each["id"], "loss": min(1.0, abs(each["action"] - 0.3))} for each in made if rng.random() < 0.8
+        ]
+        if losses:
+            post(port, f"{path}/losses", {"losses": losses})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, default=60.0)
+    minutes = parser.parse_args().minutes
+    port = free_port()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(str(MANUL), "serve", "--store", f"{folder}/soak.db", "--port", str(port), port=port) as server,
+    ):
+        post(port, "/v1/loops", {"name": "soak", "actions": [0, 1], "wait": 5, "default_loss": 1.0})
+        until = time.monotonic() + 60 * minutes
+        callers = [threading.Thread(target=call, args=(port, seed, until)) for seed in range(3)]
+        for caller in callers:
+            caller.start()
+        sizes = []
+        while time.monotonic() < until:
+            time.sleep(10.0)
+            sizes.append(memory(server))
+            print(f"{len(sizes)}: {sizes[-1]:.0f} MiB", flush=True)
+        for caller in callers:
+            caller.join()
+    settled = sizes[FIRST_MINUTE:] or sizes[-1:]
+    print(f"from {settled[0]:.0f} to {settled[-1]:.0f} MiB")
+    if settled[-1] > GROWTH * settled[0]:
+        sys.exit("memory must stay flat after the first minute; it grew.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""All routes in one table: the application is built from it, and so is its OpenAPI description."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from manul.service import schema
+from manul.service.tokens import Right
+
+ONE = "/v1/loops/{loop}"
+PARQUET = "application/vnd.apache.parquet"
+FILE = "application/octet-stream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """A route: `asks` and `answers` are structs, or else the media type of a file."""
+
+    name: str
+    method: Literal["GET", "POST", "PUT"]
+    path: str
+    right: Right | None
+    says: str
+    asks: type | str | None = None
+    answers: type | str
+    status: tuple[int, ...] = field(default=(200,))
+
+
+OPERATIONS = (
+    Operation(name="create", method="POST", path="/v1/loops", right="admin", asks=schema.NewLoop, answers=schema.Status,
+              status=(200, 201), says="Create a loop; the same settings again give the loop that is there."),
+    Operation(name="loops", method="GET", path="/v1/loops", right="report", answers=schema.Loops, says="All loops."),
+    Operation(name="status", method="GET", path=ONE, right="report", answers=schema.Status, says="A loop as it is now."),
+    Operation(name="decide", method="POST", path=f"{ONE}/decisions", right="decide", asks=schema.NewDecision,
+              answers=schema.Decision, says="Decide. The decision is durable before it is answered."),
+    Operation(name="decide_many", method="POST", path=f"{ONE}/decisions/batch", right="decide", asks=schema.NewDecisions,
+              answers=schema.Decisions, says="Decide in many contexts: in all of them or, where one cannot be used, in none."),
+    Operation(name="lose", method="POST", path=f"{ONE}/decisions/{{id}}/loss", right="report", asks=schema.NewLoss,
+              answers=schema.Loss, says="Report what a decision led to. The loss is durable before it is acknowledged."),
+    Operation(name="lose_many", method="POST", path=f"{ONE}/losses", right="report", asks=schema.NewLosses,
+              answers=schema.Losses, says="Report many losses: all are taken or, where one cannot be used, none."),
+    Operation(name="observe", method="POST", path=f"{ONE}/observations", right="report", asks=schema.NewObservation,
+              answers=schema.Observed, says="Report what the caller did by itself; an apprentice learns from nothing else."),
+    Operation(name="pause", method="POST", path=f"{ONE}/pause", right="admin", answers=schema.Status,
+              says="Freeze the model. Decisions go on with it; losses are kept, and learned after resuming."),
+    Operation(name="resume", method="POST", path=f"{ONE}/resume", right="admin", answers=schema.Status,
+              says="Learn what came during the pause, and go on."),
+    Operation(name="promote", method="POST", path=f"{ONE}/promote", right="admin", answers=schema.Status,
+              says="Let an apprentice decide."),
+    Operation(name="report", method="GET", path=f"{ONE}/report", right="report", answers=schema.Report,
+              says="What the agent believes, and what it and others would have lost, with intervals."),
+    Operation(name="log", method="GET", path=f"{ONE}/log", right="admin", answers=PARQUET,
+              says="Decisions with their outcomes as a Parquet log, for manul check, evaluate and optimize."),
+    Operation(name="model", method="GET", path=f"{ONE}/model", right="admin", answers=FILE,
+              says="The model as a .manul file."),
+    Operation(name="replace", method="PUT", path=f"{ONE}/model", right="admin", asks=FILE, answers=schema.Status,
+              says="Put a .manul file in the place of the model, once it has been seen to fit."),
+    Operation(name="healthz", method="GET", path="/healthz", right=None, answers=schema.Health, says="The process is alive."),
+    Operation(name="readyz", method="GET", path="/readyz", right=None, answers=schema.Health,
+              says="Everything is loaded, and the store takes writes."),
+    Operation(name="metrics", method="GET", path="/metrics", right="report", answers="text/plain", says="Counts for Prometheus."),
+)  # fmt: skip

@@ -1,0 +1,252 @@
+"""Everything that is not on the fast path: each route parses, calls the engine once, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from manul.service import bodies, export, metrics, reports, schema
+from manul.service.contract import OPERATIONS, PARQUET, Operation
+from manul.service.engine import Engine
+from manul.service.openapi import document
+from manul.service.operations import decision, id_of
+from manul.service.problems import Invalid, Problem, Unavailable, Unknown, WrongMethod
+from manul.service.tokens import Right, Tokens
+
+log = logging.getLogger("manul.service")
+T = TypeVar("T")
+DOCS = Path(__file__).with_name("docs.html")
+_decision = bodies.decoder(schema.NewDecision)
+_loss = bodies.decoder(schema.NewLoss)
+Answer = Callable[[Request], Awaitable[Any]]
+DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
+    kind: bodies.decoder(kind)
+    for kind in (schema.NewLoop, schema.NewDecisions, schema.NewObservation, schema.NewLosses)
+}
+
+
+def json(value: Any, status: int = 200) -> Response:
+    """An answer in JSON."""
+    return Response(bodies.encoded(value), status, media_type="application/json")
+
+
+def problem(error: Problem) -> Response:
+    """An error in its one shape."""
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+    return Response(bodies.error_body(error), error.status, headers, "application/json")
+
+
+async def decide(engine: Engine, name: str, body: bytes) -> bytes:
+    """Decide in one context."""
+    asked = bodies.decoded(body, _decision)
+    return bodies.encoded(decision(await engine.decide(engine.loop(name), asked)))
+
+
+async def lose(engine: Engine, name: str, given: str, body: bytes) -> bytes:
+    """Take the loss of one decision."""
+    new = bodies.decoded(body, _loss)
+    loss = schema.LossOf(id=given, loss=new.loss, key=new.key)
+    return bodies.encoded((await engine.lose(engine.loop(name), [loss], alone=True))[0])
+
+
+class Routes:
+    """The routes of an engine."""
+
+    def __init__(self, engine: Engine, tokens: Tokens) -> None:
+        self.engine, self.tokens = engine, tokens
+
+    async def create(self, request: Request) -> Response:
+        """Create a loop."""
+        settings = await self._asked(request, schema.NewLoop)
+        new = settings.name not in self.engine.loops
+        loop = await self.engine.create(settings)
+        return json(self.engine.status(loop), 201 if new else 200)
+
+    async def loops(self, request: Request) -> Response:  # noqa: ARG002
+        """All loops."""
+        loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
+        return json(schema.Loops(loops=[self.engine.status(loop) for loop in loops]))
+
+    async def status(self, request: Request) -> Response:
+        """One loop."""
+        return json(self.engine.status(self._loop(request)))
+
+    async def decide(self, request: Request) -> Response:
+        """Decide; the fast path comes before this."""
+        body = await self._body(request, self.engine.limits.body)
+        return Response(await decide(self.engine, request.path_params["loop"], body), media_type="application/json")
+
+    async def lose(self, request: Request) -> Response:
+        """Take a loss; the fast path comes before this."""
+        body = await self._body(request, self.engine.limits.body)
+        given = request.path_params["id"]
+        return Response(
+            await lose(self.engine, request.path_params["loop"], given, body), media_type="application/json"
+        )
+
+    async def decide_many(self, request: Request) -> Response:
+        """Decide in many contexts."""
+        asked = await self._asked(request, schema.NewDecisions)
+        self._check_batch("decisions", len(asked.decisions))
+        decided = await self.engine.decide_many(self._loop(request), asked.decisions)
+        return json(schema.Decisions(decisions=decided))
+
+    async def observe(self, request: Request) -> Response:
+        """Keep what the caller did by itself."""
+        seen = await self._asked(request, schema.NewObservation)
+        decided = await self.engine.observe(self._loop(request), seen)
+        return json(schema.Observed(id=id_of(decided)))
+
+    async def lose_many(self, request: Request) -> Response:
+        """Take many losses."""
+        asked = await self._asked(request, schema.NewLosses)
+        self._check_batch("losses", len(asked.losses))
+        return json(schema.Losses(losses=await self.engine.lose(self._loop(request), asked.losses)))
+
+    async def pause(self, request: Request) -> Response:
+        """Stop learning."""
+        return await self._changed(request, paused=True)
+
+    async def resume(self, request: Request) -> Response:
+        """Learn what came in the meantime, and go on."""
+        return await self._changed(request, paused=False)
+
+    async def promote(self, request: Request) -> Response:
+        """Let an apprentice decide."""
+        return await self._changed(request, apprentice=False)
+
+    async def model(self, request: Request) -> Response:
+        """The model as a `.manul` file."""
+        loop = self._loop(request)
+        snapshot = await asyncio.to_thread(loop.snapshot)
+        headers = {
+            "Content-Disposition": f'attachment; filename="{loop.name}.manul"',
+            "X-Manul-Event": str(snapshot.event),
+        }
+        return Response(snapshot.model, 200, headers, "application/octet-stream")
+
+    async def replace(self, request: Request) -> Response:
+        """Put a `.manul` file in the place of the model."""
+        loop = self._loop(request)
+        await self.engine.replace(loop, await self._body(request, self.engine.limits.model))
+        return json(self.engine.status(loop))
+
+    async def report(self, request: Request) -> Response:
+        """What the agent believes, and what others would have lost."""
+        loop = self._loop(request)
+        snapshot = await asyncio.to_thread(loop.snapshot)
+        return json(await asyncio.to_thread(reports.report, self.engine.store, loop, snapshot))
+
+    async def log(self, request: Request) -> Response:
+        """The log as Parquet, written to a file first and sent from there."""
+        loop = self._loop(request)
+        folder = tempfile.TemporaryDirectory()
+        path = Path(folder.name, f"{loop.name}.parquet")
+        try:
+            await asyncio.to_thread(export.write, self.engine.store, loop, path)
+        except BaseException:
+            folder.cleanup()
+            raise
+        return FileResponse(path, media_type=PARQUET, filename=path.name, background=BackgroundTask(folder.cleanup))
+
+    async def openapi(self, request: Request) -> Response:  # noqa: ARG002
+        """The description of all routes."""
+        return json(document())
+
+    async def docs(self, request: Request) -> Response:  # noqa: ARG002
+        """A page to try the routes."""
+        return Response(DOCS.read_bytes(), media_type="text/html")
+
+    async def healthz(self, request: Request) -> Response:  # noqa: ARG002
+        """The process is alive."""
+        return json(schema.Health(status="ok"))
+
+    async def readyz(self, request: Request) -> Response:  # noqa: ARG002
+        """Everything is loaded, and the store takes writes."""
+        if not self.engine.ready or self.engine.writer.failing:
+            raise Unavailable("service must be ready; it starts, stops or cannot write. Try again later.")
+        return json(schema.Health(status="ok"))
+
+    async def metrics(self, request: Request) -> Response:  # noqa: ARG002
+        """Counts for Prometheus."""
+        return Response(metrics.text(self.engine), 200, media_type="text/plain; version=0.0.4")
+
+    def _loop(self, request: Request) -> Any:
+        return self.engine.loop(request.path_params["loop"])
+
+    async def _asked(self, request: Request, kind: type[T]) -> T:
+        asked: T = bodies.decoded(await self._body(request, self._most(kind)), DECODERS[kind])
+        return asked
+
+    async def _body(self, request: Request, limit: int) -> bytes:
+        length = request.headers.get("content-length")
+        return await bodies.read(request.receive, limit, length.encode() if length else None)
+
+    def _most(self, kind: type) -> int:
+        batches = (schema.NewDecisions, schema.NewLosses)
+        return self.engine.limits.batch_body if kind in batches else self.engine.limits.body
+
+    def _check_batch(self, field: str, length: int) -> None:
+        if not 1 <= length <= self.engine.limits.batch:
+            raise Invalid(
+                f"{field} must have 1 to {self.engine.limits.batch} elements; got {length}. Send several batches.",
+                field,
+            )
+
+    async def _changed(self, request: Request, **change: bool) -> Response:
+        loop = self._loop(request)
+        await self.engine.change(loop, **change)
+        return json(self.engine.status(loop))
+
+
+def build(engine: Engine, tokens: Tokens) -> Starlette:
+    """The application of all routes but the two fast ones."""
+    routes = Routes(engine, tokens)
+
+    def guarded(answer: Answer, right: Right | None) -> Answer:
+        async def checked(request: Request) -> Any:
+            if right is not None:
+                tokens.require(request.headers.get("authorization", "").encode() or None, right)
+            return await answer(request)
+
+        return checked
+
+    def route(each: Operation) -> Route:
+        return Route(each.path, guarded(getattr(routes, each.name), each.right), methods=[each.method])
+
+    table = [route(each) for each in OPERATIONS]
+    table += [Route("/openapi.json", routes.openapi), Route("/docs", routes.docs)]
+    return Starlette(routes=table, exception_handlers=HANDLERS)
+
+
+async def _told(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    assert isinstance(error, Problem)
+    return problem(error)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        return problem(
+            WrongMethod(f"method must be one that {request.url.path} takes; got {request.method}. See /openapi.json.")
+        )
+    return problem(Unknown(f"path must be one of the service; got {request.url.path!r}. See /openapi.json."))
+
+
+async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    return problem(bodies.failure())
+
+
+HANDLERS: Any = {Problem: _told, HTTPException: _refused, Exception: _failed}

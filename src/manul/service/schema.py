@@ -1,0 +1,225 @@
+"""Every request and answer of the service. Unknown fields are refused; the OpenAPI description is made from here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", examples=["heating"])]
+Id = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@=+-]{0,127}\Z",
+        examples=["order-1734"],
+        description="Given by the caller. It seeds the randomness: the same request again gets the same answer.",
+    ),
+]
+Range = Annotated[tuple[float, float], Meta(description="Low and high.", examples=[[0.0, 32.0]])]
+Context = Annotated[
+    list[float] | dict[str, Any] | None,
+    Meta(
+        description="A row of numbers, or named fields: numbers, texts, truth values, gaps, lists and objects of these.",
+        examples=[[0.3, 1.2]],
+    ),
+]
+Combination = Literal["first", "last", "sum", "mean"]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class Request(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a caller may send."""
+
+
+class Auto(Request, kw_only=True, tag="auto", tag_field="kind"):
+    """The critic that needs no settings."""
+
+    epsilon: Share = 0.05
+    seed: Seed = 0
+
+
+class Cats(Request, kw_only=True, tag="cats", tag_field="kind"):
+    """The paper's tree with our training rule."""
+
+    leaves: Annotated[int, Meta(ge=2, le=2**16)]
+    bandwidth: Annotated[float, Meta(gt=0)]
+    epsilon: Share = 0.05
+    seed: Seed = 0
+    half_life: Annotated[float, Meta(ge=1)] | None = None
+
+
+class AdaptiveCats(Request, kw_only=True, tag="adaptive", tag_field="kind"):
+    """A tree per bandwidth; the most promising one plays."""
+
+    leaves: Annotated[int, Meta(ge=2, le=2**16)]
+    epsilon: Share = 0.05
+    seed: Seed = 0
+    half_life: Annotated[float, Meta(ge=1)] | None = None
+
+
+class NewLoop(Request, kw_only=True):
+    """A decision problem. `wait` is in seconds; where no loss comes in that time, `default_loss` is learned."""
+
+    name: Name
+    actions: Range
+    losses: Range = (0.0, 1.0)
+    agent: Auto | Cats | AdaptiveCats | Literal["auto"] = "auto"
+    wait: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    default_loss: float | None = None
+    combine: Combination = "first"
+    apprentice: bool = False
+
+
+class NewDecision(Request, kw_only=True):
+    """A context to decide in; `within` narrows the range of actions this once."""
+
+    context: Context = None
+    within: Range | None = None
+    id: Id | None = None
+
+
+class NewDecisions(Request, kw_only=True):
+    """Many contexts to decide in: all are decided or, where one cannot be used, none."""
+
+    decisions: list[NewDecision]
+
+
+class NewObservation(Request, kw_only=True):
+    """What the caller did by itself, with the density it was drawn with where that is known, and its loss where it came."""
+
+    action: float
+    context: Context = None
+    density: Annotated[float, Meta(gt=0)] | None = None
+    within: Range | None = None
+    id: Id | None = None
+    loss: float | None = None
+
+
+class NewLoss(Request, kw_only=True):
+    """What a decision led to. A `key` tells repeats of one loss from several losses where losses combine."""
+
+    loss: float
+    key: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+
+
+class LossOf(NewLoss, kw_only=True):
+    """A loss and the decision that led to it."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class NewLosses(Request, kw_only=True):
+    """Many losses: all are taken or, where one cannot be used, none."""
+
+    losses: list[LossOf]
+
+
+class Decision(Struct, kw_only=True):
+    """An action with the density it was drawn with; `model` is the last event that the model had learned."""
+
+    id: str
+    action: float
+    density: float
+    model: int
+
+
+class Decisions(Struct, kw_only=True):
+    """One decision per context, in order."""
+
+    decisions: list[Decision]
+
+
+class Observed(Struct, kw_only=True):
+    """The caller's own action is in the store."""
+
+    id: str
+
+
+class Loss(Struct, kw_only=True):
+    """`recorded` is learned; `waiting` is learned at the end of the wait; `repeated` was there already; `late` came after
+    the end of the wait, is kept, and is not learned."""
+
+    id: str
+    status: Literal["recorded", "waiting", "repeated", "late"]
+
+
+class Losses(Struct, kw_only=True):
+    """One answer per loss, in order."""
+
+    losses: list[Loss]
+
+
+class Status(Struct, kw_only=True):
+    """A loop as it is now. `waiting` are decisions without an outcome, `learned` outcomes that the model contains."""
+
+    name: str
+    actions: Range
+    losses: Range
+    agent: dict[str, Any]
+    combine: Combination
+    wait: float | None
+    default_loss: float | None
+    apprentice: bool
+    paused: bool
+    created: float
+    decisions: int
+    learned: int
+    waiting: int
+    mean_loss: float | None
+    late: int
+    defaulted: int
+    refused: int
+    events: int
+    model: int
+    width: int | None
+
+
+class Loops(Struct, kw_only=True):
+    """All loops, by name."""
+
+    loops: list[Status]
+
+
+class Candidate(Struct, kw_only=True):
+    """A policy and what it would have lost on the latest decisions, with the ends of a 95 % interval."""
+
+    name: str
+    loss: float
+    low: float
+    high: float
+    effective_size: float
+
+
+class Report(Struct, kw_only=True):
+    """What the agent believes, and candidates on the latest `rows` decisions that have an outcome.
+
+    `played` is what was done, `model` the model as it is now, which has learned from these rows and so looks a little
+    too good; the third is the best of nine constant actions.
+    """
+
+    name: str
+    model: int
+    rows: int
+    beliefs: dict[str, Any]
+    candidates: list[Candidate]
+
+
+class Health(Struct, kw_only=True):
+    """Whether the service can work."""
+
+    status: Literal["ok"]
+
+
+class ErrorBody(Struct, kw_only=True):
+    """What was wrong: a code for programs, a sentence for people, and the field where there is one."""
+
+    code: str
+    message: str
+    field: str | UnsetType = UNSET
+
+
+class Error(Struct, kw_only=True):
+    """The shape of every error."""
+
+    error: ErrorBody

@@ -1,0 +1,131 @@
+"""Runs the application on uvicorn: logs as JSON lines, and an orderly end on SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+import uvloop
+
+from manul.errors import ManulError
+from manul.service.app import Application
+from manul.service.archive import archive
+from manul.service.configuration import Configuration
+from manul.service.engine import Engine
+from manul.service.store.opening import opened
+from manul.service.tokens import Tokens, read
+
+log = logging.getLogger("manul.service")
+OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line: time, level, message, and whatever else was said."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A record as a line."""
+        said = {"time": round(record.created, 3), "level": record.levelname.lower(), "message": record.getMessage()}
+        said |= {name: value for name, value in vars(record).items() if name not in OWN_FIELDS}
+        if record.exc_info:
+            said["trace"] = self.formatException(record.exc_info)
+        return json.dumps(said, default=str)
+
+
+def start_logging(level: str = "info") -> None:
+    """Logs to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def serve(configuration: Configuration) -> None:
+    """Serve until told to stop; returns once everything is kept."""
+    start_logging(configuration.log_level)
+    # The writer and the learner take short turns beside the event loop; at Python's 5 ms each would wait for long.
+    sys.setswitchinterval(0.0005)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_served(configuration))
+
+
+async def _served(configuration: Configuration) -> None:
+    tokens = Tokens() if configuration.token_file is None else read(configuration.token_file)
+    configuration.check(tokens=bool(tokens))
+    engine = Engine(
+        opened(configuration.store),
+        configuration.limits,
+        snapshot_seconds=configuration.snapshot_seconds,
+        snapshot_events=configuration.snapshot_events,
+    )
+    await engine.start()
+    # What was made so far stays; looking through it again and again would hold up requests for tens of milliseconds.
+    gc.collect()
+    gc.freeze()
+    settings = uvicorn.Config(
+        Application(engine, tokens),
+        host=configuration.host,
+        port=configuration.port,
+        loop="none",
+        http="httptools",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        limit_concurrency=configuration.limits.connections,
+        timeout_graceful_shutdown=10,
+        server_header=False,
+        proxy_headers=False,
+    )
+    server = _Server(settings, engine)
+    archiving = asyncio.create_task(_archive(engine, configuration))
+    try:
+        await server.serve()
+    finally:
+        archiving.cancel()
+        await engine.stop()
+        gc.unfreeze()
+        log.info("stopped")
+
+
+async def _archive(engine: Engine, configuration: Configuration) -> None:
+    """Moves old decisions out of the store once an hour."""
+    while configuration.archive is not None:
+        before = engine.now() - 86_400 * configuration.archive_after
+        for loop in list(engine.loops.values()):
+            try:
+                await asyncio.to_thread(archive, engine.store, engine.writer, loop, configuration.archive, before)
+            except (ManulError, OSError) as error:
+                log.warning(
+                    "a loop could not be archived; it will be tried again", extra={"loop": loop.name, "why": str(error)}
+                )
+        await asyncio.sleep(3600)
+
+
+class _Server(uvicorn.Server):
+    """Says where it listens, and leaves the end to us."""
+
+    def __init__(self, settings: uvicorn.Config, engine: Engine) -> None:
+        super().__init__(settings)
+        self._engine = engine
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End in order on SIGTERM and SIGINT; uvicorn's own way would raise them again before anything is kept."""
+        events = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            events.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Listen, and say where."""
+        await super().startup(sockets)
+        for server in self.servers:
+            for socket in server.sockets:
+                host, port = socket.getsockname()[:2]
+                log.info("listening", extra={"host": host, "port": port, "loops": len(self._engine.loops)})

@@ -1,0 +1,186 @@
+"""Decisions that were made together, packed into one row of the store: a row of its own for each would cost ten times as much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from manul.types import Floats, Within
+
+Context = list[float] | dict[str, Any]
+UNKNOWN = float("nan")
+
+
+class Decided(NamedTuple):
+    """One decision as it is stored; `density` is None where the caller acted by itself and knows none."""
+
+    number: int
+    id: str | None
+    context: Context
+    within: Within | None
+    action: float
+    density: float | None
+    time: float
+    model: int
+    observed: bool = False
+
+
+class Block(msgspec.Struct, frozen=True, array_like=True):
+    """Decisions by column; arrays are little-endian bytes, contexts rows of numbers or else one JSON text each."""
+
+    count: int
+    time: float
+    model: int
+    numbers: bytes
+    actions: bytes
+    densities: bytes
+    contexts: bytes | list[bytes]
+    ends: bytes | None = None
+    ids: list[str | None] | None = None
+    observed: bool = False
+
+    @property
+    def first(self) -> int:
+        """The lowest number."""
+        return int.from_bytes(self.numbers[:8], "little")
+
+    @property
+    def last(self) -> int:
+        """The highest number."""
+        return int.from_bytes(self.numbers[-8:], "little")
+
+    def all_numbers(self) -> list[int]:
+        """Every number, ascending."""
+        numbers: list[int] = np.frombuffer(self.numbers, "<u8").tolist()
+        return numbers
+
+    def decision(self, number: int) -> Decided | None:
+        """The decision of a number, if it is in here."""
+        place = int(np.searchsorted(np.frombuffer(self.numbers, "<u8"), np.uint64(number)))
+        return self._at(place, number) if place < self.count and self._number(place) == number else None
+
+    def decisions(self) -> list[Decided]:
+        """All decisions, in the order of their numbers."""
+        return [self._at(place, number) for place, number in enumerate(self.all_numbers())]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        contexts = self.contexts if isinstance(self.contexts, list) else [self.contexts]
+        return 400 + 60 * self.count + sum(map(len, contexts))
+
+    def _number(self, place: int) -> int:
+        return int.from_bytes(self.numbers[8 * place : 8 * place + 8], "little")
+
+    def _at(self, place: int, number: int) -> Decided:
+        action, density = (float(_floats(column, place, 1)[0]) for column in (self.actions, self.densities))
+        low, high = (UNKNOWN, UNKNOWN) if self.ends is None else _floats(self.ends, 2 * place, 2)
+        return Decided(
+            number,
+            None if self.ids is None else self.ids[place],
+            self._context(place),
+            None if low != low else (low, high),
+            action,
+            None if density != density else density,
+            self.time,
+            self.model,
+            self.observed,
+        )
+
+    def _context(self, place: int) -> Context:
+        if isinstance(self.contexts, bytes):
+            width = len(self.contexts) // (8 * self.count)
+            return _floats(self.contexts, width * place, width)
+        named: dict[str, Any] = msgspec.json.decode(self.contexts[place])
+        return named
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Block)
+
+
+def packed(decided: Sequence[Decided]) -> Block:
+    """Decisions of one moment and one kind, in the order of their numbers.
+
+    >>> block = packed([Decided(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
+    >>> block.decision(7)
+    Decided(number=7, id=None, context=[0.5, 2.0], within=None, action=21.4, density=0.24, time=1.5, model=3, observed=False)
+    """
+    head = decided[0]
+    densities = [UNKNOWN if each.density is None else each.density for each in decided]
+    block = in_columns(
+        head.time,
+        head.model,
+        [each.number for each in decided],
+        np.array([each.action for each in decided]),
+        np.array(densities),
+        [each.context for each in decided],
+        [each.within for each in decided],
+    )
+    ids = [each.id for each in decided] if any(each.id is not None for each in decided) else None
+    return msgspec.structs.replace(block, ids=ids, observed=head.observed)
+
+
+def in_columns(
+    time: float,
+    model: int,
+    numbers: Sequence[int],
+    actions: Floats,
+    densities: Floats,
+    contexts: Sequence[Context] | Floats,
+    withins: Sequence[Within | None],
+) -> Block:
+    """Decisions that were given no ids, by column; see `packed` for an example."""
+    return Block(
+        count=len(numbers),
+        time=time,
+        model=model,
+        numbers=np.array(numbers, "<u8").tobytes(),
+        actions=actions.astype("<f8", copy=False).tobytes(),
+        densities=densities.astype("<f8", copy=False).tobytes(),
+        contexts=packed_contexts(contexts),
+        ends=packed_ends(withins),
+    )
+
+
+def packed_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]:
+    """Rows of one width as numbers; contexts with names as JSON.
+
+    >>> packed_contexts([{"outdoor": 4.5}])
+    [b'{"outdoor":4.5}']
+    """
+    if isinstance(contexts[0], dict):
+        return [msgspec.json.encode(each) for each in contexts]
+    return np.array(contexts, "<f8").tobytes()
+
+
+def packed_ends(withins: Sequence[Within | None]) -> bytes | None:
+    """The ranges of decisions, nothing where all had the whole range.
+
+    >>> packed_ends([None, None])
+    """
+    if not any(withins):
+        return None
+    return np.array([(UNKNOWN, UNKNOWN) if within is None else within for within in withins], "<f8").tobytes()
+
+
+def encoded(block: Block) -> bytes:
+    """A block as it is written.
+
+    >>> block = packed([Decided(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
+    >>> decoded(encoded(block)) == block
+    True
+    """
+    return _encoder.encode(block)
+
+
+def decoded(body: bytes) -> Block:
+    """A block as it was written; see `encoded` for an example."""
+    return _decoder.decode(body)
+
+
+def _floats(column: bytes, first: int, count: int) -> list[float]:
+    return np.frombuffer(column, "<f8", count, 8 * first).tolist() if count else []

@@ -1,0 +1,86 @@
+"""A service inside the test, spoken to without a network."""
+
+import asyncio
+import functools
+import json
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from manul.service.app import Application
+from manul.service.engine import Engine
+from manul.service.store.sqlite import SqliteStore
+from manul.service.tokens import Tokens
+
+
+class Clock:
+    """Time that goes on when it is told to."""
+
+    def __init__(self):
+        self.time = 1_000_000.0
+
+    def __call__(self):
+        return self.time
+
+
+class Service:
+    """An engine on a file, and a client of its application."""
+
+    def __init__(self, path, *, tokens=None, limits=None):
+        self.path, self.tokens, self.limits, self.clock = path, tokens or Tokens(), limits, Clock()
+
+    @asynccontextmanager
+    async def running(self, **settings):
+        self.engine = Engine(SqliteStore(self.path), self.limits, clock=self.clock, **settings)
+        await self.engine.start()
+        transport = httpx.ASGITransport(Application(self.engine, self.tokens), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://manul") as self.client:
+            try:
+                yield self
+            finally:
+                await self.engine.stop()
+
+    async def post(self, path, status=200, **body):
+        answer = await self.client.post(f"/v1/loops{path}", json=body)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    async def get(self, path):
+        answer = await self.client.get(f"/v1/loops{path}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def learned(self, loop, outcomes):
+        """Waits until the model contains that many outcomes."""
+        async with asyncio.timeout(10):
+            while self.engine.loop(loop).learned < outcomes:
+                await asyncio.sleep(0.001)
+
+    async def refused(self, status, path, content, *, method="POST", field=None, **headers):
+        """Sends something that must be refused in the one shape; returns the sentence."""
+        kept = self.engine.store.counts(1).decisions, self.engine.store.counts(1).events
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        answer = await self.client.request(method, path, content=body, headers=headers)
+        assert answer.status_code == status, answer.text
+        error = answer.json()["error"]
+        assert set(answer.json()) == {"error"}
+        assert set(error) <= {"code", "message", "field"}
+        assert field is None or error["field"] == field, error
+        assert (self.engine.store.counts(1).decisions, self.engine.store.counts(1).events) == kept
+        return error["message"]
+
+
+@pytest.fixture
+def service(tmp_path):
+    return Service(tmp_path / "decisions.db")
+
+
+def run(test):
+    """Runs a coroutine function as a test."""
+
+    @functools.wraps(test)
+    def in_loop(*args, **kwargs):
+        asyncio.run(test(*args, **kwargs))
+
+    return in_loop

@@ -1,0 +1,55 @@
+"""The service as a process of its own, to be spoken to over a socket and killed."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+MANUL = Path(sys.executable).with_name("manul")
+
+
+class Process:
+    """`manul serve` on a free port of loopback."""
+
+    def __init__(self, folder, store="decisions.db", *options):
+        self.folder, self.store = Path(folder), str(Path(folder, store)) if "://" not in store else store
+        command = [MANUL, "serve", "--store", self.store, "--port", "0", *map(str, options)]
+        with Path(folder, "service.log").open("ab") as log:
+            began = log.tell()
+            self.process = subprocess.Popen(command, stderr=log, cwd=folder)
+        self.port = self._listening(began)
+
+    def _listening(self, began):
+        while True:
+            said = Path(self.folder, "service.log").read_bytes()[began:].decode()
+            found = re.search(r'"listening".*"port": (\d+)', said)
+            if found:
+                return int(found[1])
+            assert self.process.poll() is None, said
+            os.sched_yield()
+
+    def connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+
+    def ask(self, method, path, body=None, connection=None):
+        """The status and what was answered."""
+        speaking = connection or self.connection()
+        try:
+            speaking.request(method, path, None if body is None else json.dumps(body))
+            answer = speaking.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            if connection is None:
+                speaking.close()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)

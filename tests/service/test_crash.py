@@ -1,0 +1,137 @@
+"""Killed at any instant under load, the service has everything that it acknowledged, once, and the same model."""
+
+import http.client
+import json
+import os
+import random
+import threading
+import time
+
+from manul.service import agents
+from manul.service.engine import Engine
+from manul.service.store import OUTCOMES
+from manul.service.store.sqlite import SqliteStore
+from tests.service.processes import Process
+from tests.service.test_recovery import replayed
+
+KILLS = 200 if os.environ.get("MANUL_SOAK") else 20
+AGENT = {"kind": "cats", "leaves": 16, "bandwidth": 0.1}
+LOOP = {"name": "a", "actions": [0, 1], "wait": 0.4, "default_loss": 1.0, "agent": AGENT}
+
+
+class Caller(threading.Thread):
+    """Decides and reports until the service is gone; remembers what was acknowledged."""
+
+    def __init__(self, service, name, known):
+        super().__init__()
+        self.service, self.name, self.known = service, name, known
+
+    def run(self):
+        rng = random.Random(self.name)
+        connection = self.service.connection()
+        try:
+            self.go_on(rng, connection)
+        finally:
+            connection.close()
+
+    def go_on(self, rng, connection):
+        try:
+            for number in range(10**9):
+                self.once(rng, number, connection)
+        except (OSError, http.client.HTTPException, json.JSONDecodeError):
+            return
+
+    def once(self, rng, number, connection):
+        given = f"{self.name}-{number}" if rng.random() < 0.5 else None
+        asked = {"context": [rng.random(), rng.random()], "id": given}
+        if rng.random() < 0.2:
+            status, made = self.service.ask(
+                "POST", "/v1/loops/a/decisions/batch", {"decisions": [asked, {"context": [1, 2]}]}, connection
+            )
+            decided = made["decisions"]
+        else:
+            status, made = self.service.ask("POST", "/v1/loops/a/decisions", asked, connection)
+            decided = [made]
+        assert status == 200, made
+        self.known.decisions.update({each["id"]: (each["action"], each["density"]) for each in decided})
+        if rng.random() < 0.8:
+            loss = round(rng.random(), 3)
+            status, said = self.service.ask(
+                "POST", f"/v1/loops/a/decisions/{decided[0]['id']}/loss", {"loss": loss}, connection
+            )
+            assert status == 200, said
+            self.known.losses[decided[0]["id"]] = (loss, said["status"])
+
+
+class Known:
+    """What the service has acknowledged."""
+
+    def __init__(self):
+        self.decisions, self.losses = {}, {}
+
+
+def stored(store, loop=1):
+    """Every decision and every event of a loop."""
+    decided, after = {}, 0
+    while blocks := store.blocks(loop, after, 1000):
+        for each in (each for block in blocks for each in block.decisions()):
+            name = each.id or f"~{each.number}"
+            assert name not in decided
+            decided[name] = each
+        after = blocks[-1].last
+    return decided, store.events_of(loop, [each.number for each in decided.values()])
+
+
+def check_store(path, known):
+    store = SqliteStore(path)
+    decided, events = stored(store)
+    for name, (action, density) in known.decisions.items():
+        assert (decided[name].action, decided[name].density) == (action, density)
+    for name, (loss, status) in known.losses.items():
+        found = events[decided[name].number]
+        kind = {"recorded": "loss", "repeated": "loss", "late": "late"}[status]
+        assert [event.loss for event in found if event.kind == kind] == [loss]
+    for found in events.values():
+        assert sum(event.kind in OUTCOMES for event in found) <= 1
+    outcomes = sum(event.kind in OUTCOMES for found in events.values() for event in found)
+    check_model(store, outcomes)
+    store.close()
+
+
+def check_model(store, outcomes):
+    """What a start recovers is what a replay from nothing gives, and each outcome is in it once."""
+    engine = Engine(store)
+    loop = engine.recovered(store.loops()[0])
+    assert replayed(engine, "a") == (agents.to_bytes(loop.agent), outcomes, loop.model)
+    assert (loop.learned, loop.refused) == (outcomes, 0)
+
+
+def test_nothing_acknowledged_is_lost_or_learned_twice(tmp_path):
+    known, rng = Known(), random.Random(0)
+    for kill in range(KILLS):
+        service = Process(tmp_path, "decisions.db", "--snapshot-seconds", "0.2")
+        service.ask("POST", "/v1/loops", LOOP)
+        callers = [Caller(service, f"k{kill}c{caller}", known) for caller in range(3)]
+        for caller in callers:
+            caller.start()
+        time.sleep(rng.uniform(0.01, 0.6))
+        service.kill()
+        for caller in callers:
+            caller.join()
+        if kill % 5 == 4 or kill == KILLS - 1:
+            check_store(tmp_path / "decisions.db", known)
+    assert len(known.decisions) > 10 * KILLS
+    assert len(known.losses) > 5 * KILLS
+
+
+def test_sigterm_finishes_keeps_a_snapshot_and_exits_with_0(tmp_path):
+    service = Process(tmp_path)
+    service.ask("POST", "/v1/loops", LOOP)
+    _, made = service.ask("POST", "/v1/loops/a/decisions", {"context": [1, 2]})
+    service.ask("POST", f"/v1/loops/a/decisions/{made['id']}/loss", {"loss": 0.5})
+    assert service.stop() == 0
+    store = SqliteStore(tmp_path / "decisions.db")
+    assert store.snapshots(1) == [1]
+    store.close()
+    lines = [json.loads(line) for line in (tmp_path / "service.log").read_text().splitlines()]
+    assert lines[-1]["message"] == "stopped"

@@ -1,0 +1,64 @@
+"""A snapshot and the events since give the same bytes as all events from nothing."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from manul.service import agents
+from manul.service.learner import Learner
+from manul.service.loop import Loop
+
+CATS = {"kind": "cats", "leaves": 32, "bandwidth": 2.0}
+
+
+def replayed(engine, name):
+    """The model of a loop from nothing but the store."""
+    row = next(row for row in engine.store.loops() if row.name == name)
+    loop = Loop(row)
+    loop.meet(engine.store.first_decision(row.number).context)
+    Learner(engine.store, engine.writer, list, seconds=60, events=10**9).catch_up(loop)
+    return agents.to_bytes(loop.agent), loop.learned, loop.model
+
+
+async def play(service, rounds, context=lambda rng: rng.normal(size=3).tolist()):
+    rng = np.random.default_rng(rounds)
+    for _ in range(rounds):
+        made = await service.post("/heat/decisions", context=context(rng))
+        await service.post(f"/heat/decisions/{made['id']}/loss", loss=abs(made["action"] - 40) / 50)
+
+
+def named(rng):
+    return {"outdoor": float(rng.normal()), "sky": str(rng.choice(["clear", "grey"])), "open": bool(rng.random() < 0.5)}
+
+
+@pytest.mark.parametrize("agent", ["auto", CATS], ids=["auto", "cats"])
+@pytest.mark.parametrize("context", [lambda rng: rng.normal(size=3).tolist(), named], ids=["row", "named"])
+def test_snapshot_and_replay_give_the_bytes_of_a_full_replay(service, agent, context):
+    async def run():
+        async with service.running(snapshot_events=7):
+            await service.post("", 201, name="heat", actions=[20, 70], agent=agent)
+            await play(service, 30, context)
+        async with service.running(snapshot_events=10**9):
+            await play(service, 11, context)
+            await service.learned("heat", 41)
+            loop = service.engine.loop("heat")
+            assert replayed(service.engine, "heat") == (agents.to_bytes(loop.agent), 41, 41)
+            events = service.engine.store.snapshots(loop.number)
+        assert events[0] == 30
+        assert len(events) == 2
+
+    asyncio.run(run())
+
+
+def test_a_loop_that_has_learned_nothing_is_recovered_too(service):
+    async def run():
+        async with service.running():
+            await service.post("", 201, name="heat", actions=[20, 70])
+            await service.post("/heat/decisions", context=[1, 2])
+            before = agents.to_bytes(service.engine.loop("heat").agent)
+        async with service.running():
+            assert agents.to_bytes(service.engine.loop("heat").agent) == before
+            await service.post("/heat/decisions", 422, context=[1, 2, 3])
+
+    asyncio.run(run())

@@ -1,0 +1,108 @@
+"""From the service to a log, to a better policy, and back; and old decisions out of the store."""
+
+import asyncio
+
+import manul
+from manul.service import archive
+from tests.service.conftest import run
+from tests.service.test_recovery import named, play
+
+HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5.0, "epsilon": 0.2}}
+
+
+async def exported(service, tmp_path):
+    answer = await service.client.get("/v1/loops/heat/log")
+    assert answer.status_code == 200
+    path = tmp_path / "log.parquet"
+    path.write_bytes(answer.content)
+    return manul.Log.read(path)
+
+
+async def played(service, rounds):
+    """As `play`, in batches."""
+    made = await service.post("/heat/decisions/batch", decisions=[{"context": [i % 7, 1]} for i in range(rounds)])
+    losses = [
+        {"id": each["id"], "loss": abs(each["action"] - 30 - 5 * (place % 7)) / 50}
+        for place, each in enumerate(made["decisions"])
+    ]
+    await service.post("/heat/losses", losses=losses)
+
+
+@run
+async def test_an_exported_log_passes_the_doctor_and_gives_a_policy_that_serves(service, tmp_path):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        for _ in range(8):
+            await played(service, 250)
+        await service.post("/heat/decisions", context=[1, 1])
+        log = await exported(service, tmp_path)
+        assert len(log) == 2000
+        assert manul.offpolicy.doctor(log) == []
+        settings = {"actions": (20.0, 70.0), "epsilon": 0.1}
+        best = manul.optimize(log, grid=manul.Grid(bandwidths=[1 / 8, 1 / 16], leaves=[8, 32]), **settings)
+        best.policy.save(tmp_path / "best.manul")
+        answer = await service.client.put("/v1/loops/heat/model", content=(tmp_path / "best.manul").read_bytes())
+        assert answer.status_code == 200, answer.text
+        made = await service.post("/heat/decisions", context=[3, 1], id="after")
+        assert made["density"] == best.policy.distribution([3, 1]).density(made["action"])
+        await service.post("/heat/decisions/after/loss", loss=0.5)
+        await service.learned("heat", 2001)
+
+
+@run
+async def test_contexts_with_names_are_exported_as_columns(service, tmp_path):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await play(service, 20, named)
+        log = await exported(service, tmp_path)
+        row = next(log.context_rows())
+        assert set(row) == {"outdoor", "sky", "open"}
+        assert row["sky"] in ("clear", "grey")
+        assert log.action_range == (20, 70)
+
+
+@run
+async def test_a_report_says_what_the_agent_believes_and_what_others_would_have_lost(service):
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70])
+        empty = await service.get("/heat/report")
+        assert (empty["rows"], empty["candidates"]) == (0, [])
+        await played(service, 300)
+        await service.learned("heat", 300)
+        report = await service.get("/heat/report")
+        assert report["rows"] == 300
+        assert report["beliefs"]["rounds"] == 300
+        assert [each["name"].split()[0] for each in report["candidates"]] == ["played", "model", "constant"]
+        assert all(each["low"] <= each["loss"] <= each["high"] for each in report["candidates"])
+
+
+@run
+async def test_a_log_without_rows_is_a_conflict(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await service.refused(409, "/v1/loops/heat/log", b"", method="GET")
+
+
+@run
+async def test_old_decisions_move_to_parquet_and_everything_goes_on(service, tmp_path):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await played(service, 50)
+        await service.learned("heat", 50)
+    service.clock.time += 1000
+    async with service.running():
+        await played(service, 30)
+        before = await service.get("/heat")
+        engine, loop = service.engine, service.engine.loop("heat")
+        place = (engine.store, engine.writer, loop, tmp_path / "old", service.clock.time - 500)
+        written = await asyncio.to_thread(archive.archive, *place)
+        assert len(manul.Log.read(written)) == 50
+        assert await asyncio.to_thread(archive.archive, *place) is None
+        assert {**await service.get("/heat"), "learned": 0} == {**before, "learned": 0}
+        await service.refused(404, "/v1/loops/heat/decisions/~1/loss", {"loss": 0.5}, field="id")
+    async with service.running():
+        await service.learned("heat", 80)
+        again = await service.get("/heat")
+        assert {**again, "model": 0, "learned": 0} == {**before, "model": 0, "learned": 0}
+        await played(service, 5)
+        assert (await service.get("/heat"))["decisions"] == 85
