@@ -3,19 +3,23 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test lint bench bench-loss bench-offline bench-coverage soak clean
+.PHONY: demo test lint docs bench bench-loss bench-offline bench-coverage soak clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 src tests README.md
+	$(BIN)/python -m pytest -n 2 src tests docs README.md
 
 lint: .venv/dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs examples
+	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/dev
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.speed --out results/speed.json
@@ -35,7 +39,7 @@ bench-coverage: .venv/dev
 	$(BIN)/python -m benchmarks.coverage
 
 clean:
-	rm -rf .venv build demo
+	rm -rf .venv build demo site
 
 .venv/run: $(SOURCES)
 	$(PYTHON) -m venv .venv
