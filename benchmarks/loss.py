@@ -21,9 +21,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import manul
-from benchmarks import problems, search, tables, vw
-from benchmarks.hindsight import EPSILON
+from benchmarks import problems, search
 from benchmarks.problems import Problem
+from manul import datasets
+from manul.experiments import vw
+from manul.experiments.hindsight import EPSILON
 
 # The cells of Vowpal Wabbit's table on the linear world; and those Cats may choose from in hindsight.
 CELLS = tuple((leaves, h) for leaves in (16, 128, 1024, 8192) for h in (1 / 16, 1 / 64) if leaves * h >= 1)
@@ -34,6 +36,9 @@ VW_CELLS: dict[str, list[vw.Cell]] = {
     "dtree": [vw.Cell(kind="dtree", leaves=2**power) for power in range(2, 11)],
     "dlinear": [vw.Cell(kind="dlinear", leaves=2**power) for power in range(1, 7)],
 }
+
+# Targets of tables are clipped to these: a few outliers would leave all others in a corner of the range.
+PERCENTILES = (0.5, 99.5)
 
 MakeAgent = Callable[[int], manul.types.Agent]
 
@@ -258,7 +263,9 @@ def _drawn(name: str) -> MakeProblem:
 
 def _read(path: Path, target: str) -> MakeProblem:
     def make(options: argparse.Namespace, memory: search.Memory, folder: Path) -> Problem:
-        read = tables.load(path, target=target, rows=options.rows, levels=options.levels)
+        read = datasets.read(
+            path, target=target, rows=options.rows, levels=options.levels, percentiles=PERCENTILES, standardised=True
+        )
         return problems.table(read, memory, folder)
 
     return make

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import manul
-from benchmarks import vw
+from manul.experiments import vw
 
 GRID = manul.Grid.paper(half=False)
 SAMPLE = GRID.cells[::6]

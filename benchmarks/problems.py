@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import hindsight, vw
-from benchmarks.hindsight import BANDWIDTHS, EPSILON, Optimum
 from benchmarks.search import Measure, Memory
-from benchmarks.tables import Table
 from manul import worlds
+from manul.datasets import Dataset
+from manul.experiments import hindsight, vw
+from manul.experiments.hindsight import BANDWIDTHS, EPSILON, Optimum
 
 ROUNDS, SHAPED_ROUNDS = 100_000, 50_000
 
@@ -53,7 +53,7 @@ def drawn(name: str, memory: Memory, folder: Path) -> Problem:
     return WORLDS[name](name, memory, folder)
 
 
-def table(read: Table, memory: Memory, folder: Path) -> Problem:
+def table(read: Dataset, memory: Memory, folder: Path) -> Problem:
     """A table, its rows in another order for every seed."""
     known = regression_hindsight(read.shuffled(0))
     return _regression(read.name, read.shuffled, lambda _: known, memory, folder)

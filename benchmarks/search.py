@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.vw import Cell
+from manul.experiments.vw import Cell
 
 SHORTEST, SHORTLIST, FINALISTS = 10_000, 12, 6
 

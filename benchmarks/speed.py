@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import manul
-from benchmarks import vw
+from manul.experiments import vw
 from manul.learners import CoinBetting
 
 CELLS = [(4, 1 / 4), (128, 1 / 16), (1024, 1 / 64), (8192, 1 / 64)]

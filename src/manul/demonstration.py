@@ -6,7 +6,6 @@ been right, only how far the one it chose was off.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +15,11 @@ import numpy as np
 from manul.actions import checked_seed
 from manul.agents import Auto, Cats
 from manul.agents.native import NativeAgent
-from manul.errors import FileError, ParameterError
+from manul.errors import ParameterError
 from manul.simulation import Run, simulate_many
 from manul.types import Floats, Within
 from manul.worlds import Regression
+from manul.writing import writable_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +90,7 @@ def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, pro
     """
     from manul import plots
 
-    world, out = house(rounds=rounds, seed=seed), _writable(folder)
+    world, out = house(rounds=rounds, seed=seed), writable_folder(folder)
     agents: dict[str, NativeAgent] = {
         "Auto": Auto(actions=ACTIONS, seed=seed),
         "Cats": Cats(actions=ACTIONS, leaves=128, bandwidth=1.5, seed=seed),
@@ -126,17 +126,6 @@ def _policy_picture(agent: NativeAgent, world: Regression) -> Axes:
     axes.set_xlabel("outdoor temperature (°C)")
     axes.set_ylabel("action: flow temperature (°C)")
     return axes
-
-
-def _writable(folder: str | Path) -> Path:
-    out = Path(folder)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not os.access(out, os.W_OK):
-            raise PermissionError(13, os.strerror(13))
-    except OSError as error:
-        raise FileError(f"{out} must be a folder to write into; got {error.strerror}. Choose another.") from error
-    return out
 
 
 def _result(name: str, losses: Floats) -> Result:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from manul.closest import missing
 from manul.errors import FileError
+from manul.writing import write_whole
 
 FORMAT = 1
 Arrays = dict[str, npt.NDArray[Any]]
@@ -73,14 +74,7 @@ def write(path: str | Path, kind: str, parameters: Parameters, arrays: Arrays) -
 
     header = {"format": str(FORMAT), "kind": kind, "parameters": json.dumps(parameters, sort_keys=True)}
     header["checksum"] = _checksum(header, arrays)
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    try:
-        partial.write_bytes(save(arrays, metadata=header))
-        partial.replace(target)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise FileError(f"{target} must be writable; got {error.strerror}. Choose another folder.") from error
+    write_whole(path, save(arrays, metadata=header))
 
 
 def read(path: str | Path) -> tuple[str, Parameters, Arrays]:

@@ -3,7 +3,8 @@
 import json
 
 from benchmarks import search
-from benchmarks.vw import Cell
+
+from manul.experiments.vw import Cell
 
 CELLS = [Cell(kind="cats", leaves=2**power, bandwidth=1 / 4) for power in range(2, 22)]
 

@@ -127,7 +127,8 @@ def test_fractions_are_read_as_written(name, param):
 
 @pytest.mark.parametrize(("name", "param"), with_type("whole"), ids=lambda each: getattr(each, "name", each))
 def test_a_number_that_is_not_whole_is_refused(name, param):
-    assert "must be a whole number; got '1.5'" in one_sentence(invoked([*example(name), param.opts[0], "1.5"]))
+    refused = one_sentence(invoked([*example(name), param.opts[0], "1.5"]))
+    assert re.search(r"must be a whole number( from \d+)?; got '1\.5'", refused)
 
 
 @pytest.mark.parametrize("name", WITH_FILES)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from benchmarks import hindsight
 
 from manul import worlds
+from manul.experiments import hindsight
 
 
 @pytest.mark.parametrize("target", [0.0, 0.42, 0.5, 0.9])

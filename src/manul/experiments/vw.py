@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 Kind = Literal["cats", "dtree", "dlinear"]
 Array = NDArray[np.float64]
+Contexts = NDArray[np.float64] | NDArray[np.float32]
 
 WHEEL = "vowpalwabbit==9.11.9"
 REPEATS = 3
@@ -114,7 +115,7 @@ def grid() -> list[Cell]:
     ]
 
 
-def write_regression(*, path: Path, contexts: Array, targets: Array) -> None:
+def write_regression(*, path: Path, contexts: Contexts, targets: Array) -> None:
     """Write rows `y | 0:x0 1:x1 …`, exact to float32, which is all that Vowpal Wabbit keeps.
 
     >>> file = Path(tempfile.mkdtemp()) / "two.vw"

@@ -1,0 +1,1 @@
+"""From a log of one setting to a better policy (right panel of the paper's first figure)."""

@@ -1,0 +1,1 @@
+"""Progressive losses of every method over its settings (left panel of the paper's first figure)."""

@@ -1,0 +1,90 @@
+"""What the tables say is what the sentences say."""
+
+import numpy as np
+import pytest
+
+from manul import worlds
+from manul.experiments import players, published
+from manul.experiments.offline import analysis as offline
+from manul.experiments.offline import sweep as offline_sweep
+from manul.experiments.online import analysis as online
+from manul.experiments.online import sweep
+from manul.experiments.problems import Problem
+from manul.experiments.timing import analysis as timing
+from manul.simulation import simulate
+
+
+def test_a_cell_that_is_played_in_parts_loses_what_it_loses_at_once(monkeypatch):
+    world, player = worlds.ds(rounds=1000), players.tree(players.PAPER, 16, 1 / 8)
+    monkeypatch.setattr(sweep, "SECONDS_AT_ONCE", 0.0)
+    (row,) = sweep._played(Problem("ds", world, 3, ""), player, lambda _: None)["rows"]
+    assert row["loss"] == pytest.approx(simulate(player.make(3), world).mean_loss, rel=1e-12)
+
+
+def test_the_players_are_the_papers_grid_and_our_own():
+    counts = {}
+    for player in players.online():
+        counts[player.name] = counts.get(player.name, 0) + 1
+    assert counts == {
+        players.PAPER: 89, players.MARGIN: 89, players.OURS: 89, players.TREE: 13, players.LINEAR: 13,
+        players.DEFAULT: 1, players.ADAPTIVE: 1, players.AUTO: 1,
+    }  # fmt: skip
+
+
+def online_row(player, loss, **settings):
+    return {
+        "dataset": "ds",
+        "player": player,
+        "leaves": 4,
+        "bandwidth": None,
+        "loss": loss,
+        "low": 0,
+        "high": 1,
+        **settings,
+    }
+
+
+def test_the_best_cell_of_each_player_stands_beside_the_published_best():
+    rows = [online_row(players.TREE, 0.3), online_row(players.TREE, 0.2, leaves=8), online_row(players.AUTO, 0.1)]
+    tree, auto = online.best(rows)
+    assert (tree["loss"], tree["leaves"], tree["cells"], tree["published"]) == (0.2, 8, 2, 0.095645)
+    assert auto["published"] is None
+
+
+@pytest.mark.parametrize(("high", "words"), [(0.19, "do not touch"), (0.21, "touch")])
+def test_intervals_that_touch_are_said_to(high, words):
+    row = {"dataset": "ds", "leaves": 4, "bandwidth": 0.25, "loss": 0.1, "low": 0.05, "high": high}
+    names = offline_sweep.RULES.values()
+    rows = [
+        {**row, "player": offline_sweep.INITIAL, "low": 0.2, "high": 0.3},
+        *({**row, "player": name} for name in names),
+    ]
+    assert all(told.endswith(f"the intervals {words}.") for told in offline.explained(rows, "ds"))
+
+
+def times(player, against, curve):
+    powers = range(2, 14)
+    values = [2.0**-power if against == "bandwidth" else 2**power for power in powers]
+    return [
+        {"dataset": "ds", "player": player, "against": against, "leaves": 2**13 if against == "bandwidth" else value,
+         "bandwidth": value if against == "bandwidth" else None, "microseconds": curve(value)}
+        for value in values
+    ]  # fmt: skip
+
+
+def test_slopes_tell_flat_from_logarithmic_from_linear():
+    rows = times(players.PAPER, "bandwidth", lambda _: 0.7)
+    rows += times(players.PAPER, "leaves", lambda leaves: 0.2 + 0.05 * np.log2(leaves))
+    rows += times(players.LINEAR, "leaves", lambda leaves: 0.03 * leaves)
+    flat, logarithmic, linear = timing.slopes(rows)
+    assert flat["exponent"] == pytest.approx(0, abs=1e-9)
+    assert (logarithmic["microseconds_per_doubling"], logarithmic["doubling_explained"]) == pytest.approx((0.05, 1.0))
+    assert linear["exponent"] == pytest.approx(1.0)
+    told = " ".join(timing.explained(rows, "ds"))
+    assert "time ∝ K^1.00" in told
+    assert "+0.050 µs per doubling of K" in told
+
+
+def test_the_published_figures_are_all_there():
+    assert {cell.dataset for cell in published.online()} == set(published.offline()) == set(published.ROWS)
+    assert published.offline()["zurich_delay"].optimised == 0.024476
