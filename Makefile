@@ -10,13 +10,17 @@ demo: .venv/run
 	$(BIN)/manul demo --out demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 src tests README.md
+	$(BIN)/python -m pytest -n 2 src tests docs README.md
 
 lint: .venv/dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs examples
+	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/dev
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.speed --out results/speed.json
@@ -44,7 +48,7 @@ bench-coverage: .venv/dev
 	$(BIN)/python -m benchmarks.coverage
 
 clean:
-	rm -rf .venv build demo
+	rm -rf .venv build demo site
 
 .venv/run: $(SOURCES)
 	$(PYTHON) -m venv .venv

@@ -5,6 +5,7 @@ python examples/make_cars.py cars.csv
 
 import csv
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def main(path: str) -> None:
     price = np.clip(np.round(worth + rng.normal(0, 700, ROWS), -1), 500, 40_000)
     colour = rng.integers(0, len(COLOURS), ROWS)
     unknown = rng.random(ROWS) < 0.1
-    with open(path, "w", newline="") as file:
+    with Path(path).open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["age", "kilometres", "fuel", "colour", "price"])
         for row in range(ROWS):

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manul import checks, errors, learners, maps, offpolicy, plots, policies, theory, worlds
+    from manul import checks, datasets, errors, learners, maps, offpolicy, plots, policies, theory, worlds
     from manul.agents import (
         AdaptiveCats,
         Auto,
@@ -53,6 +53,7 @@ __all__ = [
     "SmoothedGreedy",
     "TreePolicy",
     "checks",
+    "datasets",
     "errors",
     "evaluate",
     "learners",

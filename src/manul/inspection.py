@@ -147,20 +147,29 @@ class Inspection:
         return plain
 
     def plot(self) -> Figure:
-        """Draw the strongest features and the density in each context, as far as there are any."""
+        """Draw the strongest features, and in each context the density and the margins on the way down."""
         from manul import plots
 
         if not (self.features or self.played):
             raise ParameterError(
                 f"plot must have features or a context to draw; got neither for {self.kind}. Give a context."
             )
-        axes = plots.new_row(bool(self.features) + len(self.played))
+        parts = bool(self.features) + sum(1 + (played.route is not None) for played in self.played)
+        axes = iter(made := plots.new_row(parts))
         if self.features:
             strongest = self.features[:SHOWN]
-            plots.feature_bars([each.name for each in strongest], [each.weight for each in strongest], axes[0])
-        for played, place in zip(self.played, axes[bool(self.features) :], strict=True):
-            played.distribution.plot(place).set_title(plots.shortened(json.dumps(played.context, ensure_ascii=False)))
-        return axes[0].figure.canvas.figure
+            plots.feature_bars([each.name for each in strongest], [each.weight for each in strongest], next(axes))
+        for played in self.played:
+            title = plots.shortened(json.dumps(played.context, ensure_ascii=False))
+            played.distribution.plot(next(axes)).set_title(title)
+            if played.route is not None:
+                steps = played.route.steps
+                names = [f"node {step.node}, {step.side}{' (forced)' if step.forced else ''}" for step in steps]
+                drawn = plots.feature_bars(names, [step.margin for step in steps], next(axes))
+                drawn.set_xlabel("margin: left below 0, right above")
+                drawn.set_ylabel("level")
+                drawn.set_title(f"the way down to leaf {played.route.leaf} of {played.route.leaves:,}")
+        return made[0].figure.canvas.figure
 
     def __str__(self) -> str:
         return text(self)

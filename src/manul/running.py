@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manul import tables
 from manul.actions import checked_range, checked_seed
 from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, Mapped, SmoothedGreedy
 from manul.closest import remedy
+from manul.datasets.columns import read_columns
+from manul.datasets.vw import LABEL
 from manul.encoding import Columns
-from manul.errors import InputError, ParameterError
+from manul.errors import FileError, InputError, ParameterError
 from manul.formats.columns import RESERVED
 from manul.log import Log
 from manul.policies import Linear
@@ -26,6 +27,8 @@ from manul.simulation import Run, simulate
 from manul.types import Floats, Within
 from manul.worlds import Regression
 
+Column = Floats | list[str | None]
+Table = dict[str, Column]
 AUTO_LEAVES, SHARE = 512, Fraction(1, 32)
 LATELY = 20
 
@@ -49,7 +52,7 @@ AGENTS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 class Example:
     """A table as a world: the columns that are its contexts, how they become numbers, and the targets."""
 
-    fields: tables.Table
+    fields: Table
     columns: Columns
     targets: Floats
     left_out: int
@@ -68,9 +71,9 @@ class Example:
         >>> example.targets, example.actions, example.left_out
         (array([20.,  5.]), (5.0, 20.0), 1)
         """
-        table = tables.read(path)
+        table = _table(path)
         name = _target(table, target, path)
-        wanted = _numbers(tables.column(table, name, path), name)
+        wanted = _numbers(table[name], name)
         known = np.isfinite(wanted)
         low, high = checked_range("actions", actions) if actions is not None else _span(wanted[known], name)
         fields = {key: _chosen(values, known) for key, values in table.items() if key != name}
@@ -209,15 +212,28 @@ def _made(
     return make(actions=actions, **settings, **others), settings
 
 
-def _target(table: tables.Table, target: str | None, path: str | Path) -> str:
+def _table(path: str | Path) -> Table:
+    table: Table = {}
+    for name, column in read_columns(path).items():
+        numbers = str(column.type) != "string"
+        table[name] = column.to_numpy(zero_copy_only=False) if numbers else column.to_pylist()
+    if not len(next(iter(table.values()), [])):
+        raise FileError(f"{path} must have at least one row; got none. Check the file.")
+    return table
+
+
+def _target(table: Table, target: str | None, path: str | Path) -> str:
+    if target is not None and target not in table:
+        advice = remedy(target, table, f"It has {', '.join(list(table)[:20])}.")
+        raise ParameterError(f"target must be a column of {path}; got {target!r}. {advice}")
     if target is not None:
         return target
-    if tables.LABEL in table and ".vw" in Path(path).suffixes:
-        return tables.LABEL
+    if LABEL in table and ".vw" in Path(path).suffixes:
+        return LABEL
     raise ParameterError(f"target must be a column of {path}; got none. It has {', '.join(list(table)[:20])}.")
 
 
-def _numbers(values: tables.Column, name: str) -> Floats:
+def _numbers(values: Column, name: str) -> Floats:
     if isinstance(values, list):
         text = next(value for value in values if value is not None and not _is_number(value))
         raise InputError(
@@ -240,7 +256,7 @@ def _span(known: Floats, name: str) -> Within:
     return float(known.min()), float(known.max())
 
 
-def _chosen(values: tables.Column, which: Any) -> tables.Column:
+def _chosen(values: Column, which: Any) -> Column:
     if isinstance(values, list):
         places = np.arange(len(values))[which]
         return [values[place] for place in places.tolist()]

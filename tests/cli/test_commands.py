@@ -12,6 +12,7 @@ import manul
 from manul.cli import main
 
 COMMANDS = {name: main.get_command(click.Context(main), name) for name in main.list_commands(click.Context(main))}
+ENDING = [name for name in COMMANDS if name != "serve"]
 CARS = "age,fuel,doors,price\n" + "".join(
     f"{age},{fuel},{'' if age == 3 else 5},{20_000 - 1500 * age + 900 * (fuel == 'diesel')}\n"
     for age in range(9)
@@ -49,7 +50,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ENDING)
 def test_the_help_ends_with_an_example_that_runs(name):
     assert invoked([name, "--help"]).stdout.rstrip().endswith(f"Example:\n    {example_text(name)}")
     result = invoked(example(name))
@@ -58,7 +59,7 @@ def test_the_help_ends_with_an_example_that_runs(name):
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ENDING)
 def test_json_is_the_whole_of_the_standard_output(name):
     result = invoked([*example(name), "--json"])
     assert isinstance(json.loads(result.stdout), dict)
@@ -127,7 +128,8 @@ def test_fractions_are_read_as_written(name, param):
 
 @pytest.mark.parametrize(("name", "param"), with_type("whole"), ids=lambda each: getattr(each, "name", each))
 def test_a_number_that_is_not_whole_is_refused(name, param):
-    assert "must be a whole number; got '1.5'" in one_sentence(invoked([*example(name), param.opts[0], "1.5"]))
+    refused = one_sentence(invoked([*example(name), param.opts[0], "1.5"]))
+    assert re.search(r"must be a whole number( from \d+)?; got '1\.5'", refused)
 
 
 @pytest.mark.parametrize("name", WITH_FILES)

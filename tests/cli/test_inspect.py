@@ -164,6 +164,12 @@ def test_every_kind_that_can_be_saved_can_be_inspected(name, tmp_path):
     assert made.actions[0] <= low <= high <= made.actions[1]
 
 
+def test_the_picture_shows_the_margins_on_the_way_down(rows, tmp_path):
+    steps = read(rows, "--context", "[0, 1, 0]", "--plot", tmp_path / "out.svg")["played"][0]["route"]["steps"]
+    drawn = (tmp_path / "out.csv").read_text()
+    assert all(f'"node {step["node"]}, {step["side"]}' in drawn for step in steps)
+
+
 def test_the_picture_comes_with_its_table(cities, tmp_path):
     result = manul_inspect(cities, "--context", OSLO, "--plot", tmp_path / "out.png")
     assert result.exit_code == 0, result.stderr

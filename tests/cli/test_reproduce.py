@@ -51,8 +51,3 @@ def test_an_unknown_dataset_offers_the_close_ones(tmp_path):
     result = reproduce("online", "--datasets", "ds,wisconsni", "--out", tmp_path)
     assert result.exit_code == 2
     assert result.stderr.endswith("got 'wisconsni'. Did you mean wisconsin?\n")
-
-
-def test_the_help_ends_with_an_example():
-    result = reproduce("--help")
-    assert result.stdout.rstrip().endswith("manul reproduce online --data mine.csv --target price --out results")

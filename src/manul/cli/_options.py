@@ -43,16 +43,23 @@ class Share(Number):
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A whole number."""
+    """A whole number, from the least one up where there is one."""
 
     name = "whole"
+
+    def __init__(self, least: int | None = None) -> None:
+        self.least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """What was written as a whole number."""
         try:
-            return int(value)
+            number = int(value)
+            if self.least is None or number >= self.least:
+                return number
         except (TypeError, ValueError):
-            self.fail(f"{_name(param)} must be a whole number; got {value!r}.", param, ctx)
+            pass
+        from_least = "" if self.least is None else f" from {self.least}"
+        return self.fail(f"{_name(param)} must be a whole number{from_least}; got {value!r}.", param, ctx)
 
 
 class List(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manul.datasets import arff
+from manul.closest import missing, remedy
+from manul.datasets import arff, vw
 from manul.errors import FileError, InputError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUFFIXES = (".csv", ".arff", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".parquet", ".arff", ".vw")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None", "?")
 
 
 def read_columns(path: str | Path) -> dict[str, pa.Array]:
-    """Read CSV, ARFF or Parquet, each also with .gz: arrays of float64 or text, by name.
+    """Read CSV, Parquet, ARFF or Vowpal Wabbit's text, each also with .gz: arrays of float64 or text, by name.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -31,10 +31,10 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     source = Path(path)
     suffix = suffix_of(source)
     if not source.is_file():
-        raise FileError(f"{source} must be a file; there is none. Check the name.")
+        raise missing(source)
     try:
         return columns(_READERS[suffix](source))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, EOFError, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200]
         raise FileError(f"{source} must be a whole {suffix} file; got {reason.rstrip('.')}. Save it again.") from error
 
@@ -60,9 +60,8 @@ def suffix_of(path: Path) -> str:
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
-        close = get_close_matches(suffix, SUFFIXES, n=1, cutoff=0.4)
-        remedy = f"Did you mean {close[0]}?" if close else "Convert it first."
-        raise ParameterError(f"{path} must end with {', '.join(SUFFIXES)}, also with .gz; got {suffix!r}. {remedy}")
+        advice = remedy(suffix, SUFFIXES, "Convert it first.")
+        raise ParameterError(f"{path} must end with {', '.join(SUFFIXES)}, also with .gz; got {suffix!r}. {advice}")
     return suffix
 
 
@@ -81,10 +80,22 @@ def _read_csv(path: Path) -> pa.Table:
     from pyarrow import csv
 
     with _opened(path) as stream:
-        names = csv.open_csv(stream).schema.names
+        header = stream.readline().decode("utf-8-sig")
+    delimiter = max(",;\t", key=header.count)
+    names = [name.strip() or f"column {place}" for place, name in enumerate(_cells(header, delimiter))]
     with _opened(path) as stream:
-        texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-        return csv.read_csv(stream, convert_options=texts)
+        return csv.read_csv(
+            stream,
+            csv.ReadOptions(column_names=names, skip_rows=1),
+            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        )
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    import csv
+
+    return next(csv.reader([line], delimiter=delimiter), [])
 
 
 def _read_arff(path: Path) -> pa.Table:
@@ -111,7 +122,13 @@ def _opened(path: Path) -> Any:
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-_READERS = {".csv": _read_csv, ".arff": _read_arff, ".parquet": _read_parquet}
+_READERS = {
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
+    ".arff": _read_arff,
+    ".vw": vw.examples,
+}
 
 
 def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:

@@ -1,0 +1,52 @@
+"""An agent of manul as a learner of coba, in one of coba's experiments beside a learner of coba's own.
+
+pip install coba
+python examples/with_coba.py
+"""
+
+from typing import Any
+
+import coba as cb
+
+import manul
+
+
+class ManulLearner:
+    """Any agent as a learner: coba asks with discrete actions, and gets the nearest one to what is decided.
+
+    The agent learns from what it decided itself. coba's rewards are negative losses here.
+    """
+
+    def __init__(self, agent: Any) -> None:
+        self.agent = agent
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"family": type(self.agent).__name__}
+
+    def predict(self, context: Any, actions: Any) -> Any:
+        decision = self.agent.decide(context)
+        nearest = min(actions, key=lambda action: abs(action - decision.action))
+        return nearest, 1.0, {"decision": decision}
+
+    def learn(self, context: Any, action: Any, reward: float, probability: float, decision: Any) -> None:  # noqa: ARG002
+        self.agent.learn(context, decision, loss=-reward)
+
+
+def main(rounds: int = 1500) -> None:
+    world = manul.worlds.linear(rounds=rounds, width=3)
+    prices = [number / 20 for number in range(21)]
+    environment = cb.Environments.from_lambda(
+        rounds,
+        lambda index: tuple(world.contexts[index].tolist()),
+        lambda index, context: prices,  # noqa: ARG005
+        lambda index, context, action: -abs(action - world.targets[index]),  # noqa: ARG005
+    )
+    learners = [ManulLearner(manul.Cats(leaves=64, bandwidth=1 / 16)), cb.RandomLearner()]
+    result = cb.Experiment(environment, learners).run(quiet=True)
+    rewards = result.interactions.to_pandas().groupby("learner_id")["reward"].mean()
+    print(f"mean loss of Cats {-rewards[0]:.3f}, of coba's random learner {-rewards[1]:.3f}")
+
+
+if __name__ == "__main__":
+    main()
