@@ -1,6 +1,6 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
-from manul import learners, maps, offpolicy, policies, worlds
+from manul import datasets, learners, maps, offpolicy, policies, worlds
 from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, Mapped, ParetoGreedy, SmoothedGreedy
 from manul.distribution import Atoms, Distribution
 from manul.errors import ManulError
@@ -37,6 +37,7 @@ __all__ = [
     "Run",
     "SmoothedGreedy",
     "TreePolicy",
+    "datasets",
     "evaluate",
     "learners",
     "load",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,6 +51,10 @@ def checked(path: Path) -> Path:
 
 def downloaded(address: str, path: Path, name: str) -> Path:
     """The file of an address, put at the path in whole or not at all, with its checksum beside it."""
+    # The network's modules take longer to load than all of manul.
+    import urllib.error
+    import urllib.request
+
     writable_folder(path.parent)
     partial = path.with_name(path.name + ".partial")
     try:
