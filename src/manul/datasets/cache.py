@@ -63,15 +63,20 @@ def downloaded(address: str, path: Path, name: str) -> Path:
         write_whole(_note(path), f"{checksum(partial)}  {path.name}\n")
         partial.replace(path)
     except (OSError, urllib.error.URLError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise FileError(
-            f"{name} must be on disk or within reach of the network; got {reason}. Put the file of {address} at {path}, "
+            f"{name} must be on disk or within reach of the network; got {_reason(error)}. Put the file of {address} at {path}, "
             "or name a folder that has it with --data."
         ) from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
     return path
+
+
+def _reason(error: BaseException) -> str:
+    """In words, without the numbers and classes around them."""
+    inner = getattr(error, "reason", error)
+    return str(getattr(inner, "strerror", None) or inner)
 
 
 def _note(path: Path) -> Path:
