@@ -162,7 +162,11 @@ def _timing(run: _Run) -> Made:
     for problem in run.problems:
         figures.append((plots.save(plots.times(table, problem.name), run.out / f"timing-{problem.name}"), caption))
     findings = [f"{p.name}: {told}" for p in run.problems for told in timing_analysis.explained(table, p.name)]
-    words = "How long a round takes, decision and learning together, as bandwidth and leaves change, with slopes fitted by least squares."
+    words = (
+        "How long a round takes, decision and learning together, as bandwidth and leaves change, with slopes fitted by least "
+        "squares. CATS as in the paper learns along two paths, from the ends of the window up to the root: those of a narrow "
+        "window meet early and those of a wide one late, so that its time grows a little with h, and never beyond two paths."
+    )
     return Section("Timing", words, figures, findings, slope_table(slopes), "timing"), {
         "timing": table,
         "timing-slopes": slopes,
