@@ -99,7 +99,9 @@ def _many_leaves(rows: Sequence[Row]) -> str:
         if row["leaves"] == most:
             losses[row["player"]] = min(row["loss"], losses.get(row["player"], 1.0))
     told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
-    return f"What smoothing is for: at K = {most:,} the best cells lose {told}; one round of CATS teaches all leaves of a window."
+    lowest = min(losses, key=lambda name: losses[name])
+    reason = ": one round of CATS teaches all leaves of a window, and that is what smoothing is for"
+    return f"With many leaves, K = {most:,}, the best cells lose {told}{reason if lowest == players.PAPER else ''}."
 
 
 def _order_sentence(methods: list[Row], dataset: str) -> str:
