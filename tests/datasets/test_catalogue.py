@@ -1,5 +1,8 @@
 """The sets of the paper come from where they are, and are what they were."""
 
+import urllib.error
+import urllib.request
+
 import numpy as np
 import pytest
 
@@ -20,21 +23,21 @@ def home(tmp_path, monkeypatch):
 def web(tmp_path, monkeypatch):
     """Files on disk in place of the network."""
     (tmp_path / "cpu.arff").write_text(CPU)
-    opened = cache.urllib.request.urlopen
+    opened = urllib.request.urlopen
 
     def served(address, timeout):
         assert address == "https://www.openml.org/data/download/150680/BNG_cpu_act.arff"
         return opened((tmp_path / "cpu.arff").as_uri(), timeout=timeout)
 
-    monkeypatch.setattr(cache.urllib.request, "urlopen", served)
+    monkeypatch.setattr(urllib.request, "urlopen", served)
 
 
 @pytest.fixture
 def no_network(monkeypatch):
     def refused(*_, **__):
-        raise cache.urllib.error.URLError("no route to host")
+        raise urllib.error.URLError("no route to host")
 
-    monkeypatch.setattr(cache.urllib.request, "urlopen", refused)
+    monkeypatch.setattr(urllib.request, "urlopen", refused)
 
 
 def test_ds_is_the_authors_recipe():
@@ -47,7 +50,7 @@ def test_ds_is_the_authors_recipe():
 def test_a_set_is_downloaded_once_and_its_last_column_is_the_target(home, monkeypatch):
     table = datasets.load("cpu_act")
     assert (table.columns, table.targets.tolist()) == (("lread",), [0.0, 0.5, 1.0])
-    monkeypatch.setattr(cache.urllib.request, "urlopen", None)
+    monkeypatch.setattr(urllib.request, "urlopen", None)
     assert datasets.load("cpu_act").contexts.tobytes() == table.contexts.tobytes()
     assert {path.name for path in home.iterdir()} == {"cpu_act.arff", "cpu_act.arff.sha256"}
 

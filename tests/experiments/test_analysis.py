@@ -51,6 +51,12 @@ def test_the_best_cell_of_each_player_stands_beside_the_published_best():
     assert auto["published"] is None
 
 
+@pytest.mark.parametrize(("loss", "credited"), [(0.1, True), (0.4, False)])
+def test_smoothing_gets_the_credit_only_where_it_wins(loss, credited):
+    rows = [online_row(players.PAPER, loss), online_row(players.TREE, 0.3), online_row(players.LINEAR, 0.2)]
+    assert ("what smoothing is for" in online._many_leaves(rows)) == credited
+
+
 @pytest.mark.parametrize(("high", "words"), [(0.19, "do not touch"), (0.21, "touch")])
 def test_intervals_that_touch_are_said_to(high, words):
     row = {"dataset": "ds", "leaves": 4, "bandwidth": 0.25, "loss": 0.1, "low": 0.05, "high": high}

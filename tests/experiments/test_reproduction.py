@@ -1,13 +1,14 @@
 """One command makes tables, figures and a page, goes on where it was stopped, and gives the same losses every time."""
 
 import csv
+import importlib.util
 import json
 import pathlib
 import re
 
 import pytest
 
-from manul.errors import FileError, ParameterError
+from manul.errors import FileError, MissingDependency, ParameterError
 from manul.experiments import reproduce
 from manul.experiments.memory import Memory
 from manul.experiments.online import sweep as online
@@ -121,6 +122,7 @@ def test_a_damaged_memory_is_one_sentence(tmp_path):
         ([], {"datasets": ["sd"]}, "got 'sd'. Did you mean ds"),
         ([], {"rounds": 3}, "rounds must be at least 100; got 3"),
         ([], {"target": "price"}, "target must go with data"),
+        ([], {"data": "mine.csv", "target": "a"}, "datasets must be left out"),
         ([], {"data": "mine.csv"}, "target must be the column of mine.csv to predict; got none"),
         ([], {"seed": -1}, "seed must be"),
     ],
@@ -129,3 +131,9 @@ def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path, experi
     with pytest.raises(ParameterError, match=sentence):
         run(tmp_path / "out", *experiments, **settings)
     assert not (tmp_path / "out").exists()
+
+
+def test_vowpal_wabbit_that_is_asked_for_but_not_there_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingDependency, match=r"vowpalwabbit must be installed .* Try pip install vowpalwabbit"):
+        run(tmp_path, vw=True)

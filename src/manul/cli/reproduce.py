@@ -47,14 +47,13 @@ def reproduce(
 
     A run that was stopped goes on when it is started again with the same --out.
     """
-    from manul.datasets import NAMES
     from manul.experiments import reproduce as run
 
     named = [name for each in datasets for name in each.replace(",", " ").split()]
     result = run(
         experiments,
         out=out,
-        datasets=named or NAMES,
+        datasets=named or None,
         rounds=rounds,
         seed=seed,
         data=data,

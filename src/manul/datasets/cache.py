@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,6 +51,10 @@ def checked(path: Path) -> Path:
 
 def downloaded(address: str, path: Path, name: str) -> Path:
     """The file of an address, put at the path in whole or not at all, with its checksum beside it."""
+    # The network's modules take longer to load than all of manul.
+    import urllib.error
+    import urllib.request
+
     writable_folder(path.parent)
     partial = path.with_name(path.name + ".partial")
     try:
@@ -61,15 +63,20 @@ def downloaded(address: str, path: Path, name: str) -> Path:
         write_whole(_note(path), f"{checksum(partial)}  {path.name}\n")
         partial.replace(path)
     except (OSError, urllib.error.URLError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise FileError(
-            f"{name} must be on disk or within reach of the network; got {reason}. Put the file of {address} at {path}, "
+            f"{name} must be on disk or within reach of the network; got {_reason(error)}. Put the file of {address} at {path}, "
             "or name a folder that has it with --data."
         ) from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
     return path
+
+
+def _reason(error: BaseException) -> str:
+    """In words, without the numbers and classes around them."""
+    inner = getattr(error, "reason", error)
+    return str(getattr(inner, "strerror", None) or inner)
 
 
 def _note(path: Path) -> Path:

@@ -41,7 +41,7 @@ class Memory:
         """Write a result down, beside all others."""
         with self._lock:
             self._results[_key(what)] = result
-            write_whole(self.path, json.dumps(self._results, indent=0, sort_keys=True))
+            write_whole(self.path, json.dumps(dict(sorted(self._results.items())), indent=0))
 
 
 def _key(what: Mapping[str, Any]) -> str:

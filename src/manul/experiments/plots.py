@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manul.experiments import players, published
-from manul.experiments.rows import Row, fraction
+from manul.experiments.offline.sweep import INITIAL, RULES
+from manul.experiments.rows import Row, fraction, power_of_two
 from manul.experiments.timing.sweep import BANDWIDTH, LEAVES
 from manul.plots import COLOURS, GREY
 from manul.writing import write_whole
@@ -29,6 +30,8 @@ INK = {
     players.DEFAULT: COLOURS[3],
     players.ADAPTIVE: COLOURS[3],
     players.AUTO: COLOURS[3],
+    INITIAL: "black",
+    RULES["path"]: COLOURS[3],
     players.CONSTANT: GREY,
     players.OPTIMUM: GREY,
     "VW CATS": COLOURS[4],
@@ -67,10 +70,7 @@ def _loss_panel(axes: Axes, rows: Sequence[Row], names: list[str]) -> None:
         reach = [[row["loss"] - row["low"]], [row["high"] - row["loss"]]]
         ink = INK.get(row["player"], COLOURS[0])
         axes.errorbar([row["loss"]], [place], xerr=reach, fmt="o", markersize=6, capsize=4, color=ink, label="_")
-        # Beside the interval, or beyond the diamond where that would be in the way.
-        beside = old if old is not None and row["high"] < old < row["high"] + 0.15 * furthest else row["high"]
-        number = f"{row['loss']:.4f}"
-        axes.annotate(number, (beside, place), (8, 0), textcoords="offset points", va="center", fontsize=8.5)
+        _number(axes, row, place, furthest)
         if old is not None:
             axes.plot(old, place, "D", markersize=7, fillstyle="none", color="black", label="_")
     axes.plot([], [], "o", color="black", label="here, with 95 % Clopper-Pearson interval")
@@ -81,6 +81,15 @@ def _loss_panel(axes: Axes, rows: Sequence[Row], names: list[str]) -> None:
     axes.set_xlim(0, furthest * 1.22)
     axes.grid(axis="x", alpha=0.3)
     _open(axes)
+
+
+def _number(axes: Axes, row: Row, place: int, furthest: float) -> None:
+    """The loss in digits, to the right of its interval, or to the left where the published one is in the way."""
+    old = row["published"]
+    in_the_way = old is not None and row["loss"] < old < row["high"] + 0.11 * furthest
+    at, aside, side = (row["low"], -8, "right") if in_the_way else (row["high"], 8, "left")
+    style: dict[str, Any] = {"textcoords": "offset points", "va": "center", "ha": side, "fontsize": 8.5}
+    axes.annotate(f"{row['loss']:.4f}", (at, place), (aside, 0), **style)
 
 
 def grids(rows: Sequence[Row], dataset: str) -> Figure:
@@ -136,8 +145,8 @@ def times(rows: Sequence[Row], dataset: str) -> Figure:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-    for axes in (left, middle):
-        axes.set_ylim(bottom=None if axes is left else 0)
+    left.set_ylim(bottom=min(0.1, left.get_ylim()[0]))
+    middle.set_ylim(bottom=0)
     handles = {
         label: handle
         for axes in (left, middle, right)
@@ -173,15 +182,6 @@ def _curves(
     axes.set_ylabel("CPU time (µs per round)")
     axes.grid(alpha=0.3)
     _open(axes)
-
-
-def power_of_two(power: int) -> str:
-    """2 with its exponent, without a formula to be set: that would take longer than the rest of a picture.
-
-    >>> power_of_two(-13)
-    '2⁻¹³'
-    """
-    return "2" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] if digit != "-" else "⁻" for digit in str(power))
 
 
 def _old(dataset: str, name: str, against: str) -> list[tuple[float, float]]:

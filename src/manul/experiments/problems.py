@@ -52,7 +52,7 @@ class Problem:
 class Wanted:
     """Which problems were asked for; a file of one's own with its target takes the place of the named sets."""
 
-    names: Sequence[str] = datasets.NAMES
+    names: Sequence[str] | None = None
     rounds: int | None = None
     seed: int = 0
     data: Path | None = None
@@ -63,10 +63,14 @@ class Wanted:
         if self.rounds is not None and self.rounds < 100:
             raise ParameterError(f"rounds must be at least 100; got {self.rounds}. Try 100000.")
         if self.is_own:
+            if self.names is not None:
+                raise ParameterError(
+                    f"datasets must be left out where data is a table of your own; got {', '.join(self.names)}. Run them apart."
+                )
             return
         if self.target is not None:
             raise ParameterError(f"target must go with data, a file of your own; got {self.target!r}. Add --data FILE.")
-        for name in self.names:
+        for name in self._all:
             if checked_name(name) != "ds":
                 located(name, self.data)
 
@@ -88,7 +92,11 @@ class Wanted:
             assert self.target is not None
             read = datasets.read(self.data, target=self.target)
             return [self._shuffled(read, f"{self.data.name}, target {self.target}")]
-        return [self._named(name) for name in self.names]
+        return [self._named(name) for name in self._all]
+
+    @property
+    def _all(self) -> Sequence[str]:
+        return datasets.NAMES if self.names is None else tuple(dict.fromkeys(self.names))
 
     def _named(self, name: str) -> Problem:
         read = datasets.load(name, rows=self.rounds if name == "ds" else None, seed=self.seed, data=self.data)

@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from manul.actions import checked_seed
-from manul.datasets import NAMES as DATASETS
 from manul.errors import MissingDependency, ParameterError
 from manul.experiments import machine, rows
 from manul.experiments.memory import Memory
@@ -63,7 +62,7 @@ def reproduce(
     experiments: Sequence[str] = NAMES,
     *,
     out: str | Path,
-    datasets: Sequence[str] = DATASETS,
+    datasets: Sequence[str] | None = None,
     rounds: int | None = None,
     seed: int = 0,
     data: str | Path | None = None,
@@ -81,7 +80,7 @@ def reproduce(
     """
     started = time.perf_counter()
     chosen = [_checked(each) for each in dict.fromkeys(experiments)] or list(NAMES)
-    wanted = Wanted(tuple(datasets), rounds, checked_seed(seed), None if data is None else Path(data), target)
+    wanted = Wanted(datasets, rounds, checked_seed(seed), None if data is None else Path(data), target)
     wanted.check()
     with_vw = _has_vw(wanted=vw)
     _require_plots()
@@ -122,8 +121,8 @@ def _online(run: _Run) -> Made:
         "Each method plays the rows once, decides before it learns, and explores with ε = 0.05; what counts is the mean loss "
         "of what was played. CATS (Cats.paper: two cost regressors per node; margin: one, as in the authors' program), dTree "
         "and dLinear are searched over the paper's settings. Beyond the paper: Cats over the same grid and with one fixed "
-        "setting, AdaptiveCats and Auto, which need none; the best constant and the best linear policy of hindsight (the "
-        "smoothed optimum) are played at their best h and explore as well."
+        "setting, AdaptiveCats, which finds its bandwidth, and Auto, which has no setting at all; the best constant and the "
+        "best linear policy of hindsight (the smoothed optimum) are played at their best h and explore as well."
     )
     return Section("Online", words, figures, findings, loss_table(best), "online"), {
         "online": table,
@@ -163,7 +162,11 @@ def _timing(run: _Run) -> Made:
     for problem in run.problems:
         figures.append((plots.save(plots.times(table, problem.name), run.out / f"timing-{problem.name}"), caption))
     findings = [f"{p.name}: {told}" for p in run.problems for told in timing_analysis.explained(table, p.name)]
-    words = "How long a round takes, decision and learning together, as bandwidth and leaves change; each line is a least-squares fit."
+    words = (
+        "How long a round takes, decision and learning together, as bandwidth and leaves change, with slopes fitted by least "
+        "squares. CATS as in the paper learns along two paths, from the ends of the window up to the root: those of a narrow "
+        "window meet early and those of a wide one late, so that its time grows a little with h, and never beyond two paths."
+    )
     return Section("Timing", words, figures, findings, slope_table(slopes), "timing"), {
         "timing": table,
         "timing-slopes": slopes,

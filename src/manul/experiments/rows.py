@@ -52,3 +52,12 @@ def fraction(share: float | None) -> str:
     if share is None:
         return ""
     return f"1/{round(1 / share)}" if abs(1 / share - round(1 / share)) < 1e-9 else f"{share:g}"
+
+
+def power_of_two(power: int) -> str:
+    """2 with its exponent, without a formula to be set: that would take longer than the rest of a picture.
+
+    >>> power_of_two(-13)
+    '2⁻¹³'
+    """
+    return "2" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] if digit != "-" else "⁻" for digit in str(power))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from manul.agents import Cats
+from manul.errors import FileError
 from manul.experiments import hindsight
 from manul.experiments.players import CONSTANT, EPSILON, OPTIMUM
 from manul.experiments.problems import Problem
@@ -44,20 +47,34 @@ def sweep(problem: Problem, crew: Crew, *, folder: Path) -> list[Row]:
 
 
 def _optimised(problem: Problem, crew: Crew, log: Log, test: Regression, rule: Rule, folder: Path) -> dict[str, Any]:
-    best = optimize(
-        log,
-        grid=GRID,
-        rule=rule,
-        penalty=1.0,
-        epsilon=EPSILON,
-        seed=problem.seed,
-        threads=crew.threads,
-        resume=folder,
-        progress=crew.progress,
-    )
+    with _kept_or_gone(folder):
+        best = optimize(
+            log,
+            grid=GRID,
+            rule=rule,
+            penalty=1.0,
+            epsilon=EPSILON,
+            seed=problem.seed,
+            threads=crew.threads,
+            resume=folder,
+            progress=crew.progress,
+        )
     loss = _test_loss(best.policy, test)
     shutil.rmtree(folder, ignore_errors=True)
     return {"leaves": best.leaves, "bandwidth": best.bandwidth, "loss": loss}
+
+
+@contextmanager
+def _kept_or_gone(folder: Path) -> Iterator[None]:
+    """After a full disk, what cannot be gone on from is not left behind."""
+    try:
+        yield
+    except FileError:
+        if not (folder / "progress.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                folder.parent.rmdir()
+        raise
 
 
 def _test_loss(policy: Any, test: Regression) -> float:

@@ -69,18 +69,39 @@ def explained(rows: Sequence[Row], dataset: str) -> list[str]:
     told = [_order_sentence(methods, dataset)]
     near = [row for row in methods if row["loss"] > 0.5 * (constant["loss"] + optimum["loss"])]
     if near:
-        names = " and ".join(row["player"] for row in near)
-        coarse = ", ".join(f"{row['player']} at {_cell(row)}" for row in near)
-        told.append(
-            f"The best constant loses {constant['loss']:.4f} and the best linear policy of hindsight {optimum['loss']:.4f}, "
-            f"both smoothed and explored like the rest: {names} stay nearer to the constant. Their best cells ({coarse}) are "
-            "coarse, because each of the K actions or nodes learns from the few rounds that reach it, with importance weights "
-            "of up to K/ε or 1/(2hε); more leaves or a narrower window cost more in learning than they win in precision. So "
-            "their order is decided by how cheaply a few actions near the median are found, not by what the class of "
-            "policies can express, and it changes with the weights w that are drawn."
-        )
+        told.append(_near_constant(near, methods, constant, optimum))
+    told.append(_many_leaves([row for row in rows if row["dataset"] == dataset]))
     told.append(_ours_sentence(by_player))
     return told
+
+
+def _near_constant(near: list[Row], methods: list[Row], constant: Row, optimum: Row) -> str:
+    losses = [row["loss"] for row in methods]
+    cells = ", ".join(f"{row['player']} at {_cell(row)}" for row in near)
+    return (
+        f"Why they are so close: the best constant loses {constant['loss']:.4f} and the best linear policy of hindsight "
+        f"{optimum['loss']:.4f}, both smoothed and explored like the rest. The three methods differ by at most "
+        f"{max(losses) - min(losses):.4f}, and stay near the constant ({cells}): a round teaches a leaf or an action only when "
+        "it is played near it, with importance weights of up to K/ε, or 1/(2hε) with smoothing, so that a finer grid or a "
+        "narrower window costs more in learning than it wins in precision. What orders them is how cheaply each finds a few "
+        "good actions near the median, not what its policies can express; so the order changes with the draw of the data, the "
+        "seed and the number of rounds."
+    )
+
+
+def _many_leaves(rows: Sequence[Row]) -> str:
+    searched = [row for row in rows if row["player"] in (players.PAPER, players.TREE, players.LINEAR)]
+    most = min(
+        max(row["leaves"] for row in searched if row["player"] == name) for name in {row["player"] for row in searched}
+    )
+    losses: dict[str, float] = {}
+    for row in searched:
+        if row["leaves"] == most:
+            losses[row["player"]] = min(row["loss"], losses.get(row["player"], 1.0))
+    told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
+    lowest = min(losses, key=lambda name: losses[name])
+    reason = ": one round of CATS teaches all leaves of a window, and that is what smoothing is for"
+    return f"With many leaves, K = {most:,}, the best cells lose {told}{reason if lowest == players.PAPER else ''}."
 
 
 def _order_sentence(methods: list[Row], dataset: str) -> str:

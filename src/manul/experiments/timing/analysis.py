@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.experiments import players
-from manul.experiments.rows import Row
+from manul.experiments.rows import Row, power_of_two
 from manul.experiments.timing.sweep import BANDWIDTH, LEAVES
 
 MANY = 64
@@ -75,7 +75,8 @@ def explained(rows: Sequence[Row], dataset: str) -> list[str]:
             flat = found[player, BANDWIDTH]
             told.append(
                 f"{player} against h at K = 8192: time ∝ h^{flat['exponent']:.3f}, between {flat['fastest']:.2f} and "
-                f"{flat['slowest']:.2f} µs from h = 2^-13 to 2^-2 (an exponent of 0 is flat, of 1 proportional)."
+                f"{flat['slowest']:.2f} µs while h grows from {power_of_two(-13)} to {power_of_two(-2)} (an exponent of 0 is flat, "
+                "of 1 proportional)."
             )
     for player in (players.PAPER, players.OURS, players.TREE, "VW CATS"):
         if (player, LEAVES) in found:

@@ -6,7 +6,7 @@ The cells take turns for a few passes, and the least time of each counts: what e
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,18 @@ def cells() -> Iterator[tuple[str, Player]]:
 
 def sweep(problem: Problem, crew: Crew, *, folder: Path | None) -> list[Row]:
     """A row per cell with its µs per round; with a folder for its files, also Vowpal Wabbit's."""
-    what = {"experiment": "timing", **problem.identity, "vw": folder is not None}
+    what = {"experiment": "timing", **problem.identity}
+    rows = _recalled(crew, what, lambda: _timed(problem, progress=crew.progress))
+    if folder is not None:
+        vw_what = {**what, "experiment": "timing of VW"}
+        rows += _recalled(crew, vw_what, lambda: _vw_timed(problem, folder, progress=crew.progress))
+    return rows
+
+
+def _recalled(crew: Crew, what: Mapping[str, Any], measure: Callable[[], list[Row]]) -> list[Row]:
     found = crew.memory.recall(what)
     if found is None:
-        rows = _timed(problem, progress=crew.progress)
-        rows += [] if folder is None else _vw_timed(problem, folder, progress=crew.progress)
-        found = {"rows": rows}
+        found = {"rows": measure()}
         crew.memory.keep(what, found)
     return list(found["rows"])
 
