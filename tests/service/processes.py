@@ -19,7 +19,7 @@ class Process:
         self.folder, self.store = Path(folder), str(Path(folder, store)) if "://" not in store else store
         command = [MANUL, "serve", "--store", self.store, "--port", "0", *map(str, options)]
         with Path(folder, "service.log").open("ab") as log:
-            began = log.tell()
+            began, self.killed = log.tell(), False
             self.process = subprocess.Popen(command, stderr=log, cwd=folder)
         self.port = self._listening(began)
 
@@ -47,6 +47,7 @@ class Process:
                 speaking.close()
 
     def kill(self):
+        self.killed = True
         self.process.kill()
         self.process.wait()
 
