@@ -1,5 +1,7 @@
 """Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
 
+from typing import TYPE_CHECKING
+
 from manul import learners, maps, offpolicy, policies, worlds
 from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, Mapped, ParetoGreedy, SmoothedGreedy
 from manul.distribution import Atoms, Distribution
@@ -12,14 +14,19 @@ from manul.training import train_tree
 from manul.tree import TreePolicy
 from manul.types import Agent, Decision, Decisions, Estimate, Policy
 
+if TYPE_CHECKING:
+    from manul.client import AsyncClient, Client
+
 __version__ = "0.1.0"
 
 __all__ = [
     "AdaptiveCats",
     "Agent",
+    "AsyncClient",
     "Atoms",
     "Auto",
     "Cats",
+    "Client",
     "Decision",
     "Decisions",
     "DiscreteLinear",
@@ -49,3 +56,11 @@ __all__ = [
     "train_tree",
     "worlds",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in ("AsyncClient", "Client"):
+        raise AttributeError(f"module 'manul' has no attribute {name!r}")
+    from manul import client
+
+    return getattr(client, name)

@@ -180,7 +180,7 @@ class Engine:
         )
         stored: Decided = await self._soon(loop, decided)
         if seen.loss is not None:
-            await self.lose(loop, [schema.LossOf(id=id_of(stored), loss=seen.loss)], alone=True)
+            await self.lose(loop, [schema.LossOf(id=id_of(stored), loss=seen.loss, key=seen.id)], alone=True)
         return stored
 
     def lose(self, loop: Loop, losses: Sequence[schema.LossOf], *, alone: bool = False) -> Future:
