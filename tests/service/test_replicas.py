@@ -2,6 +2,7 @@
 
 import http.client
 import random
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -121,6 +122,15 @@ def test_another_replica_takes_over_and_nothing_is_lost(replicas):
     for replica in living:
         assert replica.stop() == 0
     check_store(replicas[0].store, known)
+
+
+def test_a_leader_that_hangs_is_replaced(replicas):
+    leader = next(filter(leads, replicas))
+    leader.process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: any(leads(each) for each in replicas if each is not leader), TAKEOVER)
+    leader.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: sum(map(leads, replicas)) == 1, TAKEOVER)
+    assert not leads(leader)
 
 
 def test_the_same_question_at_every_replica_at_once_has_one_answer(replicas):

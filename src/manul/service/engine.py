@@ -82,7 +82,7 @@ class Engine:
     def loop(self, name: str) -> Loop:
         """The loop of a name."""
         if name not in self.loops and self._following is not None:
-            self._following.refresh()
+            self._following.meet()
         try:
             return self.loops[name]
         except KeyError:
@@ -107,7 +107,7 @@ class Engine:
         number = await self.write(lambda tx: tx.add_loop(settings.name, body, created, apprentice=settings.apprentice))
         if number is None:
             if self._following is not None:
-                self._following.refresh()
+                self._following.meet()
             return await self.create(settings)
         row = LoopRow(
             number=number,

@@ -16,30 +16,40 @@ class Following:
     ) -> None:
         self._store, self._loops, self._restored = store, loops, restored
         self._states, self.leads = replicas.states, replicas.leads
-        self._events: dict[int, int] = {}
+        self._seen: dict[int, State] = {}
 
     def refresh(self) -> None:
-        """Take over what the others changed."""
+        """Take over what the others changed; to be called where the loops learn."""
         states = self._states()
-        known = {loop.number: loop for loop in list(self._loops.values())}
-        if any(state.number not in known for state in states):
-            self._meet(known)
+        if any(state.number not in self._known() for state in states):
+            self.meet()
+        known = self._known()
         for state in states:
             if state.number in known:
                 self._follow(known[state.number], state)
 
-    def news(self, loop: Loop) -> bool:
-        """Whether there are events that its model does not contain."""
-        return self._events.get(loop.number, 0) > loop.model
-
-    def _meet(self, known: dict[int, Loop]) -> None:
+    def meet(self) -> None:
+        """Take over new loops; from any thread."""
+        known = self._known()
         for row in self._store.loops():
             if row.number not in known:
-                known[row.number] = self._loops.setdefault(row.name, self._restored(row))
+                self._loops.setdefault(row.name, self._restored(row))
+
+    def news(self, loop: Loop) -> bool:
+        """Whether there are events that its model does not contain."""
+        return loop.number in self._seen and self._seen[loop.number].events > loop.model
+
+    def _known(self) -> dict[int, Loop]:
+        return {loop.number: loop for loop in list(self._loops.values())}
 
     def _follow(self, loop: Loop, state: State) -> None:
-        loop.paused, loop.apprentice = state.paused, state.apprentice
-        self._events[loop.number] = state.events
+        """Only changes count, as what this replica has just changed itself may not be in the state yet."""
+        before = self._seen.get(loop.number, loop.row)
+        self._seen[loop.number] = state
+        if state.paused != before.paused:
+            loop.paused = state.paused
+        if state.apprentice != before.apprentice:
+            loop.apprentice = state.apprentice
         snapshot = self._store.snapshot(loop.number) if state.snapshot > loop.model else None
         if snapshot is not None and snapshot.event > loop.model:
             loop.restore(snapshot)

@@ -28,6 +28,7 @@ class Loop:
     """A loop. Deciding and learning take turns under its lock; the model is a function of settings and events alone."""
 
     def __init__(self, row: LoopRow) -> None:
+        self.row = row
         self.number, self.name, self.created = row.number, row.name, row.created
         self.paused, self.apprentice = row.paused, row.apprentice
         self.settings = _settings.decode(row.settings)

@@ -23,6 +23,8 @@ from manul.service.store.postgres_transaction import BLOCK, PostgresTransaction,
 from manul.service.store.recent import Recent
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+# The first that ends the session of a replica that hangs.
+OLDEST = 140_000
 FIRST_CHUNK, LARGEST_CHUNK = 16, 1024
 # Lost connections, full disks, servers that shut down or only read.
 GONE = (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError)
@@ -156,6 +158,8 @@ class PostgresStore:
 
     def _set_up(self) -> None:
         with self._connected() as connection, connection.transaction():
+            if connection.info.server_version < OLDEST:
+                raise FileError(f"store must be PostgreSQL {OLDEST // 10_000} or newer; got an older one. Update it.")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (STARTING,))
             for statement in filter(str.strip, SCHEMA.split(";")):
                 connection.execute(statement.encode())
