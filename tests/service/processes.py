@@ -2,11 +2,11 @@
 
 import http.client
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 MANUL = Path(sys.executable).with_name("manul")
@@ -30,7 +30,7 @@ class Process:
             if found:
                 return int(found[1])
             assert self.process.poll() is None, said
-            os.sched_yield()
+            time.sleep(0.01)
 
     def connection(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)

@@ -61,15 +61,14 @@ class Caller(threading.Thread):
 @pytest.fixture
 def replicas(tmp_path, postgres):
     """Three on one database; those that are left in the end are killed."""
-    store, running = postgres.database(), []
-    try:
-        for number in range(3):
-            (tmp_path / f"replica{number}").mkdir()
-            running.append(Process(tmp_path / f"replica{number}", store, "--snapshot-seconds", "0.2"))
-        yield running
-    finally:
-        for replica in running:
-            replica.kill()
+    store, folders = postgres.database(), [tmp_path / f"replica{number}" for number in range(3)]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor() as pool:
+        running = list(pool.map(lambda folder: Process(folder, store, "--snapshot-seconds", "0.2"), folders))
+    yield running
+    for replica in running:
+        replica.kill()
 
 
 def leads(replica):
