@@ -1,5 +1,6 @@
 """Three replicas on one PostgreSQL: any decides, one learns, and when it dies another takes over."""
 
+import asyncio
 import http.client
 import random
 import signal
@@ -9,8 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.service.conftest import Service, run
 from tests.service.processes import Process
 from tests.service.test_crash import AGENT, LOOP, Known, check_store
+from tests.service.test_modes import HEAT
+from tests.service.test_modes import model as model_of
+from tests.service.test_recovery import play
 
 TAKEOVER, PAUSE = 10, 5
 
@@ -152,6 +157,28 @@ def test_the_same_question_at_every_replica_at_once_has_one_answer(replicas):
             assert sorted(status for status, _ in said) == [200, 409, 409]
     settle(replicas)
     assert replicas[0].ask("GET", "/v1/loops/a")[1]["events"] == 50
+
+
+@run
+async def test_whatever_is_changed_at_one_replica_holds_at_the_other(postgres):
+    store = postgres.database()
+    leader, follower = Service(store), Service(store)
+    async with leader.running(), follower.running():
+        await leader.post("", 201, **HEAT)
+        await play(follower, 5)
+        await leader.learned("heat", 5)
+        await follower.learned("heat", 5)
+        assert await model_of(leader) == await model_of(follower)
+        early = await model_of(follower)
+        await follower.post("/heat/pause")
+        while not leader.engine.loop("heat").paused:
+            await asyncio.sleep(0.01)
+        await follower.post("/heat/resume")
+        await play(leader, 5)
+        assert (await follower.client.put("/v1/loops/heat/model", content=early)).status_code == 200
+        assert await model_of(leader) == await model_of(follower) == early
+        await follower.refused(422, "/v1/loops/heat/decisions", {"context": [1, 2]}, field="context")
+        assert await follower.post("", 200, **HEAT) | {"model": 0} == await leader.get("/heat") | {"model": 0}
 
 
 def settle(living):
