@@ -11,7 +11,9 @@ from manul.errors import MissingDependency
 
 
 @click.command(context_settings={"auto_envvar_prefix": "MANUL"})
-@click.option("--store", help="File of the store.  [default: decisions.db]")
+@click.option(
+    "--store", help="File of the store, or a postgresql:// URL for several replicas.  [default: decisions.db]"
+)
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 8000]")
 @click.option("--token-file", type=Path, help="File of tokens, made by manul token; without one, loopback only.")
