@@ -21,9 +21,10 @@ from manul.service import bodies, export, metrics, reports, schema
 from manul.service.contract import OPERATIONS, PARQUET, Operation
 from manul.service.engine import Engine
 from manul.service.openapi import document
-from manul.service.operations import decision, id_of
+from manul.service.operations import Future, decision, id_of
 from manul.service.problems import Invalid, Problem, Unavailable, Unknown, WrongMethod
 from manul.service.store import StoreFailure
+from manul.service.store.blocks import Decided
 from manul.service.tokens import Right, Tokens
 from manul.service.writer import FULL
 
@@ -33,6 +34,7 @@ DOCS = Path(__file__).with_name("docs.html")
 _decision = bodies.decoder(schema.NewDecision)
 _loss = bodies.decoder(schema.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
+Encode = Callable[[Any], bytes]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     kind: bodies.decoder(kind)
     for kind in (schema.NewLoop, schema.NewDecisions, schema.NewObservation, schema.NewLosses)
@@ -50,17 +52,36 @@ def problem(error: Problem) -> Response:
     return Response(bodies.error_body(error), error.status, headers, "application/json")
 
 
+def asked_for(engine: Engine, name: str, body: bytes) -> tuple[Future, Encode]:
+    """A decision in one context: a future of it, and how it is answered."""
+    return engine.decide(engine.loop(name), bodies.decoded(body, _decision)), _decided
+
+
+def lost(engine: Engine, name: str, given: str, body: bytes) -> tuple[Future, Encode]:
+    """The loss of one decision: a future of what became of it, and how that is answered."""
+    new = bodies.decoded(body, _loss)
+    loss = schema.LossOf(id=given, loss=new.loss, key=new.key)
+    return engine.lose(engine.loop(name), [loss], alone=True), _taken
+
+
+def _decided(made: Decided) -> bytes:
+    return bodies.encoded(decision(made))
+
+
+def _taken(losses: list[schema.Loss]) -> bytes:
+    return bodies.encoded(losses[0])
+
+
 async def decide(engine: Engine, name: str, body: bytes) -> bytes:
     """Decide in one context."""
-    asked = bodies.decoded(body, _decision)
-    return bodies.encoded(decision(await engine.decide(engine.loop(name), asked)))
+    written, answer = asked_for(engine, name, body)
+    return answer(await written)
 
 
 async def lose(engine: Engine, name: str, given: str, body: bytes) -> bytes:
     """Take the loss of one decision."""
-    new = bodies.decoded(body, _loss)
-    loss = schema.LossOf(id=given, loss=new.loss, key=new.key)
-    return bodies.encoded((await engine.lose(engine.loop(name), [loss], alone=True))[0])
+    written, answer = lost(engine, name, given, body)
+    return answer(await written)
 
 
 class Routes:

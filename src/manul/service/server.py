@@ -20,6 +20,7 @@ from manul.service.app import Application
 from manul.service.archive import archive
 from manul.service.configuration import Configuration
 from manul.service.engine import Engine
+from manul.service.lane import Lane
 from manul.service.store.opening import opened
 from manul.service.tokens import Tokens, read
 
@@ -73,7 +74,7 @@ async def _served(configuration: Configuration) -> None:
         host=configuration.host,
         port=configuration.port,
         loop="none",
-        http="httptools",
+        http=Lane,
         lifespan="off",
         log_config=None,
         access_log=False,
