@@ -15,6 +15,7 @@ from manul.errors import ManulError
 from manul.outcomes import check_outcomes
 from manul.service import agents, schema
 from manul.service.configuration import Limits
+from manul.service.history import RECENT
 from manul.service.learner import Learner
 from manul.service.loop import Fact, Loop, refusal
 from manul.service.operations import OWN, EndWaits, Future, WriteBlock, WriteDecisions, WriteLosses, decision, id_of
@@ -144,7 +145,8 @@ class Engine:
         future = self._events.create_future()
         if not named:
             columns = (numbers, actions, densities, contexts if rows is None else rows, withins)
-            self._submit(loop, WriteBlock(loop, in_columns(now, model, *columns), future), contexts[0], future)
+            block = WriteBlock(loop, in_columns(now, model, *columns), future)
+            self._submit(loop, block, contexts[0], future, len(asked), now)
             await future
             drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
             return [schema.Decision(id=f"{OWN}{n}", action=a, density=d, model=model) for n, a, d in drawn]
@@ -154,7 +156,8 @@ class Engine:
                 numbers, asked, contexts, actions.tolist(), densities.tolist(), strict=True
             )
         ]
-        self._submit(loop, WriteDecisions(loop, decided, [future], together=True), contexts[0], future)
+        operation = WriteDecisions(loop, decided, [future], together=True)
+        self._submit(loop, operation, contexts[0], future, len(asked), now)
         return [decision(each) for each in await future]
 
     async def observe(self, loop: Loop, seen: schema.NewObservation) -> Decided:
@@ -269,6 +272,7 @@ class Engine:
         snapshot = self.store.snapshot(row.number)
         if snapshot is not None:
             loop.restore(snapshot)
+            loop.history.meet(self.store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
         first = self.store.first_decision(row.number)
         loop.meet(None if first is None else first.context)
         self._latest = max(self._latest, self.store.counts(row.number).latest)
@@ -305,13 +309,20 @@ class Engine:
         pending, self._pending = self._pending, {}
         for name, waiting in pending.items():
             decided, futures = [each for each, _ in waiting], [future for _, future in waiting]
-            loop = self.loops[name]
-            self._submit(loop, WriteDecisions(loop, decided, futures, together=False), decided[0].context, futures[0])
+            loop, first = self.loops[name], decided[0]
+            operation = WriteDecisions(loop, decided, futures, together=False)
+            self._submit(loop, operation, first.context, futures[0], len(decided), first.time)
 
-    def _submit(self, loop: Loop, operation: Operation, context: Any, written: Future) -> None:
+    def _submit(self, loop: Loop, operation: Operation, context: Any, written: Future, count: int, time: float) -> None:
         if loop.first is None:
             written.add_done_callback(lambda future: self._met(loop, context, future))
+        written.add_done_callback(lambda future: self._counted(loop, count, time, future))
         self.writer.submit(operation)
+
+    def _counted(self, loop: Loop, count: int, time: float, written: Future) -> None:
+        if not written.cancelled() and written.exception() is None:
+            now = self.now()
+            loop.traffic.add(now, count, now - time)
 
     def _met(self, loop: Loop, context: Any, written: Future) -> None:
         """The first decision that is durable says what contexts look like; one that is not says nothing."""

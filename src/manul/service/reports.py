@@ -12,7 +12,7 @@ import numpy as np
 from manul.agents import AdaptiveCats, Auto
 from manul.errors import ManulError
 from manul.log import Log
-from manul.offpolicy import evaluate
+from manul.offpolicy import doctor, evaluate
 from manul.service import agents, export, schema
 from manul.service.loop import Loop
 from manul.service.store import Snapshot, Store
@@ -24,8 +24,18 @@ CONSTANTS = 9
 
 def report(store: Store, loop: Loop, snapshot: Snapshot) -> schema.Report:
     """The report of a loop; `snapshot` is its model as it is now."""
-    agent = agents.from_bytes(snapshot.model)
+    return _report(loop, snapshot, *_latest(store, loop))
+
+
+def examined(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> schema.Examined:
+    """The report of a loop with the doctor's findings on the same rows."""
     log, rows = _latest(store, loop)
+    findings = None if log is None else [schema.Finding(**dataclasses.asdict(each)) for each in doctor(log)]
+    return schema.Examined(time=time, report=_report(loop, snapshot, log, rows), findings=findings)
+
+
+def _report(loop: Loop, snapshot: Snapshot, log: Log | None, rows: int) -> schema.Report:
+    agent = agents.from_bytes(snapshot.model)
     candidates = [] if log is None else _candidates(log, agent, loop)
     return schema.Report(
         name=loop.name, model=snapshot.event, rows=rows, beliefs=_beliefs(agent), candidates=candidates
