@@ -110,6 +110,8 @@ def measured(folder: Path, agent: str, seconds: float, connections: int) -> dict
         "decisions_per_second": highest,
         "share_of_bare": float(np.median(shares)),
         "cpu_share_of_bare": float(np.median([b["cpu"] / o["cpu"] for b, o in zip(bare, ours, strict=True)])),
+        "bare_cpu_us": float(np.median([each["cpu"] for each in bare])),
+        "cpu_us": float(np.median([each["cpu"] for each in ours])),
         "p50_ms": ours[-1]["p50"],
         "p99_ms_at_half_rate": half["p99"],
         "bare_p99_ms_at_that_rate": peer_half["p99"],

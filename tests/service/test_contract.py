@@ -33,7 +33,7 @@ def served(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def described(served):
+def described():
     return schemathesis.openapi.from_dict(document())
 
 

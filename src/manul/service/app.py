@@ -30,19 +30,27 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         path: str = scope.get("path", "")
-        if scope["type"] == "http" and scope["method"] == "POST" and path.startswith(PREFIX):
-            parts = path[len(PREFIX) :].split("/")
-            if len(parts) == 2 and parts[1] == "decisions":
-                return await self._answer(self._decide(parts[0], scope, receive), send)
-            if len(parts) == 4 and parts[1] == "decisions" and parts[3] == "loss":
-                return await self._answer(self._lose(parts[0], parts[2], scope, receive), send)
-        return await self._rest(scope, receive, send)
-
-    async def _decide(self, name: str, scope: Scope, receive: Receive) -> bytes:
-        return await decide(self.engine, name, await self._body(scope, receive, "decide"))
-
-    async def _lose(self, name: str, given: str, scope: Scope, receive: Receive) -> bytes:
-        return await lose(self.engine, name, given, await self._body(scope, receive, "report"))
+        if scope["type"] != "http" or scope["method"] != "POST" or not path.startswith(PREFIX):
+            await self._rest(scope, receive, send)
+            return
+        loop, _, rest = path[len(PREFIX) :].partition("/")
+        status = 200
+        try:
+            if rest == "decisions":
+                body = await decide(self.engine, loop, await self._body(scope, receive, "decide"))
+            elif rest.startswith("decisions/") and rest.endswith("/loss") and rest.count("/") == 2:
+                body = await lose(self.engine, loop, rest[10:-5], await self._body(scope, receive, "report"))
+            else:
+                await self._rest(scope, receive, send)
+                return
+        except Problem as problem:
+            status, body = problem.status, bodies.error_body(problem)
+        except Exception:
+            log.exception("a request failed")
+            status, body = 500, bodies.error_body(bodies.failure())
+        headers = [JSON, (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     async def _body(self, scope: Scope, receive: Receive, right: Any) -> bytes:
         authorization = length = None
@@ -53,15 +61,3 @@ class Application:
                 length = value
         self.tokens.require(authorization, right)
         return await bodies.read(receive, self.engine.limits.body, length)
-
-    async def _answer(self, answering: Awaitable[bytes], send: Send) -> None:
-        try:
-            status, body = 200, await answering
-        except Problem as problem:
-            status, body = problem.status, bodies.error_body(problem)
-        except Exception:
-            log.exception("a request failed")
-            status, body = 500, bodies.error_body(bodies.failure())
-        headers = [JSON, (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})

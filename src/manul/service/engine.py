@@ -25,8 +25,6 @@ from manul.service.store.blocks import Decided, in_columns
 from manul.service.writer import Answers, Operation, Task, Writer, answered
 
 ENDED_AT_ONCE = 2000
-# Of a long turn of the event loop, the first decisions are written while the others are still being made.
-TOGETHER = 16
 
 
 class Engine:
@@ -53,7 +51,7 @@ class Engine:
             events=snapshot_events,
         )
         self._pending: dict[str, list[tuple[Decided, Future]]] = {}
-        self._flushing = False
+        self._writing = 0
         self._sweeper: asyncio.Task[None] | None = None
         self.ready = False
 
@@ -145,8 +143,8 @@ class Engine:
         future = self._events.create_future()
         if not named:
             columns = (numbers, actions, densities, contexts if rows is None else rows, withins)
-            block = WriteBlock(loop, in_columns(now, model, *columns), future)
-            self._submit(loop, block, contexts[0], future, len(asked), now)
+            self._watch(loop, future, len(asked), now)
+            self._submit(loop, WriteBlock(loop, in_columns(now, model, *columns), future), contexts[0], future)
             await future
             drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
             return [schema.Decision(id=f"{OWN}{n}", action=a, density=d, model=model) for n, a, d in drawn]
@@ -156,8 +154,10 @@ class Engine:
                 numbers, asked, contexts, actions.tolist(), densities.tolist(), strict=True
             )
         ]
-        operation = WriteDecisions(loop, decided, [future], together=True)
-        self._submit(loop, operation, contexts[0], future, len(asked), now)
+        self._watch(loop, future, len(asked), now)
+        self._submit(
+            loop, WriteDecisions(loop, decided, [future], together=True, done=lambda: None), contexts[0], future
+        )
         return [decision(each) for each in await future]
 
     async def observe(self, loop: Loop, seen: schema.NewObservation) -> Decided:
@@ -287,42 +287,40 @@ class Engine:
             )
 
     def _soon(self, loop: Loop, decided: Decided) -> Future:
-        """What is decided in one turn of the event loop is written together."""
+        """What is decided in one turn of the event loop, or while others are being written, is written together."""
         future = self._events.create_future()
-        waiting = self._pending.get(loop.name)
-        if waiting is None:
-            if not self._flushing:
-                self._flushing = True
-                self._events.call_soon(self._turn_ends)
-            self._pending[loop.name] = [(decided, future)]
-        else:
-            waiting.append((decided, future))
-            if len(waiting) == TOGETHER:
-                self._flush()
+        if not self._pending and not self._writing:
+            self._events.call_soon(self._flush)
+        self._pending.setdefault(loop.name, []).append((decided, future))
         return future
-
-    def _turn_ends(self) -> None:
-        self._flushing = False
-        self._flush()
 
     def _flush(self) -> None:
         pending, self._pending = self._pending, {}
         for name, waiting in pending.items():
-            decided, futures = [each for each, _ in waiting], [future for _, future in waiting]
-            loop, first = self.loops[name], decided[0]
-            operation = WriteDecisions(loop, decided, futures, together=False)
-            self._submit(loop, operation, first.context, futures[0], len(decided), first.time)
+            loop, decided, futures = self.loops[name], [each for each, _ in waiting], [future for _, future in waiting]
+            self._writing += 1
+            operation = WriteDecisions(loop, decided, futures, together=False, done=self._written)
+            self._watch(loop, futures[0], len(decided), decided[0].time)
+            self._submit(loop, operation, decided[0].context, futures[0], quick=True)
 
-    def _submit(self, loop: Loop, operation: Operation, context: Any, written: Future, count: int, time: float) -> None:
+    def _written(self) -> None:
+        self._writing -= 1
+        if self._pending and not self._writing:
+            self._flush()
+
+    def _submit(self, loop: Loop, operation: Operation, context: Any, written: Future, *, quick: bool = False) -> None:
         if loop.first is None:
             written.add_done_callback(lambda future: self._met(loop, context, future))
-        written.add_done_callback(lambda future: self._counted(loop, count, time, future))
-        self.writer.submit(operation)
+        if not (quick and self.writer.at_once(operation)):
+            self.writer.submit(operation)
 
-    def _counted(self, loop: Loop, count: int, time: float, written: Future) -> None:
-        if not written.cancelled() and written.exception() is None:
-            now = self.now()
-            loop.traffic.add(now, count, now - time)
+    def _watch(self, loop: Loop, written: Future, count: int, time: float) -> None:
+        def durable(future: Future) -> None:
+            if not future.cancelled() and future.exception() is None:
+                now = self.now()
+                loop.traffic.add(now, count, now - time)
+
+        written.add_done_callback(durable)
 
     def _met(self, loop: Loop, context: Any, written: Future) -> None:
         """The first decision that is durable says what contexts look like; one that is not says nothing."""

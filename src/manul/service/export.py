@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manul.formats.columns import RESERVED
 from manul.log import Log, LogWriter
@@ -102,17 +103,20 @@ def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | N
     return fields
 
 
-def log_of(loop: Loop, rows: Sequence[Row], fields: Fields | None = None) -> Log:
-    """Rows as a log; `fields` are the columns of contexts with names, where they are known already."""
+def log_of(
+    loop: Loop, rows: Sequence[Row], fields: Fields | None = None, *, contexts: npt.ArrayLike | None = None
+) -> Log:
+    """Rows as a log; `fields` are the columns of contexts with names, where they are known already, and `contexts` numbers
+    in the place of the rows' own."""
     import pyarrow as pa
 
     decided = [each for each, _ in rows]
     ranges: Any = {"action_range": loop.settings.actions, "loss_range": loop.settings.losses}
     columns = _columns(loop, rows)
-    if not isinstance(decided[0].context, dict):
-        contexts = np.array([each.context for each in decided], np.float32)
+    if contexts is not None or not isinstance(decided[0].context, dict):
+        numbers = [each.context for each in decided] if contexts is None else contexts
         views: Any = {VIEWS[name]: column for name, column in columns.items()}
-        return Log(contexts, **views, **ranges)
+        return Log(np.array(numbers, np.float32), **views, **ranges)
     flat = [flattened(each.context) for each in decided if isinstance(each.context, dict)]
     for name, text in (_noted(flat) if fields is None else fields).items():
         values = [row.get(name) for row in flat]

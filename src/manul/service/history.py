@@ -36,7 +36,7 @@ class Buckets:
     def __init__(self, seconds: float, *, grows: bool) -> None:
         self.seconds, self.grows, self.start, self.used = seconds, grows, 0.0, 0
         self.sums = np.zeros((BUCKETS, len(SUMS)))
-        self.parts = np.zeros((BUCKETS, len(PARTS), BINS))
+        self.parts = np.zeros((BUCKETS, BINS, len(PARTS)))
 
     def add(self, times: Floats, sums: Floats, bins: Any, parts: Floats) -> None:
         """Counts events of ascending times, exactly as if they came one by one."""
@@ -45,7 +45,7 @@ class Buckets:
             some = max(1, int(np.searchsorted(times, self.start + BUCKETS * self.seconds)))
             places = ((times[:some] - self.start) / self.seconds).astype(np.int64).clip(0, BUCKETS - 1)
             np.add.at(self.sums, places, sums[:some])
-            np.add.at(self.parts, (places, slice(None), bins[:some]), parts[:some])
+            np.add.at(self.parts.reshape(BUCKETS * BINS, len(PARTS)), places * BINS + bins[:some], parts[:some])
             self.used = max(self.used, int(places.max()) + 1)
             times, sums, bins, parts = times[some:], sums[some:], bins[some:], parts[some:]
 
@@ -115,7 +115,13 @@ class History:
         """All sums, in a few kilobytes; the contexts are in the store."""
         with self.lock:
             kept = [
-                _Kept(each.seconds, each.start, each.used, each.sums[: each.used].tobytes(), each.parts[: each.used].tobytes())
+                _Kept(
+                    each.seconds,
+                    each.start,
+                    each.used,
+                    each.sums[: each.used].tobytes(),
+                    each.parts[: each.used].tobytes(),
+                )
                 for each in self.spans.values()
             ]
             return zlib.compress(msgspec.msgpack.encode(kept), 1)

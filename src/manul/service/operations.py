@@ -53,8 +53,17 @@ def resolve(future: Future, value: object, error: Exception | None = None) -> No
 class WriteDecisions(Operation):
     """Decisions of one loop: each with its own future, or all with one and then all or none."""
 
-    def __init__(self, loop: Loop, decided: Sequence[Decided], futures: Sequence[Future], *, together: bool) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        decided: Sequence[Decided],
+        futures: Sequence[Future],
+        *,
+        together: bool,
+        done: Callable[[], None],
+    ) -> None:
         self._loop, self._decided, self._futures, self._together = loop, decided, futures, together
+        self._done = done
         self._answers: list[Decided | Conflict] = []
 
     def apply(self, transaction: Transaction) -> None:
@@ -97,6 +106,7 @@ class WriteDecisions(Operation):
 
     def answer(self, error: Exception | None) -> None:
         """Tell each what was decided."""
+        self._done()
         if error is not None:
             for future in self._futures:
                 resolve(future, None, error)

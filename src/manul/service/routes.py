@@ -158,7 +158,8 @@ class Routes:
 
     async def summary(self, request: Request) -> Response:
         """What the dashboard shows."""
-        loop, span = self._loop(request), request.query_params.get("span", "all")
+        loop = self._loop(request)
+        span: Any = request.query_params.get("span", "all")
         if span not in loop.history.spans:
             known = ", ".join(loop.history.spans)
             raise Invalid(f"span must be one of {known}; got {span!r}. Leave it out for all.", "span")

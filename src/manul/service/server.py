@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import signal
@@ -64,6 +65,9 @@ async def _served(configuration: Configuration) -> None:
         snapshot_events=configuration.snapshot_events,
     )
     await engine.start()
+    # What was made so far stays; looking through it again and again would hold up requests for tens of milliseconds.
+    gc.collect()
+    gc.freeze()
     settings = uvicorn.Config(
         Application(engine, tokens),
         host=configuration.host,
@@ -76,6 +80,7 @@ async def _served(configuration: Configuration) -> None:
         limit_concurrency=configuration.limits.connections,
         timeout_graceful_shutdown=10,
         server_header=False,
+        proxy_headers=False,
     )
     server = _Server(settings, engine)
     archiving = asyncio.create_task(_archive(engine, configuration))
@@ -84,6 +89,7 @@ async def _served(configuration: Configuration) -> None:
     finally:
         archiving.cancel()
         await engine.stop()
+        gc.unfreeze()
         log.info("stopped")
 
 

@@ -57,14 +57,14 @@ def history(buckets: Buckets, actions: Within) -> schema.History:
         high=_where(mean + error, outcomes > 1),
         late=_whole(late),
         defaulted=_whole(defaulted),
-        played=buckets.parts[:used, PARTS.index("played")].astype(np.int64).tolist(),
+        played=buckets.parts[:used, :, PARTS.index("played")].astype(np.int64).tolist(),
         best_constant=best_constant(buckets.parts[:used].sum(axis=0), actions),
     )
 
 
 def best_constant(parts: Floats, actions: Within) -> schema.Constant | None:
     """The best of the constant actions that enough was played around; none where there is no such action."""
-    _, weight, square, loss = (np.convolve(row, np.ones(AROUND), "valid") for row in parts)
+    _, weight, square, loss = (np.convolve(row, np.ones(AROUND), "valid") for row in parts.T)
     size = weight**2 / np.where(square > 0, square, 1.0)
     known = size >= LEAST
     if not known.any():

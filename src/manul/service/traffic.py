@@ -57,10 +57,13 @@ class Traffic:
         self._latest = max(self._latest, stretch)
 
 
-def _quantiles(counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]], totals: object, share: float) -> list[float | None]:
+def _quantiles(
+    counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]], totals: object, share: float
+) -> list[float | None]:
     below = np.cumsum(counts, axis=1)
     wanted = share * np.asarray(totals)[:, np.newaxis]
     places = (below >= wanted).argmax(axis=1)
     return [
-        float(1000 * MIDDLES[place]) if total else None for place, total in zip(places, below[:, -1].tolist(), strict=True)
+        float(1000 * MIDDLES[place]) if total else None
+        for place, total in zip(places, below[:, -1].tolist(), strict=True)
     ]

@@ -114,7 +114,9 @@ def densities(loop: Loop, context: Any) -> Floats:
 
 def _split(rows: Sequence[Row], name: str) -> tuple[list[float], list[str]]:
     values = [row[name] for row in rows if row.get(name) is not None]
-    return [each for each in values if isinstance(each, float | int)], [each for each in values if isinstance(each, str)]
+    return [each for each in values if isinstance(each, float | int)], [
+        each for each in values if isinstance(each, str)
+    ]
 
 
 def _context(like: Any, row: Row) -> Any:

@@ -80,18 +80,18 @@ export class Board {
     if (!settled) return
     this.loss.show([times, history.loss, history.low, history.high, times.map(() => best?.loss ?? null)])
     this.readings.loss = place => `${clock(times[place])}: ${number(history.loss[place])} (${number(history.low[place])} to ${number(history.high[place])}) over ${count(history.outcomes[place])} losses`
-    this.caption("loss", key(`mean loss in each ${seconds(history.seconds)}`, "var(--accent)"), key("95 % interval", "", "area"),
+    this.caption("loss", key(`mean loss over ${seconds(history.seconds)} each`, "var(--accent)"), key("95 % interval", "", "area"),
       ...(best ? [key(`best constant action, ${number(best.action)}: ${number(best.loss)}`, "var(--other)", "dashed")] : []))
     const part = (status.actions[1] - status.actions[0]) / history.played[0].length
     const rows = history.played.map(row => shares(row, part))
     const edges = { x: [history.start, history.start + history.seconds * rows.length], y: status.actions }
     this.moved.show({ rows, edges, value: density => `density ${number(density)}` })
-    this.caption("moved", key("density of what was played, 0", "", ""), key(`to ${number(Math.max(...rows.flat()))} per unit of action`, "", "ramp"))
+    this.caption("moved", key(`density of what was played, 0 to ${number(Math.max(...rows.flat()))} per unit of action`, "", "ramp"))
   }
 
   now({ density, status }) {
     const [low, high] = status.actions
-    this.density ??= this.chart(Lines, "density", { x: "action", y: "density per unit of action", zero: true, range: status.actions, series: [{ colour: "accent", steps: true, area: true }] })
+    this.density ??= this.chart(Lines, "density", { x: "action", y: "density", zero: true, range: status.actions, series: [{ colour: "accent", steps: true, area: true }] })
     this.density.say(density.length ? null : "Ask for a decision first: the density depends on the context.")
     if (!density.length) return
     const width = (high - low) / density.length
@@ -105,7 +105,7 @@ export class Board {
     }
     const mean = density.reduce((sum, each, place) => sum + each * (low + (place + 0.5) * width), 0) / total
     this.readings.density = place => `action ${number(edges[place])} to ${number(edges[Math.min(place + 1, density.length)])}: density ${number(density[Math.min(place, density.length - 1)])}`
-    this.caption("density", `Mean action ${number(mean)}; four of five between ${number(at(0.1))} and ${number(at(0.9))}. Averaged over the latest contexts.`)
+    this.caption("density", `Mean action ${number(mean)}; four of five between ${number(at(0.1))} and ${number(at(0.9))}. Per unit of action, averaged over the latest contexts.`)
   }
 
   traffic({ traffic }) {
@@ -127,7 +127,7 @@ export class Board {
     const rule = status.wait === null ? "This loop waits for ever: no loss is ever late." : `After ${seconds(status.wait)} a loss of ${number(status.default_loss)} is taken.`
     this.waits.say(any ? null : `${rule} None was late or defaulted in this span.`)
     if (any) this.waits.show([times, history.defaulted, history.late])
-    this.caption("waits", `${count(status.waiting)} waiting. `, ...(any ? [key(`defaulted, ${count(status.defaulted)} in all`, "var(--accent)"), key(`late, ${count(status.late)} in all`, "var(--other)")] : []))
+    this.caption("waits", make("span", { className: "key", textContent: `${count(status.waiting)} waiting` }), ...(any ? [key(`defaulted, ${count(status.defaulted)} in all`, "var(--accent)", "block"), key(`late, ${count(status.late)} in all`, "var(--other)", "block")] : []))
     this.readings.waits = place => `${clock(times[place])}: ${whole.format(history.defaulted[place])} defaulted, ${whole.format(history.late[place])} late`
   }
 

@@ -44,7 +44,7 @@ function widest(plot, values) {
 class Chart {
   constructor(box) {
     this.box = box
-    this.note = box.appendChild(make("div", { className: "empty" }))
+    this.note = box.appendChild(make("div", { className: "empty", hidden: true }))
     box.chart = this
     charts.add(this)
     observer.observe(box)
@@ -55,7 +55,7 @@ class Chart {
     if (this.plot && width) this.plot.setSize({ width, height })
   }
 
-  // Shows a sentence in the place of the chart; nothing takes it away.
+  // Shows a sentence in the place of the chart; null takes it away.
   say(sentence) {
     this.note.hidden = !sentence
     this.note.textContent = sentence ?? ""
@@ -63,7 +63,7 @@ class Chart {
 
   draw(options, data) {
     const { clientWidth: width, clientHeight: height } = this.box
-    const base = { width, height, legend: { show: false }, padding: [10, 10, 0, 0], cursor: { drag: { x: false, y: false }, points: { size: 6 } } }
+    const base = { width, height, legend: { show: false }, padding: [10, 22, 0, 0], cursor: { drag: { x: false, y: false }, points: { size: 6 } } }
     this.plot = new uPlot({ ...base, ...options }, data, this.box)
   }
 }

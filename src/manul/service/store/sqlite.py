@@ -6,7 +6,7 @@ import fcntl
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -21,6 +21,8 @@ from manul.service.store.recent import Recent
 _Value = TypeVar("_Value")
 VERSION = 1
 AT_ONCE = 500
+WAL_PAGES = 32_768
+CHECKPOINT_SECONDS = 1.0
 BLOCK = "SELECT body FROM blocks WHERE loop = ? AND first <= ? ORDER BY first DESC LIMIT 1"
 
 SCHEMA = """
@@ -62,7 +64,9 @@ class SqliteStore:
             self._check_version()
         except sqlite3.DatabaseError as error:
             raise FileError(f"{self._path} must be a store of manul; got {error}. Choose another file.") from error
-        self._counts = {row.number: self._counted(row.number) for row in self.loops()}
+        self._counts = {row.number: counted(self._read, row.number) for row in self.loops()}
+        self._checkpoints = Checkpoints(self._connected)
+        self._checkpoints.start()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -79,6 +83,7 @@ class SqliteStore:
             self._undo()
             raise
         current.kept()
+        self._checkpoints.due.set()
 
     def _undo(self) -> None:
         if self._writer.in_transaction:
@@ -142,7 +147,9 @@ class SqliteStore:
 
     def snapshot(self, loop: int) -> Snapshot | None:
         """The newest snapshot."""
-        newest = "SELECT event, body, learned, refused, history FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT 1"
+        newest = (
+            "SELECT event, body, learned, refused, history FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT 1"
+        )
         rows = self._read(newest, loop)
         return Snapshot(*rows[0]) if rows else None
 
@@ -159,6 +166,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Let go of everything; nothing is used afterwards."""
+        self._checkpoints.stop()
         for reader in self._readers:
             reader.close()
         self._writer.close()
@@ -180,6 +188,7 @@ class SqliteStore:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         return connection
 
     def _check_version(self) -> None:
@@ -200,8 +209,28 @@ class SqliteStore:
     def _decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
         return self._recent.decisions(loop, numbers, lambda number: _block(self._read(BLOCK, loop, number)))
 
-    def _counted(self, loop: int) -> Counts:
-        return counted(self._read, loop)
+
+class Checkpoints(threading.Thread):
+    """Moves pages from the write-ahead log into the file, beside the writer instead of in its way."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__(name="manul-checkpoints", daemon=True)
+        self.due, self._stopping, self._connection = threading.Event(), threading.Event(), connect()
+
+    def run(self) -> None:
+        """Until stopped."""
+        while not self._stopping.wait(CHECKPOINT_SECONDS):
+            if self.due.is_set():
+                self.due.clear()
+                # Where it fails, the writer will meet the same failure and report it.
+                with suppress(sqlite3.DatabaseError):
+                    self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def stop(self) -> None:
+        """End, and let go of the file."""
+        self._stopping.set()
+        self.join()
+        self._connection.close()
 
 
 class SqliteTransaction:
