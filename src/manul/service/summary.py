@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manul.service import schema
-from manul.service.history import BINS, BUCKETS, PARTS, Buckets, Span
+from manul.service.history import BINS, PARTS, Buckets, Span
 from manul.service.loop import Loop
 from manul.service.views import density_now, features
 from manul.types import Floats, Within
@@ -15,6 +15,8 @@ from manul.types import Floats, Within
 # A constant action is judged by what was played within a sixteenth of the range around it, as in the report.
 AROUND = BINS // 8
 LEAST = 10.0
+ENOUGH = 25
+FEWEST = 12
 
 
 def summary(
@@ -42,24 +44,37 @@ def history(buckets: Buckets, actions: Within) -> schema.History:
     >>> history(Buckets(1.0, grows=True), (20, 70)).loss
     []
     """
-    used = min(buckets.used, BUCKETS)
-    outcomes, loss, square, late, defaulted = buckets.sums[:used].T
+    together = _together(buckets)
+    sums, parts = (_joined(table[: buckets.used], together) for table in (buckets.sums, buckets.parts))
+    outcomes, loss, square, late, defaulted = sums.T
     counted = np.maximum(outcomes, 1)
     mean = loss / counted
     spread = np.sqrt(np.maximum(square / counted - mean * mean, 0) * counted / np.maximum(counted - 1, 1))
     error = 1.96 * spread / np.sqrt(counted)
     return schema.History(
         start=buckets.start,
-        seconds=buckets.seconds,
+        seconds=buckets.seconds * together,
         outcomes=_whole(outcomes),
         loss=_where(mean, outcomes > 0),
         low=_where(mean - error, outcomes > 1),
         high=_where(mean + error, outcomes > 1),
         late=_whole(late),
         defaulted=_whole(defaulted),
-        played=buckets.parts[:used, :, PARTS.index("played")].astype(np.int64).tolist(),
-        best_constant=best_constant(buckets.parts[:used].sum(axis=0), actions),
+        played=parts[:, :, PARTS.index("played")].astype(np.int64).tolist(),
+        best_constant=best_constant(parts.sum(axis=0), actions),
     )
+
+
+def _together(buckets: Buckets) -> int:
+    """How many stretches become one, so that where losses are few a stretch has enough of them to say something."""
+    outcomes = buckets.sums[:, 0].sum()
+    wanted = int(np.ceil(ENOUGH * buckets.used / outcomes)) if outcomes else 1
+    return max(1, min(wanted, buckets.used // FEWEST))
+
+
+def _joined(table: Floats, together: int) -> Floats:
+    joined: Floats = np.add.reduceat(table, np.arange(0, len(table), together), axis=0) if len(table) else table
+    return joined
 
 
 def best_constant(parts: Floats, actions: Within) -> schema.Constant | None:

@@ -103,12 +103,10 @@ def spread(rows: Sequence[Row], name: str) -> list[float | str]:
 
 
 def densities(loop: Loop, context: Any) -> Floats:
-    """The density in the middle of even parts of the range of actions."""
-    low, high = loop.settings.actions
-    middles = low + (np.arange(ACTIONS) + 0.5) / ACTIONS * (high - low)
+    """The mean density in even parts of the range of actions."""
     with loop.lock:
         distribution = loop.agent.distribution(context)
-    found: Floats = distribution.density_many(middles)
+    found: Floats = distribution.mean_densities(np.linspace(*loop.settings.actions, ACTIONS + 1))
     return found
 
 

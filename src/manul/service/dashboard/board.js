@@ -1,7 +1,7 @@
 // Everything about one loop: takes the answers of /summary and /policy and shows them.
 import { ask, at } from "./api.js"
 import { Heat, Lines } from "./charts.js"
-import { clock, count, key, make, milliseconds, number, seconds, whole } from "./format.js"
+import { clock, count, key, make, milliseconds, number, seconds } from "./format.js"
 import { beliefs, candidates, findings } from "./report.js"
 
 export class Board {
@@ -13,10 +13,10 @@ export class Board {
     this.part("feature").onchange = () => this.refresh(true)
     const chart = (kind, place, options) => new kind(root.querySelector(`[data-chart=${place}]`), { ...options, read: found => this.read(place, found) })
     this.loss = chart(Lines, "loss", { y: "loss", time: true, bands: [[3, 2]], series: [
-      { colour: "accent", points: true }, { quiet: true }, { quiet: true }, { colour: "other", dashed: true }] })
-    this.rate = chart(Lines, "rate", { y: "decisions per second", time: true, zero: true, values: count, series: [{ colour: "accent", area: true }] })
+      { colour: "accent" }, { quiet: true }, { quiet: true }, { colour: "other", dashed: true }] })
+    this.rate = chart(Lines, "rate", { y: "decisions per second", time: true, zero: true, series: [{ colour: "accent", area: true }] })
     this.latency = chart(Lines, "latency", { y: "milliseconds", time: true, zero: true, series: [{ colour: "accent" }, { colour: "other", dashed: true }] })
-    this.waits = chart(Lines, "waits", { y: "losses", time: true, zero: true, values: count, series: [
+    this.waits = chart(Lines, "waits", { y: "losses", time: true, zero: true, values: whole, series: [
       { colour: "accent", bars: true }, { colour: "other", bars: true }] })
     this.moved = chart(Heat, "moved", { y: "action", time: true })
     this.chart = chart
@@ -46,7 +46,7 @@ export class Board {
     this.now(found)
     this.traffic(found)
     this.waiting(found)
-    candidates(this.part("candidates"), found.examined)
+    candidates(this.part("candidates"), found.examined, found.status)
     beliefs(this.part("beliefs"), found.examined)
     findings(this.part("findings"), found.examined)
     if (policy) await this.against(found.features)
@@ -68,6 +68,7 @@ export class Board {
     this.part("tiles").replaceChildren(...Object.entries(tiles).map(([name, value]) =>
       make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value }))))
     this.part("start").hidden = status.decisions > 0
+    this.part("first").textContent = status.apprentice ? "Report the first observation" : "Ask for the first decision"
     if (!status.decisions) this.part("commands").textContent = commands(status)
   }
 
@@ -85,14 +86,15 @@ export class Board {
     const part = (status.actions[1] - status.actions[0]) / history.played[0].length
     const rows = history.played.map(row => shares(row, part))
     const edges = { x: [history.start, history.start + history.seconds * rows.length], y: status.actions }
-    this.moved.show({ rows, edges, value: density => `density ${number(density)}` })
-    this.caption("moved", key(`density of what was played, 0 to ${number(Math.max(...rows.flat()))} per unit of action`, "", "ramp"))
+    const most = strongest(rows)
+    this.moved.show({ rows, edges, most, value: density => `density ${number(density)}` })
+    this.caption("moved", key(`density of what was played, 0 to ${number(most)} per unit of action`, "", "ramp"))
   }
 
   now({ density, status }) {
     const [low, high] = status.actions
     this.density ??= this.chart(Lines, "density", { x: "action", y: "density", zero: true, range: status.actions, series: [{ colour: "accent", steps: true, area: true }] })
-    this.density.say(density.length ? null : "Ask for a decision first: the density depends on the context.")
+    this.density.say(density.length ? null : `${first(status)}: the density depends on the context.`)
     if (!density.length) return
     const width = (high - low) / density.length
     const edges = [...density.map((_, place) => low + place * width), high]
@@ -125,10 +127,10 @@ export class Board {
     const times = history.outcomes.map((_, place) => history.start + (place + 0.5) * history.seconds)
     const any = [...history.late, ...history.defaulted].some(each => each > 0)
     const rule = status.wait === null ? "This loop waits for ever: no loss is ever late." : `After ${seconds(status.wait)} a loss of ${number(status.default_loss)} is taken.`
-    this.waits.say(any ? null : `${rule} None was late or defaulted in this span.`)
-    if (any) this.waits.show([times, history.defaulted, history.late])
+    this.waits.say(any ? null : status.wait === null ? rule : `${rule} None was late or defaulted in this span.`)
+    if (any) this.waits.show([times, positive(history.defaulted), positive(history.late)])
     this.caption("waits", make("span", { className: "key", textContent: `${count(status.waiting)} waiting` }), ...(any ? [key(`defaulted, ${count(status.defaulted)} in all`, "var(--accent)", "block"), key(`late, ${count(status.late)} in all`, "var(--other)", "block")] : []))
-    this.readings.waits = place => `${clock(times[place])}: ${whole.format(history.defaulted[place])} defaulted, ${whole.format(history.late[place])} late`
+    this.readings.waits = place => `${clock(times[place])}: ${count(history.defaulted[place])} defaulted, ${count(history.late[place])} late`
   }
 
   async against(features) {
@@ -141,7 +143,7 @@ export class Board {
     choice.parentElement.hidden = !features.length
     const box = this.root.querySelector("[data-chart=policy]")
     this.policy ??= new Heat(box, { x: "feature", y: "action", read: found => this.read("policy", found) })
-    this.policy.say(features.length ? null : this.summary.status.decisions ? "The contexts of this loop are empty: the same density is played everywhere." : "Ask for a decision first: then there are features to choose from.")
+    this.policy.say(features.length ? null : this.summary.status.decisions ? "The contexts of this loop are empty: the same density is played everywhere." : `${first(this.summary.status)}: then there are features to choose from.`)
     if (!features.length) return
     this.view(await ask(at(this.name, `/policy?feature=${encodeURIComponent(choice.value)}`)))
   }
@@ -158,17 +160,29 @@ export class Board {
     if (this.shown !== feature) this.policy.shape = null
     this.shown = feature
     const labels = texts ? values.map(each => (typeof each === "string" ? each : number(each))) : undefined
-    this.policy.show({ rows: density, edges: { x: ends, y: this.summary.status.actions }, labels, line: mean, value: found => `density ${number(found)}` })
+    const most = Math.max(...density.flat())
+    this.policy.show({ rows: density, most, edges: { x: ends, y: this.summary.status.actions }, labels, line: mean, value: found => `density ${number(found)}` })
     const usual = typeof typical === "number" ? number(typical) : typical
-    return this.caption("policy", key(`density, 0 to ${number(Math.max(...density.flat()))}`, "", "ramp"), key("mean action", "var(--other)"),
+    return this.caption("policy", key(`density, 0 to ${number(most)}`, "", "ramp"), key("mean action", "var(--other)"),
       `Other features at their typical values; ${this.named(feature)} is typically ${usual}.`)
   }
 }
+
+const whole = value => (Number.isInteger(value) ? count(value) : "")
+const positive = values => values.map(value => value || null)
 
 const widened = values => {
   const half = (values.at(-1) - values[0]) / (values.length - 1) / 2
   return [values[0] - half, values.at(-1) + half]
 }
+
+// A few cells with little behind them must not make all others pale.
+function strongest(rows) {
+  const filled = rows.flat().filter(value => value > 0).sort((a, b) => a - b)
+  return filled[Math.floor(0.99 * (filled.length - 1))] ?? 1
+}
+
+const first = ({ apprentice }) => (apprentice ? "Report an observation first" : "Ask for a decision first")
 
 function shares(row, part) {
   const total = row.reduce((sum, each) => sum + each, 0)

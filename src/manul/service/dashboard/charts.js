@@ -63,7 +63,7 @@ class Chart {
 
   draw(options, data) {
     const { clientWidth: width, clientHeight: height } = this.box
-    const base = { width, height, legend: { show: false }, padding: [10, 22, 0, 0], cursor: { drag: { x: false, y: false }, points: { size: 6 } } }
+    const base = { width, height, legend: { show: false }, padding: [10, 30, 0, 0], cursor: { drag: { x: false, y: false }, points: { size: 6 } } }
     this.plot = new uPlot({ ...base, ...options }, data, this.box)
   }
 }
@@ -102,34 +102,37 @@ function room(low, high, zero) {
   return [low >= 0 && low - space < 0 ? 0 : low - space, high + space]
 }
 
-function line({ colour: name, dashed, area, steps, bars, quiet, points }) {
+function line({ colour: name, dashed, area, steps, bars, quiet }) {
   const paths = steps ? uPlot.paths.stepped({ align: 1 }) : bars ? uPlot.paths.bars({ size: [0.8, 24], align: 0 }) : undefined
   return {
     stroke: () => (quiet ? "transparent" : colour(name)),
     width: quiet ? 0 : 2,
     fill: area || bars ? () => (bars ? colour(name) : colour("band")) : undefined,
     dash: dashed ? [6, 5] : undefined,
-    spanGaps: true,
-    points: { show: points ? (_, __, first, last) => last - first < 40 : false, size: 5 },
+    points: { show: !(quiet || steps || bars || dashed), filter: lonely, size: 4 },
     ...(paths && { paths }),
   }
 }
 
+// A value with none beside it has no line to be on, and so gets a dot.
+const lonely = ({ data }, place) =>
+  data[place].flatMap((value, at, all) => (value !== null && (all[at - 1] ?? null) === null && (all[at + 1] ?? null) === null ? [at] : []))
+
 // A table of numbers, one row per place on the x axis, as colours: the more, the stronger.
 export class Heat extends Chart {
-  constructor(box, { x, y, time = false, read, mark }) {
+  constructor(box, { x, y, time = false, read }) {
     super(box)
-    Object.assign(this, { x, y, time, read, mark })
+    Object.assign(this, { x, y, time, read })
   }
 
   // `edges` are the two ends of both axes; `labels` name the rows where they are no numbers.
-  show({ rows, edges, labels, line: means = [], value }) {
+  show({ rows, edges, labels, line: means = [], most, value }) {
     const shape = JSON.stringify([edges.y, labels])
     if (this.plot && shape !== this.shape) {
       this.plot.destroy()
       this.plot = null
     }
-    Object.assign(this, { rows, edges, labels, shape, value })
+    Object.assign(this, { rows, edges, labels, shape, most, value })
     const middles = rows.map((_, place) => edges.x[0] + ((place + 0.5) / rows.length) * (edges.x[1] - edges.x[0]))
     const data = [middles, means.length ? means : middles.map(() => null)]
     if (this.plot) this.plot.setData(data)
@@ -153,11 +156,10 @@ export class Heat extends Chart {
   paint(plot) {
     const wide = this.rows.length, tall = this.rows[0]?.length ?? 0
     if (!wide || !tall) return
-    const most = Math.max(...this.rows.flat()) || 1
     const from = channels("card"), to = channels("heat")
     const image = new ImageData(wide, tall)
     this.rows.forEach((row, x) => row.forEach((value, y) => {
-      const share = Math.sqrt(value / most), place = 4 * ((tall - 1 - y) * wide + x)
+      const share = Math.sqrt(Math.min(1, value / this.most)), place = 4 * ((tall - 1 - y) * wide + x)
       for (const each of [0, 1, 2]) image.data[place + each] = from[each] + share * (to[each] - from[each])
       image.data[place + 3] = 255
     }))

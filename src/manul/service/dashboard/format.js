@@ -1,5 +1,5 @@
 // Numbers, times and elements, as people read them.
-export const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 })
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 })
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 })
 
 export const count = value => (value < 100000 ? whole : compact).format(value)

@@ -18,16 +18,17 @@ function interval({ loss, low, high }, [from, to]) {
   return make("div", { className: "interval", title: `${number(low)} to ${number(high)}` }, bar, make("b", { style: { left: at(loss) } }))
 }
 
-export function candidates(box, examined) {
+export function candidates(box, examined, { apprentice }) {
   const found = examined?.report.candidates ?? []
   if (!found.length) return box.replaceChildren(note("Once losses come in, what was played, the model now and the best constant are compared here."))
   const low = Math.min(...found.map(each => each.low)), high = Math.max(...found.map(each => each.high))
   const room = 0.06 * (high - low || 1)
   const rows = found.map(each => ({
     row: [NAMES[each.name] ?? each.name, { text: number(each.loss) }, { node: interval(each, [low - room, high + room]) }],
-    plays: each.name === "model",
+    plays: each.name === (apprentice ? "played" : "model"),
   }))
-  const said = `Loss on the latest ${count(examined.report.rows)} decisions, with 95 % intervals; the model has learned from them, and so looks a little too good.`
+  const who = apprentice ? "The caller plays, the model learns beside it." : "The model plays."
+  const said = `${who} Loss on the latest ${count(examined.report.rows)} decisions, with 95 % intervals; the model has learned from them, and so looks a little too good.`
   return box.replaceChildren(table(["", { text: "loss" }, `${number(low)} to ${number(high)}`], rows), note(said))
 }
 
