@@ -17,7 +17,6 @@ from manul.offpolicy import doctor, evaluate
 from manul.service import agents, export, schema
 from manul.service.loop import Loop
 from manul.service.store import Snapshot, Store
-from manul.service.views import columns
 from manul.types import Policy, Within
 
 LATEST = 4000
@@ -78,7 +77,8 @@ def _numeric(loop: Loop, rows: Sequence[export.Row]) -> Log:
     """A log whose contexts are numbers: a text becomes a column that says whether it is that text."""
     if not _named(rows):
         return export.log_of(loop, rows)
-    flat = [dict(map(_column, columns(decided.context).items())) for decided, _ in rows]
+    contexts: list[Any] = [decided.context for decided, _ in rows]
+    flat = [dict(map(_column, export.flattened(context).items())) for context in contexts]
     names = list(dict.fromkeys(name for row in flat for name in row))[:MOST_COLUMNS]
     return export.log_of(loop, rows, contexts=np.array([[row.get(name, 0.0) for name in names] for row in flat]))
 

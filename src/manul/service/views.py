@@ -16,109 +16,107 @@ from manul.service.problems import Invalid
 from manul.types import Floats
 
 ACTIONS = 64
-VALUES = 25
+VALUES = 21
 LATEST = 8
-Row = dict[str, float | str | None]
+Table = dict[str, Sequence[float | str]]
 
 
 def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
     """The density over even parts of the range of actions, averaged over the latest contexts; nothing before the first."""
-    found = [densities(loop, context) for context in contexts[-LATEST:]]
+    edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
+    found = [densities(loop, context, edges) for context in contexts[-LATEST:]]
     return np.mean(found, axis=0).tolist() if found else []
 
 
 def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
     """The density over actions for values of a feature."""
     contexts = loop.latest_contexts()
-    rows = [columns(context) for context in contexts]
-    known = features(contexts)
+    known = table(contexts)
     if feature is None:
-        feature = known[0] if known else None
+        feature = next(iter(known), None)
     elif feature not in known:
-        raise Invalid(_unknown(feature, known), "feature")
-    if not rows:
+        raise Invalid(_unknown(feature, list(known)), "feature")
+    if feature is None:
         return schema.PolicyView(feature=None, values=[], typical=None, density=[], mean=[])
-    base = {name: typical(rows, name) for name in known}
-    values: list[float | str] = [] if feature is None else spread(rows, feature)
-    changed = [base if feature is None else {**base, feature: value} for value in values or [""]]
-    found = [densities(loop, _context(contexts[-1], row)) for row in changed]
-    low, high = loop.settings.actions
-    middles = low + (np.arange(ACTIONS) + 0.5) / ACTIONS * (high - low)
+    values = spread(known[feature])
+    edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
+    found = [densities(loop, context, edges) for context in _varied(contexts, known, feature, values)]
+    middles = (edges[:-1] + edges[1:]) / 2
     return schema.PolicyView(
         feature=feature,
         values=values,
-        typical=None if feature is None else base[feature],
+        typical=typical(known[feature]),
         density=[each.tolist() for each in found],
         mean=[float(each @ middles / each.sum()) for each in found],
     )
 
 
+def _varied(contexts: Sequence[Any], known: Table, feature: str, values: Sequence[float | str]) -> Sequence[Any]:
+    """Typical contexts but for one feature."""
+    if isinstance(contexts[-1], dict):
+        usual = {name: typical(column) for name, column in known.items()}
+        return [{**usual, feature: value} for value in values]
+    rows = np.tile(np.median(np.array(contexts), axis=0), (len(values), 1))
+    rows[:, int(feature)] = values
+    return list(rows)
+
+
 def features(contexts: Sequence[Any]) -> list[str]:
-    """The features of some contexts; rows of numbers have their places for names.
+    """The features of the latest of some contexts; rows of numbers have their places for names.
 
     >>> features([[0.5, 2.0]]), features([{"outdoor": 4.5, "sky": "grey"}])
     (['0', '1'], ['outdoor', 'sky'])
     """
-    if not contexts:
-        return []
-    if not isinstance(contexts[-1], dict):
-        return list(map(str, range(len(contexts[-1]))))
-    return list(dict.fromkeys(name for context in contexts[-LATEST:] for name in flattened(context)))
+    return list(table(contexts[-LATEST:]))
 
 
-def columns(context: Any) -> Row:
-    """A context as columns.
+def table(contexts: Sequence[Any]) -> Table:
+    """What is known of each feature.
 
-    >>> columns([0.5])
-    {'0': 0.5}
+    >>> table([{"sky": "grey"}, {"sky": None, "rooms": [2]}])
+    {'sky': ['grey'], 'rooms[0]': [2.0]}
     """
-    return flattened(context) if isinstance(context, dict) else {str(place): x for place, x in enumerate(context)}
+    if not contexts:
+        return {}
+    if not isinstance(contexts[-1], dict):
+        return {str(place): column for place, column in enumerate(zip(*contexts, strict=False))}
+    found: dict[str, list[float | str]] = {}
+    for context in contexts:
+        for name, value in flattened(context).items():
+            if value is not None:
+                found.setdefault(name, []).append(value)
+    return dict(found)
 
 
-def typical(rows: Sequence[Row], name: str) -> float | str | None:
+def typical(column: Sequence[float | str]) -> float | str:
     """The median of numbers, the most common of texts.
 
-    >>> typical([{"sky": "grey"}, {"sky": "blue"}, {"sky": "grey"}], "sky")
-    'grey'
+    >>> typical(["grey", "blue", "grey"]), typical([3.0, 1.0, 2.0])
+    ('grey', 2.0)
     """
-    numbers, texts = _split(rows, name)
-    if texts:
-        return Counter(texts).most_common(1)[0][0]
-    return float(np.median(numbers)) if numbers else None
+    if isinstance(column[0], str):
+        return Counter(column).most_common(1)[0][0]
+    return float(np.median(np.array(column)))
 
 
-def spread(rows: Sequence[Row], name: str) -> list[float | str]:
+def spread(column: Sequence[float | str]) -> list[float | str]:
     """Even steps over all but the outermost numbers, or the texts, the most common first.
 
-    >>> spread([{"sky": "grey"}, {"sky": "blue"}, {"sky": "grey"}], "sky")
-    ['grey', 'blue']
+    >>> spread(["grey", "blue", "grey"]), spread([3.0, 3.0])
+    (['grey', 'blue'], [3.0])
     """
-    numbers, texts = _split(rows, name)
-    if texts:
-        return [text for text, _ in Counter(texts).most_common(VALUES)]
-    if not numbers:
-        return []
-    low, high = np.quantile(numbers, (0.02, 0.98)).tolist()
+    if isinstance(column[0], str):
+        return [text for text, _ in Counter(column).most_common(VALUES)]
+    low, high = np.quantile(np.array(column), (0.02, 0.98)).tolist()
     return np.linspace(low, high, VALUES).tolist() if high > low else [low]
 
 
-def densities(loop: Loop, context: Any) -> Floats:
-    """The mean density in even parts of the range of actions."""
+def densities(loop: Loop, context: Any, edges: Floats) -> Floats:
+    """The mean density between edges."""
     with loop.lock:
         distribution = loop.agent.distribution(context)
-    found: Floats = distribution.mean_densities(np.linspace(*loop.settings.actions, ACTIONS + 1))
+    found: Floats = distribution.mean_densities(edges)
     return found
-
-
-def _split(rows: Sequence[Row], name: str) -> tuple[list[float], list[str]]:
-    values = [row[name] for row in rows if row.get(name) is not None]
-    return [each for each in values if isinstance(each, float | int)], [
-        each for each in values if isinstance(each, str)
-    ]
-
-
-def _context(like: Any, row: Row) -> Any:
-    return dict(row) if isinstance(like, dict) else [row[str(place)] for place in range(len(like))]
 
 
 def _unknown(feature: str, known: Sequence[str]) -> str:

@@ -79,7 +79,7 @@ export class Lines extends Chart {
       bands: bands.map(pair => ({ series: pair, fill: () => colour("band") })),
       hooks: { setCursor: [plot => read?.(plot.cursor.idx)] },
     }
-    if (time) this.options.axes[0].values = clockTicks
+    if (time) Object.assign(this.options.axes[0], clockAxis)
   }
 
   show(data) {
@@ -94,6 +94,9 @@ const clockTicks = (_, splits, __, ___, step) =>
     if (step >= 86400) return date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })
     return date.toLocaleTimeString("en-GB", step < 60 ? {} : { hour: "2-digit", minute: "2-digit" })
   })
+
+// Ticks at whole seconds, minutes, hours and days.
+const clockAxis = { values: clockTicks, incrs: [1, 2, 5, 10, 15, 30].flatMap(each => [each, 60 * each]).concat([1, 2, 3, 6, 12].map(each => 3600 * each), [1, 2, 5, 10, 20, 50, 100, 365].map(each => 86400 * each)).sort((a, b) => a - b) }
 
 function room(low, high, zero) {
   if (low === null || high === null) return [0, 1]
@@ -142,7 +145,7 @@ export class Heat extends Chart {
   settings() {
     const axes = [axis(this.x, this.time ? undefined : number, "x"), axis(this.y, number, "y")]
     for (const each of axes) each.grid = { show: false }
-    if (this.time) axes[0].values = clockTicks
+    if (this.time) Object.assign(axes[0], clockAxis)
     if (this.labels) {
       axes[0].splits = () => this.labels.map((_, place) => place)
       axes[0].values = (_, splits) => splits.map(place => short(this.labels[place], this.box.clientWidth / this.labels.length / 8))

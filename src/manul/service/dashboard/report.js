@@ -24,7 +24,7 @@ export function candidates(box, examined, { apprentice }) {
   const low = Math.min(...found.map(each => each.low)), high = Math.max(...found.map(each => each.high))
   const room = 0.06 * (high - low || 1)
   const rows = found.map(each => ({
-    row: [NAMES[each.name] ?? each.name, { text: number(each.loss) }, { node: interval(each, [low - room, high + room]) }],
+    row: [NAMES[each.name] ?? each.name.replace(/[-\d.e+]+$/, action => number(Number(action))), { text: number(each.loss) }, { node: interval(each, [low - room, high + room]) }],
     plays: each.name === (apprentice ? "played" : "model"),
   }))
   const who = apprentice ? "The caller plays, the model learns beside it." : "The model plays."
