@@ -145,10 +145,10 @@ class Loop:
             self.model = facts[-1][0].number
 
     def latest_contexts(self) -> list[Any]:
-        """The contexts it learned in last; before that, the one it met first."""
+        """The contexts it learned in last; before that, the first it was asked in."""
         with self.history.lock:
             contexts = list(self.history.contexts)
-        return contexts or ([] if self.first is None else [self.first])
+        return contexts or ([] if self._shape is None else [self._shape])
 
     def snapshot(self) -> Snapshot:
         """The model as it is now; to be called where it learns."""
