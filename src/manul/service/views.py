@@ -17,7 +17,7 @@ from manul.types import Floats
 
 ACTIONS = 64
 VALUES = 21
-LATEST = 8
+LATEST = 12
 Table = dict[str, Sequence[float | str]]
 
 

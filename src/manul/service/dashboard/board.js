@@ -128,7 +128,8 @@ export class Board {
     const any = [...history.late, ...history.defaulted].some(each => each > 0)
     const rule = status.wait === null ? "This loop waits for ever: no loss is ever late." : `After ${seconds(status.wait)} a loss of ${number(status.default_loss)} is taken.`
     this.waits.say(any ? null : status.wait === null ? rule : `${rule} None was late or defaulted in this span.`)
-    if (any) this.waits.show([times, positive(history.defaulted), positive(history.late)])
+    const both = history.defaulted.map((each, place) => each + history.late[place])
+    if (any) this.waits.show([times, positive(both), positive(history.late)])
     this.caption("waits", make("span", { className: "key", textContent: `${count(status.waiting)} waiting` }), ...(any ? [key(`defaulted, ${count(status.defaulted)} in all`, "var(--accent)", "block"), key(`late, ${count(status.late)} in all`, "var(--other)", "block")] : []))
     this.readings.waits = place => `${clock(times[place])}: ${count(history.defaulted[place])} defaulted, ${count(history.late[place])} late`
   }

@@ -73,7 +73,7 @@ export class Lines extends Chart {
   constructor(box, { x, y, series, bands = [], time = false, values, zero = false, range, read }) {
     super(box)
     this.options = {
-      scales: { x: { time, ...(range && { range: () => range }) }, y: { range: (_, low, high) => room(low, high, zero) } },
+      scales: { x: { time, range: (plot, low, high) => range ?? (series.some(each => each.bars) ? widened(plot.data[0], low, high) : [low, high]) }, y: { range: (_, low, high) => room(low, high, zero) } },
       axes: [axis(x, time ? undefined : number, "x"), axis(y, values ?? number, "y")],
       series: [{}, ...series.map(line)],
       bands: bands.map(pair => ({ series: pair, fill: () => colour("band") })),
@@ -97,6 +97,12 @@ const clockTicks = (_, splits, __, ___, step) =>
 
 // Ticks at whole seconds, minutes, hours and days.
 const clockAxis = { values: clockTicks, incrs: [1, 2, 5, 10, 15, 30].flatMap(each => [each, 60 * each]).concat([1, 2, 3, 6, 12].map(each => 3600 * each), [1, 2, 5, 10, 20, 50, 100, 365].map(each => 86400 * each)).sort((a, b) => a - b) }
+
+// Half a bar more on both sides.
+function widened(places, low, high) {
+  const half = (places.length > 1 ? places[1] - places[0] : 1) / 2
+  return [low - half, high + half]
+}
 
 function room(low, high, zero) {
   if (low === null || high === null) return [0, 1]
