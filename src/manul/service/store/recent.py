@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from manul.service.store.blocks import Block, Decided
 
-BYTES = 64 * 2**20
+BYTES = 8 * 2**20
 Find = Callable[[int], Block | None]
 
 
