@@ -55,7 +55,7 @@ class Browser:
         field.clear()
         field.send_keys(text)
 
-    def until(self, condition, seconds=15):
+    def until(self, condition, seconds=40):
         """What a condition gives once it gives something."""
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:

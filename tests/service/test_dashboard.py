@@ -5,6 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from selenium.webdriver import ActionChains
 
 from tests.service.browser import browsing, missing
 from tests.service.processes import MANUL, Process
@@ -107,19 +108,19 @@ def test_a_loop_is_created_taught_watched_and_promoted(browser, tmp_path):
     browser.until(lambda: browser.text("[data-is=state]") == "apprentice")
     assert f"127.0.0.1:{served.port}/v1/loops/heating/observations" in browser.text("[data-is=commands]")
 
-    observe(served, 1, 200)
-    browser.until(lambda: tile(browser, "Learned") == 200)
+    observe(served, 1, 120)
+    browser.until(lambda: tile(browser, "Learned") == 120)
     before = browser.until(lambda: browser.run(PAINTED, "loss"))
-    observe(served, 2, 200)
-    browser.until(lambda: tile(browser, "Learned") == 400)
+    observe(served, 2, 120)
+    browser.until(lambda: tile(browser, "Learned") == 240)
     assert browser.run(PAINTED, "loss") != before
 
     played = re.search(r"Mean action ([\d.]+); four of five between", browser.text("[data-is=density-caption]"))
     assert abs(float(played[1]) - BEST) < 10
     browser.find("[data-do=promote]").click()
     browser.until(lambda: browser.text("[data-is=state]") == "deciding")
-    decide(served, 3, 100)
-    browser.until(lambda: tile(browser, "Decisions") == 500)
+    decide(served, 3, 60)
+    browser.until(lambda: tile(browser, "Decisions") == 300)
     browser.until(lambda: "the model now" in browser.text("[data-is=candidates]"))
     browser.until(lambda: browser.text("[data-is=findings]").endswith("."))
     assert browser.complaints() == []
@@ -147,6 +148,21 @@ def test_the_policy_is_shown_against_any_feature(browser, taught):
     browser.run("const choice = document.querySelector('[data-is=feature]'); choice.value = 'sky'; choice.onchange()")
     browser.until(lambda: "sky is typically" in browser.text("[data-is=policy-caption]"))
     assert browser.run(PAINTED, "policy") != before
+
+
+@pytest.mark.parametrize(
+    ("chart", "read"),
+    [
+        ("loss", "over .* losses"),
+        ("density", "action .*: density"),
+        ("moved", "action .*: density"),
+        ("policy", "outdoor .*, action"),
+    ],
+)
+def test_what_is_under_the_cursor_is_read_out(browser, taught, chart, read):
+    shown(browser, taught)
+    ActionChains(browser.driver).move_to_element(browser.find(f"[data-chart={chart}] .u-over")).perform()
+    browser.until(lambda: re.search(read, browser.text(f"[data-is={chart}-caption]")))
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

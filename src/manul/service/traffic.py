@@ -12,6 +12,7 @@ SECONDS = 5.0
 STRETCHES = 60
 # Durations are counted in steps of a quarter, from 50 microseconds up.
 SHORTEST, STEP, STEPS = 5e-5, 1.25, 64
+LOG_STEP = math.log(STEP)
 MIDDLES = SHORTEST * STEP ** (np.arange(STEPS) + 0.5)
 
 
@@ -31,8 +32,10 @@ class Traffic:
 
     def add(self, time: float, decisions: int, seconds: float) -> None:
         """Some decisions were made durable together, the first of them after some seconds."""
-        self._reach(int(time / SECONDS))
-        step = int(math.log(max(seconds, SHORTEST) / SHORTEST) / math.log(STEP))
+        stretch = int(time / SECONDS)
+        if stretch > self._latest:
+            self._reach(stretch)
+        step = int(math.log(seconds / SHORTEST) / LOG_STEP) if seconds > SHORTEST else 0
         self._counts[self._latest % STRETCHES, min(step, STEPS - 1)] += decisions
 
     def table(self, time: float) -> schema.Traffic:

@@ -6,8 +6,12 @@ import { make } from "./format.js"
 import { askForLoop, askForToken, prepare } from "./forms.js"
 
 const PERIOD = 2000
-const main = document.getElementById("main"), notice = document.getElementById("notice"), chooser = document.getElementById("loops")
-let board = null, turn = 0, busy = false
+const main = document.getElementById("main"),
+  notice = document.getElementById("notice"),
+  chooser = document.getElementById("loops")
+let board = null,
+  turn = 0,
+  busy = false
 
 const wanted = () => decodeURIComponent(location.hash.slice(1))
 
@@ -88,7 +92,9 @@ prepare({
 document.getElementById("new").onclick = askForLoop
 document.getElementById("theme").onclick = switchTheme
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll)
-chooser.onchange = () => { location.hash = encodeURIComponent(chooser.value) }
+chooser.onchange = () => {
+  location.hash = encodeURIComponent(chooser.value)
+}
 addEventListener("hashchange", again)
 document.addEventListener("visibilitychange", refresh)
 setInterval(refresh, PERIOD)

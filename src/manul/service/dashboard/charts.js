@@ -8,7 +8,11 @@ export function colour(name) {
   return getComputedStyle(probe).color
 }
 
-const channels = name => colour(name).match(/[\d.]+/g).slice(0, 3).map(Number)
+const channels = name =>
+  colour(name)
+    .match(/[\d.]+/g)
+    .slice(0, 3)
+    .map(Number)
 
 const charts = new Set()
 const observer = new ResizeObserver(entries => {
@@ -31,7 +35,17 @@ function axis(label, values, side) {
   const stroke = () => colour("muted")
   const line = { stroke: () => colour("grid"), width: 1 }
   const font = "12px system-ui, sans-serif"
-  const shared = { label, stroke, font, labelFont: font, labelSize: 18, labelGap: 0, grid: line, ticks: { ...line, size: 4 }, gap: 4 }
+  const shared = {
+    label,
+    stroke,
+    font,
+    labelFont: font,
+    labelSize: 18,
+    labelGap: 0,
+    grid: line,
+    ticks: { ...line, size: 4 },
+    gap: 4,
+  }
   const shown = values && { values: (_, splits) => splits.map(each => values(each)) }
   return { ...shared, ...shown, ...(side === "y" ? { size: widest } : { size: 28, space: 64 }) }
 }
@@ -63,7 +77,13 @@ class Chart {
 
   draw(options, data) {
     const { clientWidth: width, clientHeight: height } = this.box
-    const base = { width, height, legend: { show: false }, padding: [10, 30, 0, 0], cursor: { drag: { x: false, y: false }, points: { size: 6 } } }
+    const base = {
+      width,
+      height,
+      legend: { show: false },
+      padding: [10, 30, 0, 0],
+      cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+    }
     this.plot = new uPlot({ ...base, ...options }, data, this.box)
   }
 }
@@ -73,7 +93,14 @@ export class Lines extends Chart {
   constructor(box, { x, y, series, bands = [], time = false, values, zero = false, range, read }) {
     super(box)
     this.options = {
-      scales: { x: { time, range: (plot, low, high) => range ?? (series.some(each => each.bars) ? widened(plot.data[0], low, high) : [low, high]) }, y: { range: (_, low, high) => room(low, high, zero) } },
+      scales: {
+        x: {
+          time,
+          range: (plot, low, high) =>
+            range ?? (series.some(each => each.bars) ? widened(plot.data[0], low, high) : [low, high]),
+        },
+        y: { range: (_, low, high) => room(low, high, zero) },
+      },
       axes: [axis(x, time ? undefined : number, "x"), axis(y, values ?? number, "y")],
       series: [{}, ...series.map(line)],
       bands: bands.map(pair => ({ series: pair, fill: () => colour("band") })),
@@ -96,7 +123,16 @@ const clockTicks = (_, splits, __, ___, step) =>
   })
 
 // Ticks at whole seconds, minutes, hours and days.
-const clockAxis = { values: clockTicks, incrs: [1, 2, 5, 10, 15, 30].flatMap(each => [each, 60 * each]).concat([1, 2, 3, 6, 12].map(each => 3600 * each), [1, 2, 5, 10, 20, 50, 100, 365].map(each => 86400 * each)).sort((a, b) => a - b) }
+const clockAxis = {
+  values: clockTicks,
+  incrs: [1, 2, 5, 10, 15, 30]
+    .flatMap(each => [each, 60 * each])
+    .concat(
+      [1, 2, 3, 6, 12].map(each => 3600 * each),
+      [1, 2, 5, 10, 20, 50, 100, 365].map(each => 86400 * each),
+    )
+    .sort((a, b) => a - b),
+}
 
 // Half a bar more on both sides.
 function widened(places, low, high) {
@@ -112,7 +148,11 @@ function room(low, high, zero) {
 }
 
 function line({ colour: name, dashed, area, steps, bars, quiet }) {
-  const paths = steps ? uPlot.paths.stepped({ align: 1 }) : bars ? uPlot.paths.bars({ size: [0.8, 24], align: 0 }) : undefined
+  const paths = steps
+    ? uPlot.paths.stepped({ align: 1 })
+    : bars
+      ? uPlot.paths.bars({ size: [0.8, 24], align: 0 })
+      : undefined
   return {
     stroke: () => (quiet ? "transparent" : colour(name)),
     width: quiet ? 0 : 2,
@@ -125,7 +165,9 @@ function line({ colour: name, dashed, area, steps, bars, quiet }) {
 
 // A value with none beside it has no line to be on, and so gets a dot.
 const lonely = ({ data }, place) =>
-  data[place].flatMap((value, at, all) => (value !== null && (all[at - 1] ?? null) === null && (all[at + 1] ?? null) === null ? [at] : []))
+  data[place].flatMap((value, at, all) =>
+    value !== null && (all[at - 1] ?? null) === null && (all[at + 1] ?? null) === null ? [at] : [],
+  )
 
 // A table of numbers, one row per place on the x axis, as colours: the more, the stronger.
 export class Heat extends Chart {
@@ -154,24 +196,35 @@ export class Heat extends Chart {
     if (this.time) Object.assign(axes[0], clockAxis)
     if (this.labels) {
       axes[0].splits = () => this.labels.map((_, place) => place)
-      axes[0].values = (_, splits) => splits.map(place => short(this.labels[place], this.box.clientWidth / this.labels.length / 8))
+      axes[0].values = (_, splits) =>
+        splits.map(place => short(this.labels[place], this.box.clientWidth / this.labels.length / 8))
     }
     const hooks = { drawClear: [plot => this.paint(plot)], setCursor: [plot => this.point(plot)] }
-    const means = { stroke: () => colour("other"), width: 2, points: { show: Boolean(this.labels), size: 7 }, ...(this.labels && { paths: () => null }) }
+    const means = {
+      stroke: () => colour("other"),
+      width: 2,
+      points: { show: Boolean(this.labels), size: 7 },
+      ...(this.labels && { paths: () => null }),
+    }
     const scales = { x: { time: this.time, range: () => this.edges.x }, y: { range: () => this.edges.y } }
     return { axes, hooks, scales, series: [{}, means] }
   }
 
   paint(plot) {
-    const wide = this.rows.length, tall = this.rows[0]?.length ?? 0
+    const wide = this.rows.length,
+      tall = this.rows[0]?.length ?? 0
     if (!wide || !tall) return
-    const from = channels("card"), to = channels("heat")
+    const from = channels("card"),
+      to = channels("heat")
     const image = new ImageData(wide, tall)
-    this.rows.forEach((row, x) => row.forEach((value, y) => {
-      const share = Math.sqrt(Math.min(1, value / this.most)), place = 4 * ((tall - 1 - y) * wide + x)
-      for (const each of [0, 1, 2]) image.data[place + each] = from[each] + share * (to[each] - from[each])
-      image.data[place + 3] = 255
-    }))
+    this.rows.forEach((row, x) =>
+      row.forEach((value, y) => {
+        const share = Math.sqrt(Math.min(1, value / this.most)),
+          place = 4 * ((tall - 1 - y) * wide + x)
+        for (const each of [0, 1, 2]) image.data[place + each] = from[each] + share * (to[each] - from[each])
+        image.data[place + 3] = 255
+      }),
+    )
     const small = make("canvas", { width: wide, height: tall })
     small.getContext("2d").putImageData(image, 0, 0)
     plot.ctx.save()

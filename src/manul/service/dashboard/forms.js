@@ -1,15 +1,19 @@
 // The two dialogs: a new loop, and the token where the service asks for one.
 import { ask, token } from "./api.js"
 
-const create = document.getElementById("create"), tokens = document.getElementById("token")
+const create = document.getElementById("create"),
+  tokens = document.getElementById("token")
 
 const given = field => (field.value.trim() === "" ? undefined : Number(field.value))
 
 function agent(fields, span) {
-  const kind = fields.agent.value, epsilon = given(fields.epsilon)
+  const kind = fields.agent.value,
+    epsilon = given(fields.epsilon)
   if (kind === "auto") return { kind, epsilon }
   const leaves = given(fields.leaves)
-  return kind === "cats" ? { kind, leaves, epsilon, bandwidth: given(fields.bandwidth) ?? span / 16 } : { kind, leaves, epsilon }
+  return kind === "cats"
+    ? { kind, leaves, epsilon, bandwidth: given(fields.bandwidth) ?? span / 16 }
+    : { kind, leaves, epsilon }
 }
 
 function settings(fields) {
@@ -28,7 +32,8 @@ function settings(fields) {
 
 // Keeps a dialog open, and says why, until `done` takes what was entered.
 function submitted(dialog, done) {
-  const form = dialog.querySelector("form"), error = dialog.querySelector(".error")
+  const form = dialog.querySelector("form"),
+    error = dialog.querySelector(".error")
   form.addEventListener("submit", async event => {
     event.preventDefault()
     try {
