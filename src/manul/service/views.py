@@ -16,7 +16,7 @@ from manul.service.problems import Invalid
 from manul.types import Floats
 
 ACTIONS = 64
-VALUES = 21
+VALUES = 17
 LATEST = 12
 Table = dict[str, Sequence[float | str]]
 
