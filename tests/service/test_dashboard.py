@@ -111,6 +111,7 @@ def test_a_loop_is_created_taught_watched_and_promoted(browser, tmp_path):
     observe(served, 1, 120)
     browser.until(lambda: tile(browser, "Learned") == 120)
     before = browser.until(lambda: browser.run(PAINTED, "loss"))
+    browser.picture(tmp_path / "first.png")
     observe(served, 2, 120)
     browser.until(lambda: tile(browser, "Learned") == 240)
     assert browser.run(PAINTED, "loss") != before

@@ -74,7 +74,7 @@ export class Board {
     candidates(this.part("candidates"), found.examined, found.status)
     beliefs(this.part("beliefs"), found.examined)
     findings(this.part("findings"), found.examined)
-    if (policy) await this.against(found.features)
+    if (policy || (found.features.length && !this.policy?.plot)) await this.against(found.features)
   }
 
   head({ status, history }) {

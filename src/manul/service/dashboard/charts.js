@@ -94,11 +94,7 @@ export class Lines extends Chart {
     super(box)
     this.options = {
       scales: {
-        x: {
-          time,
-          range: (plot, low, high) =>
-            range ?? (series.some(each => each.bars) ? widened(plot.data[0], low, high) : [low, high]),
-        },
+        x: { time, range: (plot, low, high) => range ?? widened(plot.data[0], low, high) },
         y: { range: (_, low, high) => room(low, high, zero) },
       },
       axes: [axis(x, time ? undefined : number, "x"), axis(y, values ?? number, "y")],
@@ -134,9 +130,9 @@ const clockAxis = {
     .sort((a, b) => a - b),
 }
 
-// Half a bar more on both sides.
+// Half a stretch of time more on both sides, and a few seconds at least.
 function widened(places, low, high) {
-  const half = (places.length > 1 ? places[1] - places[0] : 1) / 2
+  const half = Math.max(places.length > 1 ? places[1] - places[0] : 1, 10 - (high - low)) / 2
   return [low - half, high + half]
 }
 
@@ -158,7 +154,7 @@ function line({ colour: name, dashed, area, steps, bars, quiet }) {
     width: quiet ? 0 : 2,
     fill: area || bars ? () => (bars ? colour(name) : colour("band")) : undefined,
     dash: dashed ? [6, 5] : undefined,
-    points: { show: !(quiet || steps || bars || dashed), filter: lonely, size: 4 },
+    points: { show: false, filter: quiet || steps || bars ? undefined : lonely, size: 4, fill: () => colour(name) },
     ...(paths && { paths }),
   }
 }
