@@ -15,11 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.serve import MANUL, cpu_seconds, free_port, post, running
+from benchmarks.serve import MANUL, free_port, post, running
 
 BATCH, WIDTH = 1000, 20
 LOOP = "/v1/loops/priced"
-ROUTES = {"summary": f"{LOOP}/summary", "policy": f"{LOOP}/policy?feature=3", "loops": "/v1/loops"}
+# The page asks for the first every 2 s, for the others every 6 and 10 s; the last does nothing, for comparison.
+ROUTES = {
+    "summary": f"{LOOP}/summary",
+    "policy": f"{LOOP}/policy?feature=3",
+    "loops": "/v1/loops",
+    "healthz": "/healthz",
+}
+ROUNDS = 10
 
 
 def fill(port: int, decisions: int) -> None:
@@ -46,16 +53,23 @@ def get(connection: http.client.HTTPConnection, path: str) -> Any:
     return json.loads(connection.getresponse().read())
 
 
+def cpu_milliseconds(process: int) -> float:
+    """The time that all threads of a process have had so far."""
+    return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{process}/task").glob("*/schedstat")) / 1e6
+
+
 def refreshed(server: int, port: int, path: str, times: int) -> dict[str, float]:
-    """Milliseconds of the server's CPU time per request, and until the answer is there: median and 99 of 100."""
+    """The server's CPU time per request, in the best and the median of some rounds, and the median until the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    waits, before = [], cpu_seconds(server)
-    for _ in range(times):
-        began = time.perf_counter()
-        get(connection, path)
-        waits.append(1000 * (time.perf_counter() - began))
-    cpu = 1000 * (cpu_seconds(server) - before) / times
-    return {"cpu_ms": cpu, "median_ms": float(np.median(waits)), "p99_ms": float(np.quantile(waits, 0.99))}
+    waits, costs = [], []
+    for _ in range(ROUNDS):
+        before = cpu_milliseconds(server)
+        for _ in range(times // ROUNDS):
+            began = time.perf_counter()
+            get(connection, path)
+            waits.append(1000 * (time.perf_counter() - began))
+        costs.append((cpu_milliseconds(server) - before) / (times // ROUNDS))
+    return {"least_cpu_ms": min(costs), "cpu_ms": float(np.median(costs)), "median_ms": float(np.median(waits))}
 
 
 def main() -> None:
@@ -76,7 +90,7 @@ def main() -> None:
                 fill(port, decisions - (10_000 if found else 0))
                 stored = learned(port)["decisions"]
                 # The first refresh begins an examination in a thread; the others find it done.
-                refreshed(server, port, ROUTES["summary"], 1)
+                refreshed(server, port, ROUTES["summary"], ROUNDS)
                 time.sleep(5)
                 found[f"{stored:,}"] = {
                     name: refreshed(server, port, path, arguments.refreshes) for name, path in ROUTES.items()

@@ -36,7 +36,8 @@ def in_groups(events, sizes):
         size = next(sizes)
         made.add(rest[:size])
         rest = rest[size:]
-    return made
+    with made.settled():
+        return made
 
 
 def test_the_past_is_the_same_however_events_are_grouped():
@@ -138,6 +139,20 @@ async def test_the_policy_varies_one_feature_of_contexts_with_names_or_without(s
     assert (text["values"], text["typical"]) == (["grey"], "grey")
     assert (row["values"], row["typical"]) == ([2.0], 2.0)
     assert sum(row["density"][0]) * 50 / len(row["density"][0]) == pytest.approx(1.0)
+
+
+@run
+async def test_every_kind_of_field_can_be_varied(service):
+    context = {"open": True, "rooms": [{"warm": 2}], "tags": ["old"], "gap": None, "loss": 3}
+    async with service.running():
+        await service.post("", 201, name="heat", actions=RANGE)
+        made = await service.post("/heat/decisions", context=context)
+        await service.post(f"/heat/decisions/{made['id']}/loss", loss=0.5)
+        await service.learned("heat", 1)
+        features = (await service.get("/heat/summary"))["features"]
+        views = [await service.get(f"/heat/policy?feature={name}") for name in features]
+    assert features == ["open", "rooms[0].warm", "tags=old", "loss"]
+    assert [view["values"] for view in views] == [["true"], [2.0], [1.0], [3.0]]
 
 
 @run

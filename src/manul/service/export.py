@@ -68,30 +68,43 @@ def outcome(events: Sequence[Event]) -> float | None:
     return next((event.loss for event in events if event.kind in OUTCOMES), None)
 
 
-def flattened(context: dict[str, Any], path: str = "") -> dict[str, float | str | None]:
-    """A context with names as columns, as the agents read it.
+def flattened(context: dict[str, Any]) -> dict[str, float | str | None]:
+    """A context with names as columns of a table.
 
-    >>> flattened({"sky": "grey", "rooms": [{"warm": True}], "tags": ["old"]})
-    {'sky': 'grey', 'rooms[0].warm': 1.0, 'tags=old': 1.0}
+    >>> flattened({"sky": "grey", "rooms": [{"warm": True}], "loss": 2})
+    {'sky': 'grey', 'rooms[0].warm': 1.0, 'context.loss': 2.0}
     """
-    columns: dict[str, float | str | None] = {}
+    return {
+        f"context.{name}" if name in RESERVED else name: value
+        if value is None or isinstance(value, str)
+        else float(value)
+        for name, value in leaves(context).items()
+    }
+
+
+def leaves(context: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """The fields of a context with names, as the agents read it.
+
+    >>> leaves({"sky": "grey", "rooms": [{"warm": True}], "tags": ["old"]})
+    {'sky': 'grey', 'rooms[0].warm': True, 'tags=old': 1.0}
+    """
+    found: dict[str, Any] = {}
     for name, value in context.items():
-        _flatten(columns, f"{path}.{name}" if path else name, value)
-    return columns
+        _collect(found, f"{path}.{name}" if path else name, value)
+    return found
 
 
-def _flatten(columns: dict[str, float | str | None], path: str, value: Any) -> None:
+def _collect(found: dict[str, Any], path: str, value: Any) -> None:
     if isinstance(value, dict):
-        columns |= flattened(value, path)
+        found |= leaves(value, path)
     elif isinstance(value, list):
         for place, item in enumerate(value):
             if isinstance(item, str):
-                columns[f"{path}={item}"] = 1.0
+                found[f"{path}={item}"] = 1.0
             else:
-                _flatten(columns, f"{path}[{place}]", item)
+                _collect(found, f"{path}[{place}]", item)
     else:
-        name = f"context.{path}" if path in RESERVED else path
-        columns[name] = value if value is None or isinstance(value, str) else float(value)
+        found[path] = value
 
 
 def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | None = None) -> Fields:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -19,8 +20,18 @@ Span = Literal["minutes", "day", "all"]
 BUCKETS = 120
 BINS = 32
 RECENT = 128
+TOGETHER = 256
 SUMS = ("outcomes", "loss", "square", "late", "defaulted")
 PARTS = ("played", "weight", "weight_square", "weighted_loss")
+Fact = tuple[Event, Decided | None]
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    seconds: float
+    start: float
+    used: int
+    sums: bytes
+    parts: bytes
 
 
 class Buckets:
@@ -49,6 +60,11 @@ class Buckets:
             self.used = max(self.used, int(places.max()) + 1)
             times, sums, bins, parts = times[some:], sums[some:], bins[some:], parts[some:]
 
+    def kept(self) -> _Kept:
+        """As it is stored."""
+        sums, parts = (table[: self.used].tobytes() for table in (self.sums, self.parts))
+        return _Kept(self.seconds, self.start, self.used, sums, parts)
+
     def _reach(self, time: float) -> None:
         if not self.used:
             self.start = time // self.seconds * self.seconds
@@ -74,14 +90,6 @@ class Buckets:
         self.used = max(0, self.used - steps)
 
 
-class _Kept(msgspec.Struct, array_like=True):
-    seconds: float
-    start: float
-    used: int
-    sums: bytes
-    parts: bytes
-
-
 class History:
     """The past of one loop at three lengths, and the latest contexts it learned in."""
 
@@ -93,38 +101,43 @@ class History:
             "all": Buckets(1.0, grows=True),
         }
         self.contexts: deque[Any] = deque(maxlen=RECENT)
-        self.lock = threading.Lock()
+        self._told: list[Fact] = []
+        self._lock = threading.Lock()
 
-    def add(self, facts: Sequence[tuple[Event, Decided | None]]) -> None:
-        """Takes in the next events, in order."""
+    def add(self, facts: Sequence[Fact]) -> None:
+        """Takes in the next events, in order; they are counted many at a time."""
+        with self._lock:
+            self._told += facts
+            if len(self._told) >= TOGETHER:
+                self._count()
+
+    @contextmanager
+    def settled(self) -> Iterator[History]:
+        """Itself with every event counted, and nobody else at it."""
+        with self._lock:
+            self._count()
+            yield self
+
+    def meet(self, facts: Sequence[Fact]) -> None:
+        """Remembers the contexts of events."""
+        self.contexts.extend(decided.context for event, decided in facts if decided and event.kind in OUTCOMES)
+
+    def _count(self) -> None:
+        facts, self._told = self._told, []
         told = [(event, decided) for event, decided in facts if decided is not None and event.kind != "part"]
         if not told:
             return
         rows = np.array([_row(event, decided) for event, decided in told])
         bins = ((rows[:, 1] - self._low) / (self._high - self._low) * BINS).astype(np.int64).clip(0, BINS - 1)
-        with self.lock:
-            for buckets in self.spans.values():
-                buckets.add(rows[:, 0], rows[:, 2:7], bins, rows[:, 7:])
-            self.meet(facts)
-
-    def meet(self, facts: Sequence[tuple[Event, Decided | None]]) -> None:
-        """Remembers the contexts of events."""
-        self.contexts.extend(decided.context for event, decided in facts if decided and event.kind in OUTCOMES)
+        for buckets in self.spans.values():
+            buckets.add(rows[:, 0], rows[:, 2:7], bins, rows[:, 7:])
+        self.meet(facts)
 
     def to_bytes(self) -> bytes:
         """All sums, in a few kilobytes; the contexts are in the store."""
-        with self.lock:
-            kept = [
-                _Kept(
-                    each.seconds,
-                    each.start,
-                    each.used,
-                    each.sums[: each.used].tobytes(),
-                    each.parts[: each.used].tobytes(),
-                )
-                for each in self.spans.values()
-            ]
-            return zlib.compress(msgspec.msgpack.encode(kept), 1)
+        with self.settled():
+            kept = [each.kept() for each in self.spans.values()]
+        return zlib.compress(msgspec.msgpack.encode(kept), 1)
 
     def restore(self, kept: bytes) -> None:
         """Go on from sums that were kept."""

@@ -146,8 +146,8 @@ class Loop:
 
     def latest_contexts(self) -> list[Any]:
         """The contexts it learned in last; before that, the first it was asked in."""
-        with self.history.lock:
-            contexts = list(self.history.contexts)
+        with self.history.settled() as settled:
+            contexts = list(settled.contexts)
         return contexts or ([] if self._shape is None else [self._shape])
 
     def snapshot(self) -> Snapshot:

@@ -24,9 +24,8 @@ def summary(
 ) -> schema.Summary:
     """A loop at a glance."""
     contexts = loop.latest_contexts()
-    with loop.history.lock:
-        buckets = loop.history.spans[span]
-        past = history(buckets, loop.settings.actions)
+    with loop.history.settled() as settled:
+        past = history(settled.spans[span], loop.settings.actions)
     return schema.Summary(
         time=time,
         status=status,

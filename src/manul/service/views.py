@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from manul.service import schema
-from manul.service.export import flattened
+from manul.service.export import leaves
 from manul.service.loop import Loop
 from manul.service.problems import Invalid
 from manul.types import Floats
 
 ACTIONS = 64
 VALUES = 17
-LATEST = 12
-Table = dict[str, Sequence[float | str]]
+LATEST = 8
+Value = float | str | bool
+Table = dict[str, Sequence[Value]]
 
 
 def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
@@ -44,14 +45,14 @@ def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
     middles = (edges[:-1] + edges[1:]) / 2
     return schema.PolicyView(
         feature=feature,
-        values=values,
-        typical=typical(known[feature]),
+        values=[shown(value) for value in values],
+        typical=shown(typical(known[feature])),
         density=[each.tolist() for each in found],
         mean=[float(each @ middles / each.sum()) for each in found],
     )
 
 
-def _varied(contexts: Sequence[Any], known: Table, feature: str, values: Sequence[float | str]) -> Sequence[Any]:
+def _varied(contexts: Sequence[Any], known: Table, feature: str, values: Sequence[Value]) -> Sequence[Any]:
     """Typical contexts but for one feature."""
     if isinstance(contexts[-1], dict):
         usual = {name: typical(column) for name, column in known.items()}
@@ -59,6 +60,15 @@ def _varied(contexts: Sequence[Any], known: Table, feature: str, values: Sequenc
     rows = np.tile(np.median(np.array(contexts), axis=0), (len(values), 1))
     rows[:, int(feature)] = values
     return list(rows)
+
+
+def shown(value: Value) -> float | str:
+    """A value as it is answered: true and false are texts.
+
+    >>> shown(True), shown(2.5)
+    ('true', 2.5)
+    """
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def features(contexts: Sequence[Any]) -> list[str]:
@@ -74,39 +84,39 @@ def table(contexts: Sequence[Any]) -> Table:
     """What is known of each feature.
 
     >>> table([{"sky": "grey"}, {"sky": None, "rooms": [2]}])
-    {'sky': ['grey'], 'rooms[0]': [2.0]}
+    {'sky': ['grey'], 'rooms[0]': [2]}
     """
     if not contexts:
         return {}
     if not isinstance(contexts[-1], dict):
         return {str(place): column for place, column in enumerate(zip(*contexts, strict=False))}
-    found: dict[str, list[float | str]] = {}
+    found: dict[str, list[Value]] = {}
     for context in contexts:
-        for name, value in flattened(context).items():
+        for name, value in leaves(context).items():
             if value is not None:
                 found.setdefault(name, []).append(value)
     return dict(found)
 
 
-def typical(column: Sequence[float | str]) -> float | str:
-    """The median of numbers, the most common of texts.
+def typical(column: Sequence[Value]) -> Value:
+    """The median of numbers, the most common of anything else.
 
     >>> typical(["grey", "blue", "grey"]), typical([3.0, 1.0, 2.0])
     ('grey', 2.0)
     """
-    if isinstance(column[0], str):
+    if isinstance(column[0], str | bool):
         return Counter(column).most_common(1)[0][0]
     return float(np.median(np.array(column)))
 
 
-def spread(column: Sequence[float | str]) -> list[float | str]:
-    """Even steps over all but the outermost numbers, or the texts, the most common first.
+def spread(column: Sequence[Value]) -> list[Value]:
+    """Even steps over all but the outermost numbers, or the texts or flags, the most common first.
 
     >>> spread(["grey", "blue", "grey"]), spread([3.0, 3.0])
     (['grey', 'blue'], [3.0])
     """
-    if isinstance(column[0], str):
-        return [text for text, _ in Counter(column).most_common(VALUES)]
+    if isinstance(column[0], str | bool):
+        return [value for value, _ in Counter(column).most_common(VALUES)]
     low, high = np.quantile(np.array(column), (0.02, 0.98)).tolist()
     return np.linspace(low, high, VALUES).tolist() if high > low else [low]
 
