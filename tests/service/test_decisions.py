@@ -2,6 +2,7 @@
 
 import asyncio
 
+from manul.service import schema
 from tests.service.conftest import run
 
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 32, "bandwidth": 2.0}}
@@ -86,3 +87,20 @@ async def test_a_loop_is_created_once(service):
         await service.post("", 200, **HEAT)
         await service.refused(409, "/v1/loops", {**HEAT, "actions": [0, 50]}, field="name")
         assert [each["name"] for each in (await service.get(""))["loops"]] == ["heat"]
+
+
+@run
+async def test_single_decisions_around_a_batch_are_found_again(service):
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70])
+        engine, loop = service.engine, service.engine.loop("heat")
+        asked = schema.NewDecision(context=[1.0, 2.0])
+        engine._writing += 1
+        before = engine.decide(loop, asked)
+        await engine.decide_many(loop, [asked, asked])
+        after = engine.decide(loop, asked)
+        engine._written()
+        await asyncio.gather(before, after)
+        engine.store._recent.drop(loop.number)
+        for number in (1, 2, 3, 4):
+            assert (await service.post(f"/heat/decisions/~{number}/loss", loss=0.5))["status"] == "recorded"

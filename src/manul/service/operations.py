@@ -73,8 +73,8 @@ class WriteDecisions(Operation):
         else:
             fresh = self._new(transaction)
             transaction.claim(self._loop.number, {each.id: each.number for each in fresh if each.id is not None})
-        for _, some in groupby(fresh, key=lambda each: (each.model, each.observed)):
-            transaction.add_block(self._loop.number, packed(list(some)))
+        for _, some in groupby(enumerate(fresh), key=_run):
+            transaction.add_block(self._loop.number, packed([each for _, each in some]))
 
     def _new(self, transaction: Transaction) -> list[Decided]:
         ids = [each.id for each in self._decided if each.id is not None]
@@ -115,6 +115,12 @@ class WriteDecisions(Operation):
         else:
             for future, answer in zip(self._futures, self._answers, strict=True):
                 resolve(future, answer, answer if isinstance(answer, Conflict) else None)
+
+
+def _run(placed: tuple[int, Decided]) -> tuple[object, ...]:
+    """Only numbers in a row share a block: a block is found by its first number, and another must not lie inside."""
+    place, decided = placed
+    return decided.model, decided.observed, decided.number - place
 
 
 def _question(decided: Decided) -> tuple[object, ...]:
