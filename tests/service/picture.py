@@ -12,7 +12,7 @@ import numpy as np
 from tests.service.browser import browsing
 from tests.service.processes import Process
 
-ROUNDS, TOGETHER = 110, 20
+ROUNDS, TOGETHER = 170, 20
 
 
 def loss_of(action, context, rng):
