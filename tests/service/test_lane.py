@@ -33,8 +33,8 @@ def answers(port, pieces, count):
         for piece in pieces:
             connection.sendall(piece)
             if piece is not pieces[-1]:
+                connection.settimeout(0.05)
                 with pytest.raises(TimeoutError):
-                    connection.settimeout(0.05)
                     connection.recv(1)
                 connection.settimeout(10)
         while len(bodies := split(found)) < count:
