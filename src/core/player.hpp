@@ -36,6 +36,7 @@ struct PlayerSettings {
 // What a logged action says of the window that would have been played: its density there over the logged one, times
 // the loss (the paper's c_t of the leaf, Algorithm 3).
 inline double window_cost(Window played, const Outcome& outcome) {
+  if (std::abs(outcome.action - played.centre) > played.bandwidth * (1.0 + 1e-9)) return 0.0;  // as most of them
   const Mixture window(played, 0.0, outcome.within);
   return window.density(outcome.action) / outcome.density * outcome.loss;
 }
@@ -135,18 +136,29 @@ class Player {
   }
 
   // Progressive validation: each row is paid for by the policy as it was before it was learned from. Adds to a sum that goes on from batch to
-  // batch, so that how a log is cut changes no bit of it.
+  // batch, so that how a log is cut changes no bit of it. The rows are ones that `check_log` let pass.
   void replay(const Rows& rows, const double* actions, const double* densities, const double* losses, double& sum) {
     const Busy busy(*this);
-    check_rows(rows);
-    for (std::size_t i = 0; i < rows.count; ++i) outcome(actions[i], densities[i], losses[i], within(rows, i));
     const Window* found = agent_->found();
     for (std::size_t i = 0; i < rows.count; ++i) {
-      const Outcome logged = outcome(actions[i], densities[i], losses[i], within(rows, i));
+      const Outcome logged = scaled(actions[i], densities[i], losses[i], within(rows, i));
       const Window played = found == nullptr ? agent_->window(at(rows, i), logged.within) : Window{};
       agent_->learn(at(rows, i), logged);
       sum += window_cost(found == nullptr ? played : *found, logged);
     }
+  }
+
+  void check_log(const Rows& rows, const double* actions, const double* densities, const double* losses) const {
+    check_rows(rows);
+    for (std::size_t i = 0; i < rows.count; ++i) outcome(actions[i], densities[i], losses[i], within(rows, i));
+  }
+
+  // Whether what one may learn from, the other may as well.
+  bool takes_the_same(const Player& other) const {
+    const auto same = [](Range one, Range two) { return one.low == two.low && one.high == two.high; };
+    return settings_.width == other.settings_.width && same(settings_.actions, other.settings_.actions) &&
+           same(settings_.losses, other.settings_.losses) &&
+           settings_.play.atoms.leaves == other.settings_.play.atoms.leaves;
   }
 
   void densities_many(const Rows& rows, const double* actions, double* densities) {
@@ -231,6 +243,11 @@ class Player {
     if (!(action >= within.low && action <= within.high)) throw Rejected();
     if (!(density > 0.0 && std::isfinite(density))) throw Rejected();
     if (!(loss >= losses.low && loss <= losses.high)) throw Rejected();
+    return scaled(action, density, loss, within);
+  }
+
+  Outcome scaled(double action, double density, double loss, Range within) const {
+    const Range losses = settings_.losses;
     return {action, density, (loss - losses.low) / (losses.high - losses.low), within};
   }
 
@@ -267,9 +284,13 @@ inline void simulate_all(const std::vector<Player*>& players, const std::vector<
   in_threads(players.size(), threads, [&](std::size_t i) { players[i]->simulate(*tables[i], first, last, records[i]); });
 }
 
-// Several agents over the same log. Neighbouring sums share a cache line, so each task adds up its own.
+// Several agents over the same log, which is looked through once for all that take the same. Neighbouring sums share a
+// cache line, so each task adds up its own.
 inline void replay_all(const std::vector<Player*>& players, const Rows& rows, const double* actions,
                        const double* densities, const double* losses, double* sums, std::size_t threads) {
+  in_threads(players.size(), threads, [&](std::size_t i) {
+    if (i == 0 || !players[i]->takes_the_same(*players[0])) players[i]->check_log(rows, actions, densities, losses);
+  });
   in_threads(players.size(), threads, [&](std::size_t i) {
     double sum = sums[i];
     players[i]->replay(rows, actions, densities, losses, sum);
