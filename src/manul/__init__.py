@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ParetoGreedy,
         SmoothedGreedy,
     )
+    from manul.client import AsyncClient, Client
     from manul.distribution import Atoms, Distribution
     from manul.errors import ManulError
     from manul.files import load
@@ -32,9 +33,11 @@ __version__ = "0.1.0"
 __all__ = [
     "AdaptiveCats",
     "Agent",
+    "AsyncClient",
     "Atoms",
     "Auto",
     "Cats",
+    "Client",
     "Decision",
     "Decisions",
     "DiscreteLinear",
@@ -73,6 +76,7 @@ __all__ = [
 # Where each name is from, so that it is imported when it is first used.
 _NAMES = {
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy SmoothedGreedy",
+    "client": "AsyncClient Client",
     "distribution": "Atoms Distribution",
     "errors": "ManulError",
     "files": "load",

@@ -4,7 +4,8 @@
     ├── ParameterError (ValueError)   a setting that cannot work
     ├── InputError (ValueError)       a context, action, density or loss that cannot be used; nothing was changed
     ├── FileError (ValueError)        a file that cannot be read or written
-    └── MissingDependency (ImportError)  an optional package that is not installed
+    ├── MissingDependency (ImportError)  an optional package that is not installed
+    └── ServiceError                  a service that refuses, or cannot be reached
 
 Each message is one sentence of what must hold, what was got, and what to do.
 """
@@ -28,3 +29,13 @@ class FileError(ManulError, ValueError):
 
 class MissingDependency(ManulError, ImportError):  # noqa: N818 - reads as what it is
     """An optional package that is not installed."""
+
+
+class ServiceError(ManulError):
+    """A service that refuses, or cannot be reached; `code` is for programs, `field` what the sentence is about."""
+
+    def __init__(
+        self, message: str, *, status: int | None = None, code: str = "unknown", field: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.field = status, code, field

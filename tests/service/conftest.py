@@ -10,8 +10,9 @@ import pytest
 
 from manul.service.app import Application
 from manul.service.engine import Engine
-from manul.service.store.sqlite import SqliteStore
+from manul.service.store.opening import opened
 from manul.service.tokens import Tokens
+from tests.service.postgres import Server
 
 
 class Clock:
@@ -25,14 +26,14 @@ class Clock:
 
 
 class Service:
-    """An engine on a file, and a client of its application."""
+    """An engine on a store, and a client of its application."""
 
-    def __init__(self, path, *, tokens=None, limits=None):
-        self.path, self.tokens, self.limits, self.clock = path, tokens or Tokens(), limits, Clock()
+    def __init__(self, store, *, tokens=None, limits=None):
+        self.store, self.tokens, self.limits, self.clock = str(store), tokens or Tokens(), limits, Clock()
 
     @asynccontextmanager
     async def running(self, **settings):
-        self.engine = Engine(SqliteStore(self.path), self.limits, clock=self.clock, **settings)
+        self.engine = Engine(opened(self.store), self.limits, clock=self.clock, **settings)
         await self.engine.start()
         transport = httpx.ASGITransport(Application(self.engine, self.tokens), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://manul") as self.client:
@@ -71,9 +72,25 @@ class Service:
         return error["message"]
 
 
+@pytest.fixture(scope="session")
+def postgres():
+    """A real server, for the whole session."""
+    server = Server()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path):
+    """An empty store of every kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "decisions.db")
+    return request.getfixturevalue("postgres").database()
+
+
 @pytest.fixture
-def service(tmp_path):
-    return Service(tmp_path / "decisions.db")
+def service(store):
+    return Service(store)
 
 
 def run(test):

@@ -2,11 +2,11 @@
 
 import http.client
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 MANUL = Path(sys.executable).with_name("manul")
@@ -19,7 +19,7 @@ class Process:
         self.folder, self.store = Path(folder), str(Path(folder, store)) if "://" not in store else store
         command = [MANUL, "serve", "--store", self.store, "--port", "0", *map(str, options)]
         with Path(folder, "service.log").open("ab") as log:
-            began = log.tell()
+            began, self.killed = log.tell(), False
             self.process = subprocess.Popen(command, stderr=log, cwd=folder)
         self.port = self._listening(began)
 
@@ -30,7 +30,7 @@ class Process:
             if found:
                 return int(found[1])
             assert self.process.poll() is None, said
-            os.sched_yield()
+            time.sleep(0.01)
 
     def connection(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -47,6 +47,7 @@ class Process:
                 speaking.close()
 
     def kill(self):
+        self.killed = True
         self.process.kill()
         self.process.wait()
 

@@ -7,14 +7,17 @@ import random
 import threading
 import time
 
+import pytest
+
 from manul.service import agents
 from manul.service.engine import Engine
 from manul.service.store import OUTCOMES
-from manul.service.store.sqlite import SqliteStore
+from manul.service.store.opening import opened
 from tests.service.processes import Process
 from tests.service.test_recovery import replayed
 
-KILLS = 200 if os.environ.get("MANUL_SOAK") else 20
+SOAK = bool(os.environ.get("MANUL_SOAK"))
+KILLS = {"sqlite": 200 if SOAK else 20, "postgres": 50 if SOAK else 5}
 AGENT = {"kind": "cats", "leaves": 16, "bandwidth": 0.1}
 LOOP = {"name": "a", "actions": [0, 1], "wait": 0.4, "default_loss": 1.0, "agent": AGENT}
 
@@ -82,8 +85,16 @@ def stored(store, loop=1):
     return decided, store.events_of(loop, [each.number for each in decided.values()])
 
 
-def check_store(path, known):
-    store = SqliteStore(path)
+def leading(place):
+    """A store whose former leader is gone, with nobody else on it."""
+    store = opened(place)
+    while store.replicas is not None and not store.replicas.leads():
+        time.sleep(0.01)
+    return store
+
+
+def check_store(place, known):
+    store = leading(place)
     decided, events = stored(store)
     for name, (action, density) in known.decisions.items():
         assert (decided[name].action, decided[name].density) == (action, density)
@@ -106,10 +117,11 @@ def check_model(store, outcomes):
     assert (loop.learned, loop.refused) == (outcomes, 0)
 
 
-def test_nothing_acknowledged_is_lost_or_learned_twice(tmp_path):
+@pytest.mark.parametrize(("store", "kills"), KILLS.items(), indirect=["store"])
+def test_nothing_acknowledged_is_lost_or_learned_twice(tmp_path, store, kills):
     known, rng = Known(), random.Random(0)
-    for kill in range(KILLS):
-        service = Process(tmp_path, "decisions.db", "--snapshot-seconds", "0.2")
+    for kill in range(kills):
+        service = Process(tmp_path, store, "--snapshot-seconds", "0.2")
         service.ask("POST", "/v1/loops", LOOP)
         callers = [Caller(service, f"k{kill}c{caller}", known) for caller in range(3)]
         for caller in callers:
@@ -118,20 +130,20 @@ def test_nothing_acknowledged_is_lost_or_learned_twice(tmp_path):
         service.kill()
         for caller in callers:
             caller.join()
-        if kill % 5 == 4 or kill == KILLS - 1:
-            check_store(tmp_path / "decisions.db", known)
-    assert len(known.decisions) > 10 * KILLS
-    assert len(known.losses) > 5 * KILLS
+        if kill % 5 == 4 or kill == kills - 1:
+            check_store(store, known)
+    assert len(known.decisions) > 10 * kills
+    assert len(known.losses) > 5 * kills
 
 
-def test_sigterm_finishes_keeps_a_snapshot_and_exits_with_0(tmp_path):
-    service = Process(tmp_path)
+def test_sigterm_finishes_keeps_a_snapshot_and_exits_with_0(tmp_path, store):
+    service = Process(tmp_path, store)
     service.ask("POST", "/v1/loops", LOOP)
     _, made = service.ask("POST", "/v1/loops/a/decisions", {"context": [1, 2]})
     service.ask("POST", f"/v1/loops/a/decisions/{made['id']}/loss", {"loss": 0.5})
     assert service.stop() == 0
-    store = SqliteStore(tmp_path / "decisions.db")
-    assert store.snapshots(1) == [1]
-    store.close()
+    kept = opened(store)
+    assert kept.snapshots(1) == [1]
+    kept.close()
     lines = [json.loads(line) for line in (tmp_path / "service.log").read_text().splitlines()]
     assert lines[-1]["message"] == "stopped"

@@ -86,3 +86,19 @@ async def test_a_loop_is_created_once(service):
         await service.post("", 200, **HEAT)
         await service.refused(409, "/v1/loops", {**HEAT, "actions": [0, 50]}, field="name")
         assert [each["name"] for each in (await service.get(""))["loops"]] == ["heat"]
+
+
+@run
+async def test_decisions_around_a_batch_are_found_again(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        one, batch = {"context": [1, 2]}, {"decisions": [{"context": [1, 2]}] * 3}
+        made = await asyncio.gather(
+            service.post("/heat/decisions", **one),
+            service.post("/heat/decisions/batch", **batch),
+            service.post("/heat/decisions", **one),
+        )
+        ids = [made[0]["id"], *(each["id"] for each in made[1]["decisions"]), made[2]["id"]]
+        for each in ids:
+            await service.post(f"/heat/decisions/{each}/loss", loss=0.5)
+        await service.learned("heat", 5)

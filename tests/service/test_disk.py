@@ -2,9 +2,13 @@
 
 import logging
 
+import pytest
+
 from tests.service.conftest import run
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import play, replayed
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 
 
 def set_room(service, pages):

@@ -92,6 +92,19 @@ async def test_several_losses_combine_at_the_end_of_the_wait(service, combine, e
 
 
 @run
+async def test_a_key_may_hold_any_character(service):
+    async with service.running():
+        await service.post("", 201, **WAITING, combine="sum")
+        (given,) = await decided(service, 1)
+        path, keys = f"/heat/decisions/{given}/loss", ("\0", "\u732b", "\0", "'")
+        said = [await service.post(path, loss=0.25, key=key) for key in keys]
+        assert [each["status"] for each in said] == ["waiting", "waiting", "repeated", "waiting"]
+        await service.refused(
+            404, "/v1/loops/heat/losses", {"losses": [{"id": "\0", "loss": 0.5}]}, field="losses[0].id"
+        )
+
+
+@run
 async def test_settings_that_cannot_work_together_are_refused(service):
     async with service.running():
         await service.post("", 201, **WAITING)

@@ -80,6 +80,7 @@ async def test_a_model_that_does_not_fit_is_refused(service, tmp_path):
     async with service.running():
         await service.post("", 201, **HEAT)
         await play(service, 3)
+        await service.learned("heat", 3)
         good = await model(service)
         wider = manul.Cats(actions=(20, 70), leaves=32, bandwidth=2.0)
         wider.decide([1, 2, 3, 4])

@@ -38,7 +38,9 @@ def test_snapshot_and_replay_give_the_bytes_of_a_full_replay(service, agent, con
     async def run():
         async with service.running(snapshot_events=7):
             await service.post("", 201, name="heat", actions=[20, 70], agent=agent)
-            await play(service, 30, context)
+            for learned in (10, 20, 30):
+                await play(service, 10, context)
+                await service.learned("heat", learned)
         async with service.running(snapshot_events=10**9):
             await play(service, 11, context)
             await service.learned("heat", 41)

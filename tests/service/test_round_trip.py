@@ -92,6 +92,7 @@ async def test_old_decisions_move_to_parquet_and_everything_goes_on(service, tmp
     service.clock.time += 1000
     async with service.running():
         await played(service, 30)
+        await service.learned("heat", 80)
         before = await service.get("/heat")
         engine, loop = service.engine, service.engine.loop("heat")
         place = (engine.store, engine.writer, loop, tmp_path / "old", service.clock.time - 500)

@@ -16,7 +16,11 @@ LEVELS = ("debug", "info", "warning", "error")
 @click.command(
     epilog="\b\nExample:\n  manul serve --store decisions.db", context_settings={"auto_envvar_prefix": "MANUL"}
 )
-@click.option("--store", metavar="PLACE", help="File of the store.  [default: decisions.db]")
+@click.option(
+    "--store",
+    metavar="PLACE",
+    help="File of the store, or a postgresql:// URL for several replicas.  [default: decisions.db]",
+)
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=Whole(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 8000]")
 @click.option("--token-file", type=FILE, help="File of tokens, made by manul token; without one, loopback only.")

@@ -8,9 +8,11 @@ from typing import Any
 
 from manul.service import bodies
 from manul.service.engine import Engine
-from manul.service.problems import Problem
+from manul.service.problems import Problem, Unavailable
 from manul.service.routes import build, decide, lose
+from manul.service.store import StoreFailure
 from manul.service.tokens import Tokens
+from manul.service.writer import FULL
 
 log = logging.getLogger("manul.service")
 JSON = (b"content-type", b"application/json")
@@ -45,6 +47,8 @@ class Application:
                 return
         except Problem as problem:
             status, body = problem.status, bodies.error_body(problem)
+        except StoreFailure:
+            status, body = Unavailable.status, bodies.error_body(Unavailable(FULL))
         except Exception:
             log.exception("a request failed")
             status, body = 500, bodies.error_body(bodies.failure())

@@ -24,7 +24,7 @@ def archive(store: Store, writer: Writer, loop: Loop, folder: Path, before: floa
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{loop.name}-{first:012d}-{last:012d}.parquet"
     rows = export.write(store, loop, path, through=last)
-    writer.call(lambda transaction: transaction.forget(loop.number, last))
+    writer.call(lambda transaction: transaction.forget(loop.number, last, before))
     log.info("archived", extra={"loop": loop.name, "rows": rows, "file": path.name})
     return path
 

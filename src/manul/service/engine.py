@@ -15,11 +15,12 @@ from manul.errors import ManulError
 from manul.outcomes import check_outcomes
 from manul.service import agents, schema
 from manul.service.configuration import Limits
+from manul.service.following import Following
 from manul.service.learner import Learner
 from manul.service.loop import Fact, Loop, refusal
 from manul.service.operations import OWN, EndWaits, Future, WriteBlock, WriteDecisions, WriteLosses, decision, id_of
 from manul.service.problems import Conflict, Invalid, Unknown
-from manul.service.store import Event, LoopRow, Store, Transaction
+from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import Decided, in_columns
 from manul.service.writer import Answers, Operation, Task, Writer, answered
 
@@ -42,12 +43,15 @@ class Engine:
         self._clock, self._latest = clock, 0.0
         self.writer = Writer(store)
         self.loops: dict[str, Loop] = {}
+        replicas = store.replicas
+        self._following = None if replicas is None else Following(store, replicas, self.loops, self.restored)
         self.learner = Learner(
             store,
             self.writer,
             lambda: list(self.loops.values()),
             seconds=snapshot_seconds,
             events=snapshot_events,
+            following=self._following,
         )
         self._pending: dict[str, list[tuple[Decided, Future]]] = {}
         self._writing = 0
@@ -77,6 +81,8 @@ class Engine:
 
     def loop(self, name: str) -> Loop:
         """The loop of a name."""
+        if name not in self.loops and self._following is not None:
+            self._following.meet()
         try:
             return self.loops[name]
         except KeyError:
@@ -100,6 +106,8 @@ class Engine:
         body, created = msgspec.json.encode(settings), self.now()
         number = await self.write(lambda tx: tx.add_loop(settings.name, body, created, apprentice=settings.apprentice))
         if number is None:
+            if self._following is not None:
+                self._following.meet()
             return await self.create(settings)
         row = LoopRow(
             number=number,
@@ -109,7 +117,7 @@ class Engine:
             paused=False,
             apprentice=settings.apprentice,
         )
-        loop = self.loops[settings.name] = Loop(row)
+        loop = self.loops.setdefault(settings.name, Loop(row))
         loop.caught_up(0)
         return loop
 
@@ -142,7 +150,7 @@ class Engine:
         future = self._events.create_future()
         if not named:
             columns = (numbers, actions, densities, contexts if rows is None else rows, withins)
-            self._submit(loop, WriteBlock(loop, in_columns(now, model, *columns), future), contexts[0], future)
+            self._submit(loop, WriteBlock(loop, in_columns(now, model, *columns), future), future)
             await future
             drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
             return [schema.Decision(id=f"{OWN}{n}", action=a, density=d, model=model) for n, a, d in drawn]
@@ -152,9 +160,7 @@ class Engine:
                 numbers, asked, contexts, actions.tolist(), densities.tolist(), strict=True
             )
         ]
-        self._submit(
-            loop, WriteDecisions(loop, decided, [future], together=True, done=lambda: None), contexts[0], future
-        )
+        self._submit(loop, WriteDecisions(loop, decided, [future], together=True, done=lambda: None), future)
         return [decision(each) for each in await future]
 
     async def observe(self, loop: Loop, seen: schema.NewObservation) -> Decided:
@@ -174,7 +180,7 @@ class Engine:
         )
         stored: Decided = await self._soon(loop, decided)
         if seen.loss is not None:
-            await self.lose(loop, [schema.LossOf(id=id_of(stored), loss=seen.loss)], alone=True)
+            await self.lose(loop, [schema.LossOf(id=id_of(stored), loss=seen.loss, key=seen.id)], alone=True)
         return stored
 
     def lose(self, loop: Loop, losses: Sequence[schema.LossOf], *, alone: bool = False) -> Future:
@@ -252,7 +258,9 @@ class Engine:
         return await asyncio.wrap_future(task.future)
 
     def end_waits(self) -> None:
-        """Settle the decisions whose wait has ended."""
+        """Settle the decisions whose wait has ended; one replica does it for all."""
+        if not self.learner.leads():
+            return
         for loop in self.loops.values():
             if loop.settings.wait is not None:
                 self.writer.submit(EndWaits(loop, self.now(), ENDED_AT_ONCE, self._learn, self.end_waits))
@@ -265,14 +273,18 @@ class Engine:
 
     def recovered(self, row: LoopRow) -> Loop:
         """A loop as the store has it: its newest snapshot, and the events since."""
+        loop = self.restored(row)
+        self.learner.catch_up(loop)
+        return loop
+
+    def restored(self, row: LoopRow) -> Loop:
+        """A loop as its newest snapshot has it."""
         loop = Loop(row)
         snapshot = self.store.snapshot(row.number)
         if snapshot is not None:
             loop.restore(snapshot)
-        first = self.store.first_decision(row.number)
-        loop.meet(None if first is None else first.context)
+        loop.meet_first(self.store)
         self._latest = max(self._latest, self.store.counts(row.number).latest)
-        self.learner.catch_up(loop)
         return loop
 
     def _check_deciding(self, loop: Loop) -> None:
@@ -296,27 +308,30 @@ class Engine:
             loop, decided, futures = self.loops[name], [each for each, _ in waiting], [future for _, future in waiting]
             self._writing += 1
             operation = WriteDecisions(loop, decided, futures, together=False, done=self._written)
-            self._submit(loop, operation, decided[0].context, futures[0], quick=True)
+            self._submit(loop, operation, futures[0], quick=True)
 
     def _written(self) -> None:
         self._writing -= 1
         if self._pending and not self._writing:
             self._flush()
 
-    def _submit(self, loop: Loop, operation: Operation, context: Any, written: Future, *, quick: bool = False) -> None:
+    def _submit(self, loop: Loop, operation: Operation, written: Future, *, quick: bool = False) -> None:
         if loop.first is None:
-            written.add_done_callback(lambda future: self._met(loop, context, future))
+            written.add_done_callback(lambda _: self._met(loop))
         if not (quick and self.writer.at_once(operation)):
             self.writer.submit(operation)
 
-    def _met(self, loop: Loop, context: Any, written: Future) -> None:
+    def _met(self, loop: Loop) -> None:
         """The first decision that is durable says what contexts look like; one that is not says nothing."""
-        failed = written.cancelled() or written.exception() is not None
         if loop.first is None:
-            loop.meet(None if failed and not self.store.counts(loop.number).decisions else context)
+            try:
+                loop.meet_first(self.store)
+            except StoreFailure:
+                loop.meet(None)
 
     def _learn(self, loop: Loop, facts: list[Fact]) -> None:
-        loop.enqueue(facts)
+        if self._following is None:
+            loop.enqueue(facts)
         self.learner.wake()
 
     def _deliver(self, answers: Answers) -> None:

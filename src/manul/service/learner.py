@@ -7,25 +7,38 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from manul.service.loop import Loop
+from manul.service.following import Following
+from manul.service.loop import Fact, Loop
 from manul.service.problems import Problem
-from manul.service.store import Store
+from manul.service.store import Store, StoreFailure
 from manul.service.writer import Writer
 
 log = logging.getLogger("manul.service")
 AT_ONCE = 512
 KEPT = 2
+# How often a replica asks what the others did, how long it lets a store rest that failed, and the most time between
+# snapshots where others follow them.
+POLL, REST, FOLLOWED = 0.05, 1.0, 2.0
 
 
 class Learner(threading.Thread):
     """Learns in turns from the events of every loop that is not paused."""
 
     def __init__(
-        self, store: Store, writer: Writer, loops: Callable[[], Iterable[Loop]], *, seconds: float, events: int
+        self,
+        store: Store,
+        writer: Writer,
+        loops: Callable[[], Iterable[Loop]],
+        *,
+        seconds: float,
+        events: int,
+        following: Following | None = None,
     ) -> None:
         super().__init__(name="manul-learner", daemon=True)
         self._store, self._writer, self._loops = store, writer, loops
-        self._seconds, self._events = seconds, events
+        self._seconds, self._events, self._following = seconds, events, following
+        if following is not None:
+            self._seconds = min(seconds, FOLLOWED)
         self._woken, self._stopping = threading.Event(), False
         self._kept: dict[int, tuple[int, float]] = {}
 
@@ -42,16 +55,38 @@ class Learner(threading.Thread):
     def run(self) -> None:
         """Until stopped."""
         while not self._stopping:
-            self._woken.clear()
-            busy = [self._turn(loop) for loop in self._loops()]
-            if not any(busy):
-                self._woken.wait(self._seconds)
-            else:
-                time.sleep(0)
+            try:
+                self._round()
+            except StoreFailure as failure:
+                log.warning("the store cannot be read (%s); it will be tried again", failure)
+                self._woken.wait(REST)
+        try:
+            self._finish()
+        except StoreFailure as failure:
+            log.warning("the store cannot be read (%s); the last snapshots are not kept", failure)
+
+    def _round(self) -> None:
+        self._woken.clear()
+        if self._following is not None:
+            self._following.refresh()
+        busy = [self._turn(loop) for loop in self._loops()]
+        if not any(busy):
+            self._woken.wait(self._seconds if self._following is None else POLL)
+        # Replicas read their events from the store, many at a time is cheaper.
+        time.sleep(0 if self._following is None else POLL / 10)
+
+    def _finish(self) -> None:
+        if self._following is not None:
+            self._following.refresh()
         for loop in self._loops():
             while not loop.paused and self._turn(loop):
                 pass
-            self._keep(loop)
+            if self.leads():
+                self._keep(loop)
+
+    def leads(self) -> bool:
+        """Whether this is the one replica that learns."""
+        return self._following is None or self._following.leads()
 
     def catch_up(self, loop: Loop) -> None:
         """Learn all that is in the store, in the thread of the caller."""
@@ -60,14 +95,25 @@ class Learner(threading.Thread):
 
     def _turn(self, loop: Loop) -> bool:
         """Whether there was something to learn."""
-        if loop.paused:
+        if loop.paused or not self.leads():
             return False
-        facts = self._store.events(loop.number, loop.model, AT_ONCE) if loop.behind else loop.dequeue(AT_ONCE)
+        facts = self._next(loop)
         loop.learn(facts, lambda event: self._store.model(loop.number, event))
         if loop.behind:
             loop.caught_up(self._store.counts(loop.number).events)
+        if self._following is not None and any(event.kind == "import" for event, _ in facts):
+            self._keep(loop)
         self._keep_now_and_then(loop)
         return bool(facts) or loop.behind
+
+    def _next(self, loop: Loop) -> list[Fact]:
+        """Other replicas add events too, so that where there are any only the store knows what comes next."""
+        if loop.behind or (self._following is not None and self._following.news(loop)):
+            facts = self._store.events(loop.number, loop.model, AT_ONCE)
+            if loop.first is None and any(decided is not None for _, decided in facts):
+                loop.meet_first(self._store)
+            return facts
+        return loop.dequeue(AT_ONCE)
 
     def _keep_now_and_then(self, loop: Loop) -> None:
         event, at = self._kept.setdefault(loop.number, (loop.model, time.monotonic()))

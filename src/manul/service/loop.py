@@ -14,7 +14,7 @@ import numpy as np
 from manul.errors import InputError, ManulError
 from manul.service import agents, schema
 from manul.service.problems import Invalid
-from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot
+from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store
 from manul.service.store.blocks import Decided
 from manul.types import Decision, Decisions, Floats, Within
 
@@ -28,6 +28,7 @@ class Loop:
     """A loop. Deciding and learning take turns under its lock; the model is a function of settings and events alone."""
 
     def __init__(self, row: LoopRow) -> None:
+        self.row = row
         self.number, self.name, self.created = row.number, row.name, row.created
         self.paused, self.apprentice = row.paused, row.apprentice
         self.settings = _settings.decode(row.settings)
@@ -51,8 +52,15 @@ class Loop:
     def meet(self, context: Any) -> None:
         """The context of the first stored decision fixes what contexts look like; without one, the agent starts anew."""
         with self.lock:
+            if self.model == 0:
+                self.agent = agents.made(self.settings)
             self.first = self._shape = context
             self._start()
+
+    def meet_first(self, store: Store) -> None:
+        """Meet the first decision that is durable; one that is not says nothing."""
+        first = store.first_decision(self.number)
+        self.meet(None if first is None else first.context)
 
     def check(self, context: Any, within: Within | None) -> None:
         """Refuses a context or a range that could not be decided in."""

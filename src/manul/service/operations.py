@@ -10,7 +10,7 @@ from typing import Any
 from manul.service import outcomes, schema
 from manul.service.loop import Fact, Loop
 from manul.service.problems import Conflict, Unknown
-from manul.service.store import Event, Transaction
+from manul.service.store import Collision, Event, Transaction
 from manul.service.store.blocks import Block, Decided, packed
 from manul.service.writer import Operation
 
@@ -72,9 +72,11 @@ class WriteDecisions(Operation):
             fresh, self._answers = self._decided, list(self._decided)
         else:
             fresh = self._new(transaction)
-            transaction.claim(self._loop.number, {each.id: each.number for each in fresh if each.id is not None})
-        for _, some in groupby(fresh, key=lambda each: (each.model, each.observed)):
-            transaction.add_block(self._loop.number, packed(list(some)))
+            claimed = {each.id: each.number for each in fresh if each.id is not None}
+            if transaction.claim(self._loop.number, claimed):
+                raise Collision("another replica has just given one of the ids")
+        for _, some in groupby(enumerate(fresh), key=_together):
+            transaction.add_block(self._loop.number, packed([each for _, each in some]))
 
     def _new(self, transaction: Transaction) -> list[Decided]:
         ids = [each.id for each in self._decided if each.id is not None]
@@ -115,6 +117,12 @@ class WriteDecisions(Operation):
         else:
             for future, answer in zip(self._futures, self._answers, strict=True):
                 resolve(future, answer, answer if isinstance(answer, Conflict) else None)
+
+
+def _together(placed: tuple[int, Decided]) -> tuple[object, ...]:
+    """Decisions share a block where nothing can come between their numbers: a number is in the block that begins before it."""
+    place, decided = placed
+    return decided.number - place, decided.model, decided.observed
 
 
 def _question(decided: Decided) -> tuple[object, ...]:
@@ -160,7 +168,7 @@ class WriteLosses(Operation):
         numbers = self._numbers(transaction)
         decided = transaction.decisions(self._loop.number, numbers)
         before = transaction.events_of(self._loop.number, numbers)
-        events, of, self._answers = [], [], []
+        events, of, self._answers, self._facts = [], [], [], []
         for place, (loss, each) in enumerate(zip(self._losses, decided, strict=True)):
             if each is None:
                 raise self._unknown(place)
@@ -221,7 +229,7 @@ class EndWaits(Operation):
         settings = self._loop.settings
         assert settings.wait is not None
         numbers = transaction.ended(self._loop.number, self._time - settings.wait, self._limit)
-        self._full = len(numbers) >= self._limit
+        self._full, self._facts = len(numbers) >= self._limit, []
         before = transaction.events_of(self._loop.number, numbers)
         events = []
         for number in numbers:

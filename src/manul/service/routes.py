@@ -23,7 +23,9 @@ from manul.service.engine import Engine
 from manul.service.openapi import document
 from manul.service.operations import decision, id_of
 from manul.service.problems import Invalid, Problem, Unavailable, Unknown, WrongMethod
+from manul.service.store import StoreFailure
 from manul.service.tokens import Right, Tokens
+from manul.service.writer import FULL
 
 log = logging.getLogger("manul.service")
 T = TypeVar("T")
@@ -77,7 +79,7 @@ class Routes:
     async def loops(self, request: Request) -> Response:  # noqa: ARG002
         """All loops."""
         loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
-        return json(schema.Loops(loops=[self.engine.status(loop) for loop in loops]))
+        return json(schema.Loops(loops=await asyncio.to_thread(lambda: [self.engine.status(loop) for loop in loops])))
 
     async def status(self, request: Request) -> Response:
         """One loop."""
@@ -181,7 +183,7 @@ class Routes:
 
     async def metrics(self, request: Request) -> Response:  # noqa: ARG002
         """Counts for Prometheus."""
-        return Response(metrics.text(self.engine), 200, media_type="text/plain; version=0.0.4")
+        return Response(await asyncio.to_thread(metrics.text, self.engine), 200, media_type="text/plain; version=0.0.4")
 
     def _loop(self, request: Request) -> Any:
         return self.engine.loop(request.path_params["loop"])
@@ -236,6 +238,10 @@ async def _told(request: Request, error: Exception) -> Response:  # noqa: ARG001
     return problem(error)
 
 
+async def _unavailable(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    return problem(Unavailable(FULL))
+
+
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
@@ -249,4 +255,4 @@ async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG0
     return problem(bodies.failure())
 
 
-HANDLERS: Any = {Problem: _told, HTTPException: _refused, Exception: _failed}
+HANDLERS: Any = {Problem: _told, StoreFailure: _unavailable, HTTPException: _refused, Exception: _failed}

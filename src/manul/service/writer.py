@@ -11,12 +11,14 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 from manul.service.problems import Problem, Unavailable
-from manul.service.store import Store, StoreFailure, Transaction
+from manul.service.store import Collision, Store, StoreFailure, Transaction
 
 log = logging.getLogger("manul.service")
 T = TypeVar("T")
 MOST = 512
 QUICK = 0.003
+TRIES = 20
+BUSY = "store must be free to write; other replicas were in the way each time. Nothing was changed: try again later."
 FULL = "store must have room to write; it has none or cannot be reached. Nothing was changed: try again later."
 
 
@@ -129,12 +131,16 @@ class Writer(threading.Thread):
                 break
         return group
 
-    def _written(self, operations: list[Operation]) -> Answers:
+    def _written(self, operations: list[Operation], tries: int = TRIES) -> Answers:
         try:
             answers = self._committed(operations)
         except StoreFailure as failure:
             self._log_failure(failure)
             return [(each, Unavailable(FULL)) for each in operations]
+        except Collision:
+            if len(operations) > 1:
+                return [pair for each in operations for pair in self._written([each])]
+            return self._written(operations, tries - 1) if tries else [(operations[0], Unavailable(BUSY))]
         except Exception:
             # One of them is at fault, and the others must not suffer for it.
             if len(operations) > 1:

@@ -68,6 +68,31 @@ class StoreFailure(Exception):  # noqa: N818 - reads as what it is
     """The store cannot take anything now, a full disk for example. Nothing of the transaction was kept."""
 
 
+class Collision(Exception):  # noqa: N818 - reads as what it is
+    """Another replica was in the way. Nothing of the transaction was kept, and the same again can work."""
+
+
+class State(NamedTuple):
+    """What replicas tell each other about a loop: `begun` once it has a decision, `snapshot` the event of the newest."""
+
+    number: int
+    paused: bool
+    apprentice: bool
+    events: int
+    snapshot: int
+    begun: bool
+
+
+class Replicas(Protocol):
+    """The services on one store: exactly one of them leads, which is to learn and to settle what has waited too long."""
+
+    def leads(self) -> bool:
+        """Whether it is this one."""
+
+    def states(self) -> list[State]:
+        """The loops as the others left them."""
+
+
 class Transaction(Protocol):
     """Reads and writes that become durable together."""
 
@@ -107,12 +132,19 @@ class Transaction(Protocol):
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
         """Keep a snapshot, and of the older ones the newest, `keep` in all."""
 
-    def forget(self, loop: int, through: int) -> None:
-        """Remove decisions up to a number, their ids and their events; counts go on as if they were there."""
+    def forget(self, loop: int, through: int, before: float) -> None:
+        """Remove decisions made before a time and up to a number, their ids and their events; counts go on."""
 
 
 class Store(Protocol):
-    """A place that survives. Transactions come from one thread; reads may come from any."""
+    """A place that survives. Transactions come from one thread; reads may come from any.
+
+    `replicas` is None where one service has the store for itself.
+    """
+
+    @property
+    def replicas(self) -> Replicas | None:
+        """The services on this store."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Everything inside is durable after the block or, where an error comes out of it, undone."""
@@ -157,12 +189,15 @@ class Store(Protocol):
 __all__ = [
     "OUTCOMES",
     "Block",
+    "Collision",
     "Counts",
     "Decided",
     "Event",
     "Kind",
     "LoopRow",
+    "Replicas",
     "Snapshot",
+    "State",
     "Store",
     "StoreFailure",
     "Transaction",

@@ -51,6 +51,8 @@ EVENT = "number, decision, kind, loss, time, key"
 class SqliteStore:
     """A store in a file, and in its two companions `-wal` and `-shm` while it is open."""
 
+    replicas = None
+
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._lock = self._locked()
@@ -336,9 +338,9 @@ class SqliteTransaction:
         kept = "SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT ?"
         self._connection.execute(f"DELETE FROM snapshots WHERE loop = ? AND event NOT IN ({kept})", (loop, loop, keep))
 
-    def forget(self, loop: int, through: int) -> None:
-        """Remove decisions up to a number, their ids and their events; counts go on as if they were there."""
-        before = counted(self._read, loop)
+    def forget(self, loop: int, through: int, before: float) -> None:  # noqa: ARG002 - numbers are in the order of time
+        """Remove decisions made before a time and up to a number, their ids and their events; counts go on."""
+        held = counted(self._read, loop)
         for removal in (
             "DELETE FROM blocks WHERE loop = ? AND last <= ?",
             "DELETE FROM ids WHERE loop = ? AND decision <= ?",
@@ -348,14 +350,14 @@ class SqliteTransaction:
         self._connection.execute("UPDATE loops SET archived = NULL WHERE number = ?", (loop,))
         left = counted(self._read, loop)
         gone = Counts(
-            decisions=before.decisions - left.decisions,
-            outcomes=before.outcomes - left.outcomes,
-            loss_sum=before.loss_sum - left.loss_sum,
-            late=before.late - left.late,
-            defaulted=before.defaulted - left.defaulted,
-            events=before.events,
-            numbers=before.numbers,
-            latest=before.latest,
+            decisions=held.decisions - left.decisions,
+            outcomes=held.outcomes - left.outcomes,
+            loss_sum=held.loss_sum - left.loss_sum,
+            late=held.late - left.late,
+            defaulted=held.defaulted - left.defaulted,
+            events=held.events,
+            numbers=held.numbers,
+            latest=held.latest,
         )
         self._connection.execute("UPDATE loops SET archived = ? WHERE number = ?", (msgspec.json.encode(gone), loop))
         self._recent.drop(loop)

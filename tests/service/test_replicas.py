@@ -1,0 +1,191 @@
+"""Three replicas on one PostgreSQL: any decides, one learns, and when it dies another takes over."""
+
+import asyncio
+import http.client
+import random
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.service.conftest import Service, run
+from tests.service.processes import Process
+from tests.service.test_crash import AGENT, LOOP, Known, check_store
+from tests.service.test_modes import HEAT
+from tests.service.test_modes import model as model_of
+from tests.service.test_recovery import play
+
+TAKEOVER, PAUSE = 10, 5
+
+
+class Caller(threading.Thread):
+    """Decides at one replica and reports to any that lives; remembers what was acknowledged, and when."""
+
+    def __init__(self, name, home, living, known):
+        super().__init__()
+        self.name, self.home, self.living, self.known = name, home, living, known
+        self.times, self.stopping, self.failure = [], False, None
+
+    def run(self):
+        rng = random.Random(self.name)
+        try:
+            for number in range(10**9):
+                if self.stopping or not self.once(rng, number):
+                    return
+        except AssertionError as failure:
+            self.failure = failure
+
+    def once(self, rng, number):
+        """Whether the replica is still there."""
+        asked = {"context": [rng.random(), rng.random()], "id": f"{self.name}-{number}" if number % 2 else None}
+        made = self.ask(self.home, "/v1/loops/a/decisions", asked)
+        if made is None:
+            return False
+        self.times.append(time.monotonic())
+        self.known.decisions[made["id"]] = (made["action"], made["density"])
+        if rng.random() < 0.8:
+            loss = round(rng.random(), 3)
+            said = self.ask(rng.choice(self.living), f"/v1/loops/a/decisions/{made['id']}/loss", {"loss": loss})
+            if said is not None:
+                self.known.losses[made["id"]] = (loss, said["status"])
+        return True
+
+    def ask(self, replica, path, body):
+        """What was answered; None by a replica that is gone."""
+        try:
+            status, said = replica.ask("POST", path, body)
+        except (OSError, http.client.HTTPException, ValueError):
+            assert replica.killed
+            return None
+        assert status == 200, said
+        return said
+
+
+@pytest.fixture
+def replicas(tmp_path, postgres):
+    """Three on one database; those that are left in the end are killed."""
+    store, folders = postgres.database(), [tmp_path / f"replica{number}" for number in range(3)]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor() as pool:
+        running = list(pool.map(lambda folder: Process(folder, store, "--snapshot-seconds", "0.2"), folders))
+    yield running
+    for replica in running:
+        replica.kill()
+
+
+def leads(replica):
+    """Whether its log says that it leads."""
+    lines = (replica.folder / "service.log").read_text().splitlines()
+    said = [line for line in lines if "leads: " in line or "follows: " in line]
+    return bool(said) and "leads: " in said[-1]
+
+
+def wait_for(condition, seconds):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def model(replica):
+    connection = replica.connection()
+    connection.request("GET", "/v1/loops/a/model")
+    answer = connection.getresponse()
+    found = int(answer.getheader("X-Manul-Event")), answer.read()
+    connection.close()
+    return found
+
+
+def test_another_replica_takes_over_and_nothing_is_lost(replicas):
+    known = Known()
+    wait_for(lambda: sum(map(leads, replicas)) == 1, TAKEOVER)
+    leader = next(filter(leads, replicas))
+    living = [each for each in replicas if each is not leader]
+    living[0].ask("POST", "/v1/loops", LOOP)
+    callers = [Caller(f"c{place}", home, list(replicas), known) for place, home in enumerate([*replicas, *replicas])]
+    for caller in callers:
+        caller.start()
+    wait_for(lambda: all(len(caller.times) > 20 for caller in callers), 60)
+    leader.kill()
+    wait_for(lambda: sum(map(leads, living)) == 1, TAKEOVER)
+    taken = time.monotonic()
+    survivors = [caller for caller in callers if caller.home is not leader]
+    wait_for(lambda: all(caller.times[-1] > taken + 0.5 for caller in survivors), 60)
+    for caller in callers:
+        caller.stopping = True
+    for caller in callers:
+        caller.join()
+        assert caller.failure is None
+    for caller in survivors:
+        assert max(after - before for before, after in zip(caller.times, caller.times[1:], strict=False)) < PAUSE
+    settle(living)
+    assert model(living[0]) == model(living[1])
+    for replica in living:
+        assert replica.stop() == 0
+    check_store(replicas[0].store, known)
+
+
+def test_a_leader_that_hangs_is_replaced(replicas):
+    leader = next(filter(leads, replicas))
+    leader.process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: any(leads(each) for each in replicas if each is not leader), TAKEOVER)
+    leader.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: sum(map(leads, replicas)) == 1, TAKEOVER)
+    assert not leads(leader)
+
+
+def test_the_same_question_at_every_replica_at_once_has_one_answer(replicas):
+    replicas[0].ask("POST", "/v1/loops", {"name": "a", "actions": [0, 1], "agent": AGENT})
+    path = "/v1/loops/a/decisions"
+    with ThreadPoolExecutor(len(replicas)) as pool:
+
+        def everywhere(path, *bodies):
+            asked = zip(replicas, bodies, strict=True)
+            return [each.result() for each in [pool.submit(one.ask, "POST", path, body) for one, body in asked]]
+
+        for number in range(25):
+            made = everywhere(path, *[{"context": [1, 2], "id": f"o{number}"}] * 3)
+            assert made[0][0] == 200
+            assert made == [made[0]] * 3
+            said = everywhere(f"{path}/o{number}/loss", *[{"loss": 0.5}] * 3)
+            assert sorted(each["status"] for _, each in said) == ["recorded", "repeated", "repeated"]
+            everywhere(path, *[{"context": [1, 2], "id": f"p{number}"}] * 3)
+            said = everywhere(f"{path}/p{number}/loss", *({"loss": loss} for loss in (0.1, 0.2, 0.3)))
+            assert sorted(status for status, _ in said) == [200, 409, 409]
+    settle(replicas)
+    assert replicas[0].ask("GET", "/v1/loops/a")[1]["events"] == 50
+
+
+@run
+async def test_whatever_is_changed_at_one_replica_holds_at_the_other(postgres):
+    store = postgres.database()
+    leader, follower = Service(store), Service(store)
+    async with leader.running(), follower.running():
+        await leader.post("", 201, **HEAT)
+        await play(follower, 5)
+        await leader.learned("heat", 5)
+        await follower.learned("heat", 5)
+        assert await model_of(leader) == await model_of(follower)
+        early = await model_of(follower)
+        await follower.post("/heat/pause")
+        while not leader.engine.loop("heat").paused:
+            await asyncio.sleep(0.01)
+        await follower.post("/heat/resume")
+        await play(leader, 5)
+        assert (await follower.client.put("/v1/loops/heat/model", content=early)).status_code == 200
+        assert await model_of(leader) == await model_of(follower) == early
+        await follower.refused(422, "/v1/loops/heat/decisions", {"context": [1, 2]}, field="context")
+        assert await follower.post("", 200, **HEAT) | {"model": 0} == await leader.get("/heat") | {"model": 0}
+
+
+def settle(living):
+    """Waits until nothing waits, and every replica has learned everything."""
+
+    def settled():
+        statuses = [replica.ask("GET", "/v1/loops/a")[1] for replica in living]
+        return all(each["waiting"] == 0 and each["model"] == each["events"] for each in statuses)
+
+    wait_for(settled, 60)
