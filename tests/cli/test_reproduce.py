@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from click.testing import CliRunner
 
@@ -25,6 +27,7 @@ def test_a_table_of_ones_own_takes_the_place_of_the_six(tmp_path):
     assert "left" in result.stderr
     page = (tmp_path / "out" / "index.html").read_text()
     assert "mine.csv, target price" in page
+    assert "published" not in re.sub(r"base64,[^\"]*", "", page)
 
 
 @pytest.mark.parametrize(

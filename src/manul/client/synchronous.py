@@ -21,9 +21,9 @@ T = TypeVar("T")
 class Client:
     """Speaks to `manul serve`; asks again, up to `retries` times, where no answer comes or the service is busy.
 
-        with manul.Client("http://127.0.0.1:8000", token) as client:
-            decision = client.decide("heating", [4.5, 0.3])
-            client.lose("heating", decision, 0.21)
+    with manul.Client("http://127.0.0.1:8000", token) as client:
+        decision = client.decide("heating", [4.5, 0.3])
+        client.lose("heating", decision, 0.21)
     """
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 10.0, retries: int = 8) -> None:
