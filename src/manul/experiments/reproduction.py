@@ -6,11 +6,11 @@ import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from manul.actions import checked_seed
+from manul.closest import remedy
 from manul.errors import MissingDependency, ParameterError
 from manul.experiments import machine, published, rows
 from manul.experiments.memory import Memory
@@ -210,9 +210,8 @@ def _facts(run: _Run, seconds: float) -> dict[str, str]:
 def _checked(experiment: str) -> str:
     if experiment in NAMES:
         return experiment
-    close = get_close_matches(experiment, NAMES, n=1, cutoff=0.4)
-    remedy = f"Did you mean {close[0]}?" if close else "Leave it out for all three."
-    raise ParameterError(f"experiment must be one of {', '.join(NAMES)}; got {experiment!r}. {remedy}")
+    advice = remedy(experiment, NAMES, "Leave it out for all three.")
+    raise ParameterError(f"experiment must be one of {', '.join(NAMES)}; got {experiment!r}. {advice}")
 
 
 def _has_vw(*, wanted: bool | None) -> bool:
