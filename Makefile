@@ -4,13 +4,18 @@ BIN := .venv/bin
 MINUTES ?= 60
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak clean
+.PHONY: demo test chromium lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
 
-test: .venv/dev
+test: .venv/dev chromium
 	$(BIN)/python -m pytest -n 2 src tests docs README.md
+
+# The dashboard is tested in Debian's Chromium; where it cannot be installed, its tests say what is missing.
+chromium:
+	@command -v chromedriver >/dev/null && command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+	  || { apt-get update -qq; apt-get install -qq -y chromium chromium-driver >/dev/null; } || true
 
 lint: .venv/dev
 	$(BIN)/ruff check src tests benchmarks docs examples
@@ -43,6 +48,7 @@ soak: .venv/soak
 
 bench-serve: .venv/dev
 	$(BIN)/python -m benchmarks.serve --out results/serve.json
+	$(BIN)/python -m benchmarks.dashboard --out results/dashboard.json
 
 bench-coverage: .venv/dev
 	$(BIN)/python -m benchmarks.coverage

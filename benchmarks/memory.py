@@ -11,17 +11,18 @@ import argparse
 import os
 import subprocess
 import sys
+from multiprocessing import Process
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import manul
-from manul.log import LogWriter
 
 BATCH = 500_000
 MOST = 1.2
 
 
 def write_log(path: Path, rows: int) -> None:
+    import manul
+    from manul.log import LogWriter
+
     agent = manul.Cats.paper(leaves=4, bandwidth=1 / 4)
     with LogWriter(path) as writer:
         for seed in range(rows // BATCH):
@@ -29,6 +30,7 @@ def write_log(path: Path, rows: int) -> None:
 
 
 def peak_megabytes(command: list[str]) -> float:
+    # A process counts the memory of the one that started it until its own program runs, so this one must stay small.
     process = subprocess.Popen(
         [sys.executable, "-m", "manul", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -44,8 +46,10 @@ def main() -> None:
     rows = parser.parse_args().rows
     with TemporaryDirectory() as folder:
         policy, short, long = Path(folder, "policy.manul"), Path(folder, "short.parquet"), Path(folder, "long.parquet")
-        write_log(short, rows)
-        write_log(long, 10 * rows)
+        for path, count in ((short, rows), (long, 10 * rows)):
+            writer = Process(target=write_log, args=(path, count))
+            writer.start()
+            writer.join()
         grid = ["--bandwidths", "1/4,1/16", "--leaves", "16,128", "--out", str(policy)]
         for name, command in {
             "optimize": lambda log: ["optimize", str(log), *grid],

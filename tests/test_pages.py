@@ -38,22 +38,24 @@ def test_every_block_is_of_a_kind_that_is_run_or_is_no_code(page):
         assert "+SKIP" not in text
 
 
-def readme(*kinds):
-    """What README says to type, with a free port in place of the usual one, which others may use."""
+def readme(*kinds, then=""):
+    """What README says to type, and more, with a free port in place of the usual one, which others may use."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     text = "".join(block.text for block in blocks(ROOT / "README.md") if block.kind in kinds)
     assert "--port 8000" in text
-    return text.replace("8000", str(port))
+    return (text + then).replace("8000", str(port))
 
 
 def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_learned(clone):
-    printed = typed(readme("sh") + "kill $! && wait $!\n", clone)
+    then = "curl -sf http://127.0.0.1:8000/\nkill $! && wait $!\n"
+    printed = typed(readme("sh", then=then), clone)
     assert "best constant" in printed
     assert "95% bootstrap" in printed
     assert '"status":"recorded"' in printed
     assert '"decisions":1' in printed
     assert '"error"' not in printed
+    assert "<title>manul</title>" in printed
     made = {"cars.manul", "better.manul", "estimate.png", "run.parquet", "decisions.db", "mine"}
     assert {path.name for path in clone.iterdir()} >= made
 

@@ -49,6 +49,16 @@ class Distribution:
         found: npt.NDArray[np.float64] = np.maximum(padded[below], padded[above])
         return found
 
+    def mean_densities(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The mean density between each two of ascending edges.
+
+        >>> Distribution.uniform(0.0, 4.0).mean_densities(np.array([0.0, 2.0, 6.0]))
+        array([0.25 , 0.125])
+        """
+        below = np.interp(edges, self.edges, np.concatenate([[0.0], np.cumsum(self._masses)]))
+        found: npt.NDArray[np.float64] = np.diff(below) / np.diff(edges)
+        return found
+
     def mix(self, other: Distribution, weight: float) -> Distribution:
         """This distribution with `weight` of the other one in it.
 
@@ -174,6 +184,15 @@ class Atoms:
         found: npt.NDArray[np.float64] = np.where(
             self.positions[nearest] == wanted, self.masses[nearest] / self.spacing, 0.0
         )
+        return found
+
+    def mean_densities(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The mass between each two of ascending edges over their distance.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).mean_densities(np.array([0.0, 0.25, 1.0]))
+        array([1., 1.])
+        """
+        found: npt.NDArray[np.float64] = np.histogram(self.positions, edges, weights=self.masses)[0] / np.diff(edges)
         return found
 
     def integral(self) -> float:

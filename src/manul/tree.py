@@ -70,7 +70,8 @@ class Geometry:
 
     def centres(self, leaves: npt.ArrayLike, lows: npt.ArrayLike, highs: npt.ArrayLike) -> Floats:
         """The centre of each leaf's window; a lone leaf of a narrow range is moved to fit."""
-        action = self.actions.low + (np.asarray(leaves, dtype=np.float64) + 0.5) / self._per_unit
+        spacing = (self.actions.high - self.actions.low) / self.leaves
+        action = self.actions.low + (np.asarray(leaves, dtype=np.float64) + 0.5) * spacing
         lowest, highest = np.asarray(lows) + self.bandwidth, np.asarray(highs) - self.bandwidth
         centres: Floats = np.where(action < lowest, lowest, np.where(action > highest, highest, action))
         return centres

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from manul.service import schema
+from manul.service.history import Span
 from manul.service.tokens import Right
 
 ONE = "/v1/loops/{loop}"
 PARQUET = "application/vnd.apache.parquet"
 FILE = "application/octet-stream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """What may follow a `?`: one of `choices` where there are any."""
+
+    name: str
+    says: str
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +35,7 @@ class Operation:
     asks: type | str | None = None
     answers: type | str
     status: tuple[int, ...] = field(default=(200,))
+    query: Query | None = None
 
 
 OPERATIONS = (
@@ -50,6 +61,12 @@ OPERATIONS = (
               says="Let an apprentice decide."),
     Operation(name="report", method="GET", path=f"{ONE}/report", right="report", answers=schema.Report,
               says="What the agent believes, and what it and others would have lost, with intervals."),
+    Operation(name="summary", method="GET", path=f"{ONE}/summary", right="report", answers=schema.Summary,
+              query=Query(name="span", says="How far back; all by default.", choices=get_args(Span)),
+              says="What the dashboard shows: the past in stretches, traffic, the density now, the latest report and findings."),
+    Operation(name="policy", method="GET", path=f"{ONE}/policy", right="report", answers=schema.PolicyView,
+              query=Query(name="feature", says="A feature of the context; the first by default."),
+              says="What is played for each value of one feature, the others at their typical values."),
     Operation(name="log", method="GET", path=f"{ONE}/log", right="admin", answers=PARQUET,
               says="Decisions with their outcomes as a Parquet log, for manul check, evaluate and optimize."),
     Operation(name="model", method="GET", path=f"{ONE}/model", right="admin", answers=FILE,

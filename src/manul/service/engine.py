@@ -16,6 +16,7 @@ from manul.outcomes import check_outcomes
 from manul.service import agents, schema
 from manul.service.configuration import Limits
 from manul.service.following import Following
+from manul.service.history import RECENT
 from manul.service.learner import Learner
 from manul.service.loop import Fact, Loop, refusal
 from manul.service.operations import OWN, EndWaits, Future, WriteBlock, WriteDecisions, WriteLosses, decision, id_of
@@ -150,6 +151,7 @@ class Engine:
         future = self._events.create_future()
         if not named:
             columns = (numbers, actions, densities, contexts if rows is None else rows, withins)
+            self._watch(loop, future, len(asked), now)
             self._submit(loop, WriteBlock(loop, in_columns(now, model, *columns), future), future)
             await future
             drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
@@ -160,6 +162,7 @@ class Engine:
                 numbers, asked, contexts, actions.tolist(), densities.tolist(), strict=True
             )
         ]
+        self._watch(loop, future, len(asked), now)
         self._submit(loop, WriteDecisions(loop, decided, [future], together=True, done=lambda: None), future)
         return [decision(each) for each in await future]
 
@@ -283,6 +286,7 @@ class Engine:
         snapshot = self.store.snapshot(row.number)
         if snapshot is not None:
             loop.restore(snapshot)
+            loop.history.meet(self.store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
         loop.meet_first(self.store)
         self._latest = max(self._latest, self.store.counts(row.number).latest)
         return loop
@@ -308,6 +312,7 @@ class Engine:
             loop, decided, futures = self.loops[name], [each for each, _ in waiting], [future for _, future in waiting]
             self._writing += 1
             operation = WriteDecisions(loop, decided, futures, together=False, done=self._written)
+            self._watch(loop, futures[0], len(decided), decided[0].time)
             self._submit(loop, operation, futures[0], quick=True)
 
     def _written(self) -> None:
@@ -320,6 +325,14 @@ class Engine:
             written.add_done_callback(lambda _: self._met(loop))
         if not (quick and self.writer.at_once(operation)):
             self.writer.submit(operation)
+
+    def _watch(self, loop: Loop, written: Future, count: int, time: float) -> None:
+        def durable(future: Future) -> None:
+            if not future.cancelled() and future.exception() is None:
+                now = self.now()
+                loop.traffic.add(now, count, now - time)
+
+        written.add_done_callback(durable)
 
     def _met(self, loop: Loop) -> None:
         """The first decision that is durable says what contexts look like; one that is not says nothing."""

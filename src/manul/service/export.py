@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manul.formats.columns import RESERVED
 from manul.log import Log, LogWriter
@@ -67,30 +68,43 @@ def outcome(events: Sequence[Event]) -> float | None:
     return next((event.loss for event in events if event.kind in OUTCOMES), None)
 
 
-def flattened(context: dict[str, Any], path: str = "") -> dict[str, float | str | None]:
-    """A context with names as columns, as the agents read it.
+def flattened(context: dict[str, Any]) -> dict[str, float | str | None]:
+    """A context with names as columns of a table.
 
-    >>> flattened({"sky": "grey", "rooms": [{"warm": True}], "tags": ["old"]})
-    {'sky': 'grey', 'rooms[0].warm': 1.0, 'tags=old': 1.0}
+    >>> flattened({"sky": "grey", "rooms": [{"warm": True}], "loss": 2})
+    {'sky': 'grey', 'rooms[0].warm': 1.0, 'context.loss': 2.0}
     """
-    columns: dict[str, float | str | None] = {}
+    return {
+        f"context.{name}" if name in RESERVED else name: value
+        if value is None or isinstance(value, str)
+        else float(value)
+        for name, value in leaves(context).items()
+    }
+
+
+def leaves(context: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """The fields of a context with names, as the agents read it.
+
+    >>> leaves({"sky": "grey", "rooms": [{"warm": True}], "tags": ["old"]})
+    {'sky': 'grey', 'rooms[0].warm': True, 'tags=old': 1.0}
+    """
+    found: dict[str, Any] = {}
     for name, value in context.items():
-        _flatten(columns, f"{path}.{name}" if path else name, value)
-    return columns
+        _collect(found, f"{path}.{name}" if path else name, value)
+    return found
 
 
-def _flatten(columns: dict[str, float | str | None], path: str, value: Any) -> None:
+def _collect(found: dict[str, Any], path: str, value: Any) -> None:
     if isinstance(value, dict):
-        columns |= flattened(value, path)
+        found |= leaves(value, path)
     elif isinstance(value, list):
         for place, item in enumerate(value):
             if isinstance(item, str):
-                columns[f"{path}={item}"] = 1.0
+                found[f"{path}={item}"] = 1.0
             else:
-                _flatten(columns, f"{path}[{place}]", item)
+                _collect(found, f"{path}[{place}]", item)
     else:
-        name = f"context.{path}" if path in RESERVED else path
-        columns[name] = value if value is None or isinstance(value, str) else float(value)
+        found[path] = value
 
 
 def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | None = None) -> Fields:
@@ -102,17 +116,20 @@ def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | N
     return fields
 
 
-def log_of(loop: Loop, rows: Sequence[Row], fields: Fields | None = None) -> Log:
-    """Rows as a log; `fields` are the columns of contexts with names, where they are known already."""
+def log_of(
+    loop: Loop, rows: Sequence[Row], fields: Fields | None = None, *, contexts: npt.ArrayLike | None = None
+) -> Log:
+    """Rows as a log; `fields` are the columns of contexts with names, where they are known already, and `contexts` numbers
+    in the place of the rows' own."""
     import pyarrow as pa
 
     decided = [each for each, _ in rows]
     ranges: Any = {"action_range": loop.settings.actions, "loss_range": loop.settings.losses}
     columns = _columns(loop, rows)
-    if not isinstance(decided[0].context, dict):
-        contexts = np.array([each.context for each in decided], np.float32)
+    if contexts is not None or not isinstance(decided[0].context, dict):
+        numbers = [each.context for each in decided] if contexts is None else contexts
         views: Any = {VIEWS[name]: column for name, column in columns.items()}
-        return Log(contexts, **views, **ranges)
+        return Log(np.array(numbers, np.float32), **views, **ranges)
     flat = [flattened(each.context) for each in decided if isinstance(each.context, dict)]
     for name, text in (_noted(flat) if fields is None else fields).items():
         values = [row.get(name) for row in flat]

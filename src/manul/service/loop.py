@@ -13,9 +13,11 @@ import numpy as np
 
 from manul.errors import InputError, ManulError
 from manul.service import agents, schema
+from manul.service.history import History
 from manul.service.problems import Invalid
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store
 from manul.service.store.blocks import Decided
+from manul.service.traffic import Traffic
 from manul.types import Decision, Decisions, Floats, Within
 
 Fact = tuple[Event, Decided | None]
@@ -36,6 +38,7 @@ class Loop:
         self.model = self.learned = self.refused = 0
         self.first: Any = None
         self._shape: Any = None
+        self.history, self.traffic = History(self.settings.actions), Traffic()
         self.lock = threading.Lock()
         self.queue: deque[Fact] = deque()
         # Until it has caught up, a loop reads its events from the store and queues none.
@@ -48,6 +51,7 @@ class Loop:
         with self.lock:
             self.agent, self.model = agent, snapshot.event
             self.learned, self.refused = snapshot.learned, snapshot.refused
+        self.history.restore(snapshot.history)
 
     def meet(self, context: Any) -> None:
         """The context of the first stored decision fixes what contexts look like; without one, the agent starts anew."""
@@ -144,13 +148,21 @@ class Loop:
             if event.kind == "import":
                 self._replace(agents.from_bytes(imported(event.number)), event.number)
         self._learn_run(run)
+        self.history.add(facts)
         if facts:
             self.model = facts[-1][0].number
+
+    def latest_contexts(self) -> list[Any]:
+        """The contexts it learned in last; before that, the first it was asked in."""
+        with self.history.settled() as settled:
+            contexts = list(settled.contexts)
+        return contexts or ([] if self._shape is None else [self._shape])
 
     def snapshot(self) -> Snapshot:
         """The model as it is now; to be called where it learns."""
         with self.lock:
-            return Snapshot(self.model, agents.to_bytes(self.agent), self.learned, self.refused)
+            model = agents.to_bytes(self.agent)
+            return Snapshot(self.model, model, self.learned, self.refused, self.history.to_bytes())
 
     def _replace(self, agent: agents.LoopAgent, event: int) -> None:
         with self.lock:

@@ -65,13 +65,21 @@ def _operation(each: Operation) -> dict[str, Any]:
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in re.findall(r"{(\w+)}", each.path)
-        ],
+        ]
+        + _query(each),
         "responses": responses,
         "security": [] if each.right is None else [{"token": [each.right]}],
     }
     if each.asks is not None:
         described["requestBody"] = {"required": True, "content": _content(each.asks)}
     return described
+
+
+def _query(each: Operation) -> list[dict[str, Any]]:
+    if each.query is None:
+        return []
+    values = {"type": "string"} | ({"enum": list(each.query.choices)} if each.query.choices else {})
+    return [{"name": each.query.name, "in": "query", "description": each.query.says, "schema": values}]
 
 
 def _content(kind: type | str) -> dict[str, Any]:

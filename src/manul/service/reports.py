@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,37 @@ import numpy as np
 from manul.agents import AdaptiveCats, Auto
 from manul.errors import ManulError
 from manul.log import Log
-from manul.offpolicy import evaluate
+from manul.offpolicy import doctor, evaluate
 from manul.service import agents, export, schema
 from manul.service.loop import Loop
 from manul.service.store import Snapshot, Store
-from manul.types import Policy
+from manul.types import Policy, Within
 
 LATEST = 4000
 CONSTANTS = 9
+MOST_COLUMNS = 256
 
 
 def report(store: Store, loop: Loop, snapshot: Snapshot) -> schema.Report:
     """The report of a loop; `snapshot` is its model as it is now."""
+    return _report(loop, snapshot, _latest(store, loop))
+
+
+def examined(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> schema.Examined:
+    """The report of a loop with the doctor's findings on the same rows."""
+    rows = _latest(store, loop)
+    found = [schema.Finding(**dataclasses.asdict(each)) for each in doctor(_numeric(loop, rows))] if rows else None
+    return schema.Examined(time=time, report=_report(loop, snapshot, rows), findings=found)
+
+
+def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[export.Row]) -> schema.Report:
     agent = agents.from_bytes(snapshot.model)
-    log, rows = _latest(store, loop)
-    candidates = [] if log is None else _candidates(log, agent, loop)
     return schema.Report(
-        name=loop.name, model=snapshot.event, rows=rows, beliefs=_beliefs(agent), candidates=candidates
+        name=loop.name,
+        model=snapshot.event,
+        rows=len(rows),
+        beliefs=_beliefs(agent),
+        candidates=_candidates(rows, agent, loop) if rows else [],
     )
 
 
@@ -53,20 +68,52 @@ def _finite(value: Any) -> Any:
     return value if isinstance(value, str | int | bool | None) else str(value)
 
 
-def _latest(store: Store, loop: Loop) -> tuple[Log | None, int]:
+def _latest(store: Store, loop: Loop) -> list[export.Row]:
     first = max(0, store.counts(loop.number).numbers - 2 * LATEST)
-    rows = deque((row for page in export.pages(store, loop.number, first) for row in page), LATEST)
-    return (export.log_of(loop, list(rows)) if rows else None), len(rows)
+    return list(deque((row for page in export.pages(store, loop.number, first) for row in page), LATEST))
 
 
-def _candidates(log: Log, agent: Any, loop: Loop) -> list[schema.Candidate]:
+def _numeric(loop: Loop, rows: Sequence[export.Row]) -> Log:
+    """A log whose contexts are numbers: a text becomes a column that says whether it is that text."""
+    if not _named(rows):
+        return export.log_of(loop, rows)
+    contexts: list[Any] = [decided.context for decided, _ in rows]
+    flat = [dict(map(_column, export.flattened(context).items())) for context in contexts]
+    names = list(dict.fromkeys(name for row in flat for name in row))[:MOST_COLUMNS]
+    return export.log_of(loop, rows, contexts=np.array([[row.get(name, 0.0) for name in names] for row in flat]))
+
+
+def _named(rows: Sequence[export.Row]) -> bool:
+    return isinstance(rows[0][0].context, dict)
+
+
+def _column(pair: tuple[str, float | str | None]) -> tuple[str, float]:
+    name, value = pair
+    return (f"{name}={value}", 1.0) if isinstance(value, str) else (name, value or 0.0)
+
+
+class _Recalled:
+    """A policy for contexts with names, on a log that holds their places instead."""
+
+    def __init__(self, agent: Any, rows: Sequence[export.Row]) -> None:
+        self._agent, self._rows = agent, rows
+
+    def distribution(self, context: Any, within: Within | None = None) -> Any:
+        """What the agent plays in the context of a place."""
+        return self._agent.distribution(self._rows[int(context[0])][0].context, within)
+
+
+def _candidates(rows: Sequence[export.Row], agent: Any, loop: Loop) -> list[schema.Candidate]:
+    named = _named(rows)
+    log = export.log_of(loop, rows, contexts=np.arange(len(rows))[:, np.newaxis] if named else None)
+    policy = _Recalled(agent, rows) if named else agent
     mean, error = float(log.losses.mean()), float(log.losses.std() / math.sqrt(len(log)))
     played = schema.Candidate(
         name="played", loss=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, effective_size=float(len(log))
     )
     low, high = loop.settings.actions
     constants = [low + (place + 0.5) / CONSTANTS * (high - low) for place in range(CONSTANTS)]
-    others: dict[str, Any] = {"model": agent}
+    others: dict[str, Any] = {"model": policy}
     others |= {f"constant {action:g}": (lambda _, action=action: action) for action in constants}
     found = [_candidate(name, policy, log, (high - low) / 16) for name, policy in others.items()]
     model, *fixed = found

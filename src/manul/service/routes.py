@@ -15,24 +15,32 @@ from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from manul.service import bodies, export, metrics, reports, schema
 from manul.service.contract import OPERATIONS, PARQUET, Operation
 from manul.service.engine import Engine
+from manul.service.examination import Examinations
 from manul.service.openapi import document
-from manul.service.operations import decision, id_of
+from manul.service.operations import Future, decision, id_of
 from manul.service.problems import Invalid, Problem, Unavailable, Unknown, WrongMethod
 from manul.service.store import StoreFailure
+from manul.service.store.blocks import Decided
+from manul.service.summary import summary
 from manul.service.tokens import Right, Tokens
+from manul.service.views import policy_view
 from manul.service.writer import FULL
 
 log = logging.getLogger("manul.service")
 T = TypeVar("T")
 DOCS = Path(__file__).with_name("docs.html")
+DASHBOARD = Path(__file__).with_name("dashboard")
+ONLY_HERE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "Cache-Control": "no-cache"}
 _decision = bodies.decoder(schema.NewDecision)
 _loss = bodies.decoder(schema.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
+Encode = Callable[[Any], bytes]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     kind: bodies.decoder(kind)
     for kind in (schema.NewLoop, schema.NewDecisions, schema.NewObservation, schema.NewLosses)
@@ -50,17 +58,36 @@ def problem(error: Problem) -> Response:
     return Response(bodies.error_body(error), error.status, headers, "application/json")
 
 
+def asked_for(engine: Engine, name: str, body: bytes) -> tuple[Future, Encode]:
+    """A decision in one context: a future of it, and how it is answered."""
+    return engine.decide(engine.loop(name), bodies.decoded(body, _decision)), _decided
+
+
+def lost(engine: Engine, name: str, given: str, body: bytes) -> tuple[Future, Encode]:
+    """The loss of one decision: a future of what became of it, and how that is answered."""
+    new = bodies.decoded(body, _loss)
+    loss = schema.LossOf(id=given, loss=new.loss, key=new.key)
+    return engine.lose(engine.loop(name), [loss], alone=True), _taken
+
+
+def _decided(made: Decided) -> bytes:
+    return bodies.encoded(decision(made))
+
+
+def _taken(losses: list[schema.Loss]) -> bytes:
+    return bodies.encoded(losses[0])
+
+
 async def decide(engine: Engine, name: str, body: bytes) -> bytes:
     """Decide in one context."""
-    asked = bodies.decoded(body, _decision)
-    return bodies.encoded(decision(await engine.decide(engine.loop(name), asked)))
+    written, answer = asked_for(engine, name, body)
+    return answer(await written)
 
 
 async def lose(engine: Engine, name: str, given: str, body: bytes) -> bytes:
     """Take the loss of one decision."""
-    new = bodies.decoded(body, _loss)
-    loss = schema.LossOf(id=given, loss=new.loss, key=new.key)
-    return bodies.encoded((await engine.lose(engine.loop(name), [loss], alone=True))[0])
+    written, answer = lost(engine, name, given, body)
+    return answer(await written)
 
 
 class Routes:
@@ -68,6 +95,7 @@ class Routes:
 
     def __init__(self, engine: Engine, tokens: Tokens) -> None:
         self.engine, self.tokens = engine, tokens
+        self.examinations = Examinations(engine.store, engine.now)
 
     async def create(self, request: Request) -> Response:
         """Create a loop."""
@@ -151,6 +179,20 @@ class Routes:
         snapshot = await asyncio.to_thread(loop.snapshot)
         return json(await asyncio.to_thread(reports.report, self.engine.store, loop, snapshot))
 
+    async def summary(self, request: Request) -> Response:
+        """What the dashboard shows."""
+        loop = self._loop(request)
+        span: Any = request.query_params.get("span", "all")
+        if span not in loop.history.spans:
+            known = ", ".join(loop.history.spans)
+            raise Invalid(f"span must be one of {known}; got {span!r}. Leave it out for all.", "span")
+        examined = self.examinations.latest(loop)
+        return json(summary(loop, self.engine.status(loop), examined, self.engine.now(), span))
+
+    async def policy(self, request: Request) -> Response:
+        """What is played for each value of a feature."""
+        return json(policy_view(self._loop(request), request.query_params.get("feature")))
+
     async def log(self, request: Request) -> Response:
         """The log as Parquet, written to a file first and sent from there."""
         loop = self._loop(request)
@@ -166,6 +208,10 @@ class Routes:
     async def openapi(self, request: Request) -> Response:  # noqa: ARG002
         """The description of all routes."""
         return json(document())
+
+    async def dashboard(self, request: Request) -> Response:  # noqa: ARG002
+        """The page that shows all loops; it asks nobody but this service."""
+        return FileResponse(DASHBOARD / "index.html", headers=ONLY_HERE)
 
     async def docs(self, request: Request) -> Response:  # noqa: ARG002
         """A page to try the routes."""
@@ -228,8 +274,9 @@ def build(engine: Engine, tokens: Tokens) -> Starlette:
     def route(each: Operation) -> Route:
         return Route(each.path, guarded(getattr(routes, each.name), each.right), methods=[each.method])
 
-    table = [route(each) for each in OPERATIONS]
-    table += [Route("/openapi.json", routes.openapi), Route("/docs", routes.docs)]
+    table: list[BaseRoute] = [route(each) for each in OPERATIONS]
+    table += [Route("/openapi.json", routes.openapi), Route("/docs", routes.docs), Route("/", routes.dashboard)]
+    table.append(Mount("/dashboard", StaticFiles(directory=DASHBOARD)))
     return Starlette(routes=table, exception_handlers=HANDLERS)
 
 

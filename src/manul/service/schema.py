@@ -205,6 +205,80 @@ class Report(Struct, kw_only=True):
     candidates: list[Candidate]
 
 
+class Finding(Struct, kw_only=True):
+    """What speaks against using the log of a loop; with an `error` it must not be used."""
+
+    severity: Literal["error", "warning", "note"]
+    title: str
+    sentence: str
+
+
+class Examined(Struct, kw_only=True):
+    """The report, and the doctor's findings on the same rows; `findings` is null where there are no rows yet."""
+
+    time: float
+    report: Report
+    findings: list[Finding] | None
+
+
+class Constant(Struct, kw_only=True):
+    """The constant action that would have lost least over a span, estimated from what was played."""
+
+    action: float
+    loss: float
+    effective_size: float
+
+
+class History(Struct, kw_only=True):
+    """A span in stretches of `seconds` each: outcomes, their mean loss with the ends of a 95 % interval, late and
+    defaulted losses, and how often each part of the range of actions was played."""
+
+    start: float
+    seconds: float
+    outcomes: list[int]
+    loss: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+    late: list[int]
+    defaulted: list[int]
+    played: list[list[int]]
+    best_constant: Constant | None
+
+
+class Traffic(Struct, kw_only=True):
+    """Decisions per second since the service started, and the median and the 99th of 100 of the milliseconds until they
+    were durable."""
+
+    start: float
+    seconds: float
+    decisions: list[float]
+    median: list[float | None]
+    slowest: list[float | None]
+
+
+class Summary(Struct, kw_only=True):
+    """Everything about a loop at a glance. `density` is that over even parts of the range of actions, averaged over the
+    latest contexts; `examined` is a few seconds old, and null until it is there."""
+
+    time: float
+    status: Status
+    history: History
+    traffic: Traffic
+    density: list[float]
+    features: list[str]
+    examined: Examined | None
+
+
+class PolicyView(Struct, kw_only=True):
+    """The density over even parts of the range of actions for values of one feature, the others at their typical values."""
+
+    feature: str | None
+    values: list[float | str]
+    typical: float | str | None
+    density: list[list[float]]
+    mean: list[float]
+
+
 class Health(Struct, kw_only=True):
     """Whether the service can work."""
 

@@ -22,6 +22,7 @@ from manul.service.app import Application
 from manul.service.archive import archive
 from manul.service.configuration import Configuration
 from manul.service.engine import Engine
+from manul.service.lane import Lane
 from manul.service.store.opening import opened
 from manul.service.tokens import Tokens, read
 
@@ -116,7 +117,7 @@ def _settings(configuration: Configuration, engine: Engine, tokens: Tokens) -> u
     return uvicorn.Config(
         Application(engine, tokens),
         loop="none",
-        http="httptools",
+        http=Lane,
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -40,7 +40,7 @@ def train(candidates: Sequence[Candidate], log: Logs, *, draw: int | None, progr
         width, arrays = ray.get(results[number][1])
         made = candidates[number].make()
         if width is not None:
-            made._restore(width, arrays)
+            made._restore(made._start(width), arrays)
         return made
 
     return Trained(seen, sums, agent)

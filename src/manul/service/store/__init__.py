@@ -56,12 +56,13 @@ class Counts(Struct, kw_only=True):
 
 
 class Snapshot(NamedTuple):
-    """A model as bytes, the last event it contains, and how many outcomes it has learned and refused."""
+    """A model as bytes, the last event it contains, how many outcomes it has learned and refused, and its past in sums."""
 
     event: int
     model: bytes
     learned: int
     refused: int
+    history: bytes = b""
 
 
 class StoreFailure(Exception):  # noqa: N818 - reads as what it is

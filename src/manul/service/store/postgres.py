@@ -137,7 +137,9 @@ class PostgresStore:
 
     def snapshot(self, loop: int) -> Snapshot | None:
         """The newest snapshot."""
-        newest = "SELECT event, body, learned, refused FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT 1"
+        newest = (
+            "SELECT event, body, learned, refused, history FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT 1"
+        )
         rows = self._read(newest, loop)
         return Snapshot(*rows[0]) if rows else None
 

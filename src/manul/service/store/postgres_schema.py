@@ -33,6 +33,6 @@ CREATE TABLE IF NOT EXISTS events (
 CREATE INDEX IF NOT EXISTS events_of ON events (loop, decision);
 CREATE TABLE IF NOT EXISTS models (loop bigint, event bigint, body bytea NOT NULL, PRIMARY KEY (loop, event));
 CREATE TABLE IF NOT EXISTS snapshots (
-  loop bigint, event bigint, body bytea NOT NULL, learned bigint NOT NULL, refused bigint NOT NULL,
+  loop bigint, event bigint, body bytea NOT NULL, learned bigint NOT NULL, refused bigint NOT NULL, history bytea NOT NULL,
   PRIMARY KEY (loop, event))
 """

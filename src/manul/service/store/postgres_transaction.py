@@ -158,7 +158,7 @@ class PostgresTransaction:
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
         """Keep a snapshot, and of the older ones the newest, `keep` in all."""
-        self._execute("INSERT INTO snapshots VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", loop, *snapshot)
+        self._execute("INSERT INTO snapshots VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", loop, *snapshot)
         kept = "SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT %s"
         self._execute(f"DELETE FROM snapshots WHERE loop = %s AND event NOT IN ({kept})", loop, loop, keep)
 

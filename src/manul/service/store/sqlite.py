@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS models (
   loop INTEGER NOT NULL, event INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (loop, event));
 CREATE TABLE IF NOT EXISTS snapshots (
   loop INTEGER NOT NULL, event INTEGER NOT NULL, body BLOB NOT NULL, learned INTEGER NOT NULL,
-  refused INTEGER NOT NULL, PRIMARY KEY (loop, event));
+  refused INTEGER NOT NULL, history BLOB NOT NULL, PRIMARY KEY (loop, event));
 """
 EVENT = "number, decision, kind, loss, time, key"
 
@@ -150,7 +150,9 @@ class SqliteStore:
 
     def snapshot(self, loop: int) -> Snapshot | None:
         """The newest snapshot."""
-        newest = "SELECT event, body, learned, refused FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT 1"
+        newest = (
+            "SELECT event, body, learned, refused, history FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT 1"
+        )
         rows = self._read(newest, loop)
         return Snapshot(*rows[0]) if rows else None
 
@@ -334,7 +336,7 @@ class SqliteTransaction:
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
         """Keep a snapshot, and of the older ones the newest, `keep` in all."""
-        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", (loop, *snapshot))
+        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", (loop, *snapshot))
         kept = "SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT ?"
         self._connection.execute(f"DELETE FROM snapshots WHERE loop = ? AND event NOT IN ({kept})", (loop, loop, keep))
 

@@ -1,0 +1,296 @@
+// Everything about one loop: takes the answers of /summary and /policy and shows them.
+import { ask, at } from "./api.js"
+import { Heat, Lines } from "./charts.js"
+import { clock, count, key, make, milliseconds, number, seconds } from "./format.js"
+import { beliefs, candidates, findings } from "./report.js"
+
+export class Board {
+  constructor(root, name, change) {
+    this.root = root
+    this.name = name
+    for (const verb of ["pause", "resume", "promote"])
+      root.querySelector(`[data-do=${verb}]`).onclick = () => change(verb)
+    this.part("span").onchange = () => this.refresh(false)
+    this.part("feature").onchange = () => this.refresh(true)
+    const chart = (kind, place, options) =>
+      new kind(root.querySelector(`[data-chart=${place}]`), { ...options, read: found => this.read(place, found) })
+    this.loss = chart(Lines, "loss", {
+      y: "loss",
+      time: true,
+      bands: [[3, 2]],
+      series: [{ colour: "accent" }, { quiet: true }, { quiet: true }, { colour: "other", dashed: true }],
+    })
+    this.rate = chart(Lines, "rate", {
+      y: "decisions per second",
+      time: true,
+      zero: true,
+      series: [{ colour: "accent", area: true }],
+    })
+    this.latency = chart(Lines, "latency", {
+      y: "milliseconds",
+      time: true,
+      zero: true,
+      series: [{ colour: "accent" }, { colour: "other", dashed: true }],
+    })
+    this.waits = chart(Lines, "waits", {
+      y: "losses",
+      time: true,
+      zero: true,
+      values: whole,
+      series: [
+        { colour: "accent", bars: true },
+        { colour: "other", bars: true },
+      ],
+    })
+    this.moved = chart(Heat, "moved", { y: "action", time: true })
+    this.chart = chart
+  }
+
+  part(name) {
+    return this.root.querySelector(`[data-is="${name}"]`)
+  }
+
+  caption(name, ...content) {
+    this.captions = { ...this.captions, [name]: content }
+    this.part(`${name}-caption`).replaceChildren(...content)
+  }
+
+  // What is under the cursor stands in the place of the caption.
+  read(name, found) {
+    const text =
+      typeof found === "string" ? found : found === null || found === undefined ? null : this.readings?.[name]?.(found)
+    this.part(`${name}-caption`).replaceChildren(...(text ? [text] : (this.captions?.[name] ?? [])))
+  }
+
+  async refresh(policy) {
+    const found = await ask(at(this.name, `/summary?span=${this.part("span").value}`))
+    this.summary = found
+    this.readings = {}
+    this.head(found)
+    this.past(found)
+    this.now(found)
+    this.traffic(found)
+    this.waiting(found)
+    candidates(this.part("candidates"), found.examined, found.status)
+    beliefs(this.part("beliefs"), found.examined)
+    findings(this.part("findings"), found.examined)
+    if (policy || (found.features.length && !this.policy?.plot)) await this.against(found.features)
+  }
+
+  head({ status, history }) {
+    const best = history.best_constant
+    this.part("name").textContent = status.name
+    const state = status.paused ? "paused" : status.apprentice ? "apprentice" : "deciding"
+    Object.assign(this.part("state"), { textContent: state, className: `badge ${state}` })
+    this.part("about").textContent =
+      `actions ${number(status.actions[0])} to ${number(status.actions[1])}, agent ${status.agent.kind}`
+    const shown = { pause: !status.paused, resume: status.paused, promote: status.apprentice }
+    for (const [verb, visible] of Object.entries(shown)) this.root.querySelector(`[data-do=${verb}]`).hidden = !visible
+    const tiles = {
+      Decisions: count(status.decisions),
+      Learned: count(status.learned),
+      Waiting: count(status.waiting),
+      Late: count(status.late),
+      Defaulted: count(status.defaulted),
+      Refused: count(status.refused),
+      "Mean loss": number(status.mean_loss),
+      "Best constant": number(best?.loss),
+    }
+    this.part("tiles").replaceChildren(
+      ...Object.entries(tiles).map(([name, value]) =>
+        make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value })),
+      ),
+    )
+    this.part("start").hidden = status.decisions > 0
+    this.part("first").textContent = status.apprentice ? "Report the first observation" : "Ask for the first decision"
+    if (!status.decisions) this.part("commands").textContent = commands(status)
+  }
+
+  past({ history, status }) {
+    const times = history.outcomes.map((_, place) => history.start + (place + 0.5) * history.seconds)
+    const best = history.best_constant
+    const settled = history.loss.some(each => each !== null)
+    this.loss.say(
+      settled
+        ? null
+        : status.paused
+          ? "Paused: losses are kept, and shown once they are learned."
+          : "No losses yet. Report what a decision led to, and the curve begins here.",
+    )
+    this.moved.say(settled ? null : "Shows which actions were played when, once losses come in.")
+    if (!settled) return
+    this.loss.show([times, history.loss, history.low, history.high, times.map(() => best?.loss ?? null)])
+    this.readings.loss = place =>
+      `${clock(times[place])}: ${number(history.loss[place])} (${number(history.low[place])} to ${number(history.high[place])}) over ${count(history.outcomes[place])} losses`
+    this.caption(
+      "loss",
+      key(`mean loss over ${seconds(history.seconds)} each`, "var(--accent)"),
+      key("95 % interval", "", "area"),
+      ...(best
+        ? [key(`best constant action, ${number(best.action)}: ${number(best.loss)}`, "var(--other)", "dashed")]
+        : []),
+    )
+    const part = (status.actions[1] - status.actions[0]) / history.played[0].length
+    const rows = history.played.map(row => shares(row, part))
+    const edges = { x: [history.start, history.start + history.seconds * rows.length], y: status.actions }
+    const most = strongest(rows)
+    this.moved.show({ rows, edges, most, value: density => `density ${number(density)}` })
+    this.caption("moved", key(`density of what was played, 0 to ${number(most)} per unit of action`, "", "ramp"))
+  }
+
+  now({ density, status }) {
+    const [low, high] = status.actions
+    this.density ??= this.chart(Lines, "density", {
+      x: "action",
+      y: "density",
+      zero: true,
+      range: status.actions,
+      series: [{ colour: "accent", steps: true, area: true }],
+    })
+    this.density.say(density.length ? null : `${first(status)}: the density depends on the context.`)
+    if (!density.length) return
+    const width = (high - low) / density.length
+    const edges = [...density.map((_, place) => low + place * width), high]
+    this.density.show([edges, [...density, density.at(-1)]])
+    const total = density.reduce((sum, each) => sum + each, 0)
+    const at = share => {
+      let sum = 0
+      const place = density.findIndex(each => (sum += each) >= share * total)
+      return low + (place + 0.5) * width
+    }
+    const mean = density.reduce((sum, each, place) => sum + each * (low + (place + 0.5) * width), 0) / total
+    this.readings.density = place =>
+      `action ${number(edges[place])} to ${number(edges[Math.min(place + 1, density.length)])}: density ${number(density[Math.min(place, density.length - 1)])}`
+    this.caption(
+      "density",
+      `Mean action ${number(mean)}; four of five between ${number(at(0.1))} and ${number(at(0.9))}. Per unit of action, averaged over the latest contexts.`,
+    )
+  }
+
+  traffic({ traffic }) {
+    const times = traffic.decisions.map((_, place) => traffic.start + (place + 0.5) * traffic.seconds)
+    const busy = traffic.decisions.some(each => each > 0)
+    this.rate.show([times, traffic.decisions])
+    this.latency.say(busy ? null : "No decision in the last five minutes.")
+    this.latency.show([times, traffic.median, traffic.slowest])
+    const last = traffic.median.findLastIndex(each => each !== null)
+    this.caption(
+      "rate",
+      `Now ${number(traffic.decisions.at(-1))}; most in the last five minutes ${number(Math.max(...traffic.decisions))}.`,
+    )
+    this.caption(
+      "latency",
+      key(`median, now ${milliseconds(traffic.median[last])}`, "var(--accent)"),
+      key(`99 of 100, now ${milliseconds(traffic.slowest[last])}`, "var(--other)", "dashed"),
+    )
+    this.readings.rate = place => `${clock(times[place])}: ${number(traffic.decisions[place])} decisions per second`
+    this.readings.latency = place =>
+      `${clock(times[place])}: median ${milliseconds(traffic.median[place])}, 99 of 100 within ${milliseconds(traffic.slowest[place])}`
+  }
+
+  waiting({ history, status }) {
+    const times = history.outcomes.map((_, place) => history.start + (place + 0.5) * history.seconds)
+    const any = [...history.late, ...history.defaulted].some(each => each > 0)
+    const rule =
+      status.wait === null
+        ? "This loop waits for ever: no loss is ever late."
+        : `After ${seconds(status.wait)} a loss of ${number(status.default_loss)} is taken.`
+    this.waits.say(any ? null : status.wait === null ? rule : `${rule} None was late or defaulted in this span.`)
+    const both = history.defaulted.map((each, place) => each + history.late[place])
+    if (any) this.waits.show([times, positive(both), positive(history.late)])
+    this.caption(
+      "waits",
+      make("span", { className: "key", textContent: `${count(status.waiting)} waiting` }),
+      ...(any
+        ? [
+            key(`defaulted, ${count(status.defaulted)} in all`, "var(--accent)", "block"),
+            key(`late, ${count(status.late)} in all`, "var(--other)", "block"),
+          ]
+        : []),
+    )
+    this.readings.waits = place =>
+      `${clock(times[place])}: ${count(history.defaulted[place])} defaulted, ${count(history.late[place])} late`
+  }
+
+  async against(features) {
+    const choice = this.part("feature")
+    if ([...choice.options].map(option => option.value).join("\n") !== features.join("\n")) {
+      const before = choice.value
+      choice.replaceChildren(...features.map(value => make("option", { value, textContent: this.named(value) })))
+      if (features.includes(before)) choice.value = before
+    }
+    choice.parentElement.hidden = !features.length
+    const box = this.root.querySelector("[data-chart=policy]")
+    this.policy ??= new Heat(box, { x: "feature", y: "action", read: found => this.read("policy", found) })
+    this.policy.say(
+      features.length
+        ? null
+        : this.summary.status.decisions
+          ? "The contexts of this loop are empty: the same density is played everywhere."
+          : `${first(this.summary.status)}: then there are features to choose from.`,
+    )
+    if (!features.length) return
+    this.view(await ask(at(this.name, `/policy?feature=${encodeURIComponent(choice.value)}`)))
+  }
+
+  named(feature) {
+    return /^\d+$/.test(feature) ? `number ${Number(feature) + 1}` : feature
+  }
+
+  view({ feature, values, typical, density, mean }) {
+    if (!values.length) return this.policy.say("This feature has no values yet.")
+    const texts = typeof values[0] === "string" || values.length === 1
+    const ends = texts ? [-0.5, values.length - 0.5] : widened(values)
+    this.policy.x = this.named(feature)
+    if (this.shown !== feature) this.policy.shape = null
+    this.shown = feature
+    const labels = texts ? values.map(each => (typeof each === "string" ? each : number(each))) : undefined
+    const most = Math.max(...density.flat())
+    this.policy.show({
+      rows: density,
+      most,
+      edges: { x: ends, y: this.summary.status.actions },
+      labels,
+      line: mean,
+      value: found => `density ${number(found)}`,
+    })
+    const usual = typeof typical === "number" ? number(typical) : typical
+    return this.caption(
+      "policy",
+      key(`density, 0 to ${number(most)}`, "", "ramp"),
+      key("mean action", "var(--other)"),
+      `Other features at their typical values; ${this.named(feature)} is typically ${usual}.`,
+    )
+  }
+}
+
+const whole = value => (Number.isInteger(value) ? count(value) : "")
+const positive = values => values.map(value => value || null)
+
+const widened = values => {
+  const half = (values.at(-1) - values[0]) / (values.length - 1) / 2
+  return [values[0] - half, values.at(-1) + half]
+}
+
+// A few cells with little behind them must not make all others pale.
+function strongest(rows) {
+  const filled = rows
+    .flat()
+    .filter(value => value > 0)
+    .sort((a, b) => a - b)
+  return filled[Math.floor(0.99 * (filled.length - 1))] ?? 1
+}
+
+const first = ({ apprentice }) => (apprentice ? "Report an observation first" : "Ask for a decision first")
+
+function shares(row, part) {
+  const total = row.reduce((sum, each) => sum + each, 0)
+  return row.map(each => (total ? each / total / part : 0))
+}
+
+function commands({ name, apprentice, actions }) {
+  const here = new URL(`v1/loops/${name}`, location.href).href.split("#")[0]
+  if (apprentice)
+    return `curl ${here}/observations -d '{"context": [0.3, 1.2], "action": ${number((actions[0] + actions[1]) / 2)}, "loss": 0.25}'`
+  return `curl ${here}/decisions -d '{"context": [0.3, 1.2]}'\ncurl ${here}/decisions/~1/loss -d '{"loss": 0.25}'`
+}

@@ -1,0 +1,232 @@
+"""The dashboard in a real browser: a loop is created, taught, looked at and promoted, at both widths, light and dark."""
+
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from selenium.webdriver import ActionChains
+
+from tests.service.browser import browsing, missing
+from tests.service.processes import MANUL, Process
+
+BEST, RANGE = 30.0, (20.0, 70.0)
+SIZES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+BOXES = """
+const seen = node => node.getClientRects().length > 0
+const box = node => { const { left, right, top, bottom } = node.getBoundingClientRect(); return { left, right, top, bottom } }
+const named = node => [box(node), node.outerHTML.slice(0, 80)]
+const cards = [...document.querySelectorAll(".card")].filter(seen)
+return {
+  width: innerWidth, scroll: document.documentElement.scrollWidth,
+  background: getComputedStyle(document.body).backgroundColor,
+  cards: cards.map(box), parts: cards.map(card => [...card.querySelectorAll("*")].filter(seen).map(named)),
+  canvases: [...document.querySelectorAll(".chart canvas")].filter(seen).map(node => [box(node), box(node.closest(".card"))]),
+  cut: [...document.querySelectorAll("h1, h2, h3, p, dt, dd, button, td, th, label, .key, .badge, .empty")]
+    .filter(node => seen(node) && node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).display !== "inline")
+    .map(node => node.outerHTML.slice(0, 80)),
+}
+"""
+CHARTS = ("loss", "density", "moved", "policy", "rate", "latency", "waits")
+PAINTED = """
+const canvas = document.querySelector(`[data-chart=${arguments[0]}] canvas`)
+return canvas ? canvas.toDataURL() : ""
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if missing():
+        pytest.fail(missing())
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory):
+    """A service with a loop that has been used for a while."""
+    service = Process(tmp_path_factory.mktemp("taught"))
+    settings = {"name": "heating", "actions": RANGE, "wait": 0.1, "default_loss": 1}
+    assert service.ask("POST", "/v1/loops", settings)[0] == 201
+    observe(service, 1, 100)
+    decide(service, 2, 100, reported=97)
+    yield service
+    assert service.stop() == 0
+
+
+def loss_of(action, context):
+    return min(1.0, abs(action - BEST - 2 * context["outdoor"]) / 50)
+
+
+def contexts(seed, count):
+    rng = np.random.default_rng(seed)
+    skies = rng.choice(["grey", "blue"], count).tolist()
+    return [
+        {"outdoor": outdoor, "sky": sky} for outdoor, sky in zip(rng.normal(size=count).round(3), skies, strict=True)
+    ]
+
+
+def observe(service, seed, count):
+    """A caller that draws evenly by itself and reports what came of it."""
+    connection = service.connection()
+    actions = np.random.default_rng(seed).uniform(*RANGE, count)
+    for context, action in zip(contexts(seed, count), actions, strict=True):
+        body = {"context": context, "action": action, "density": 1 / 50, "loss": loss_of(action, context)}
+        assert service.ask("POST", "/v1/loops/heating/observations", body, connection)[0] == 200
+    connection.close()
+
+
+def decide(service, seed, count, reported=None):
+    asked = contexts(seed, count)
+    body = {"decisions": [{"context": context} for context in asked]}
+    made = service.ask("POST", "/v1/loops/heating/decisions/batch", body)[1]["decisions"]
+    losses = [
+        {"id": each["id"], "loss": loss_of(each["action"], context)} for each, context in zip(made, asked, strict=True)
+    ]
+    assert service.ask("POST", "/v1/loops/heating/losses", {"losses": losses[:reported]})[0] == 200
+
+
+def tile(browser, name):
+    """The number under a name, None before there is one."""
+    found = re.search(rf"{name}\n([\d,.]+)", browser.text("[data-is=tiles]"))
+    return float(found[1].replace(",", "")) if found else None
+
+
+def create(browser, name):
+    browser.find("#new").click()
+    for field, text in {"name": name, "action_low": RANGE[0], "action_high": RANGE[1]}.items():
+        browser.enter(f"#create [name={field}]", str(text))
+    browser.find("#create [name=apprentice]").click()
+    browser.find("#create [type=submit]").click()
+
+
+def test_a_loop_is_created_taught_watched_and_promoted(browser, tmp_path):
+    served = Process(tmp_path)
+    browser.open(f"http://127.0.0.1:{served.port}/")
+    browser.until(lambda: "No loop yet" in browser.text("main"))
+    create(browser, "heating")
+    browser.until(lambda: browser.text("[data-is=state]") == "apprentice")
+    assert f"127.0.0.1:{served.port}/v1/loops/heating/observations" in browser.text("[data-is=commands]")
+
+    observe(served, 1, 120)
+    browser.until(lambda: tile(browser, "Learned") == 120)
+    before = browser.until(lambda: browser.run(PAINTED, "loss"))
+    browser.picture(tmp_path / "first.png")
+    observe(served, 2, 120)
+    browser.until(lambda: tile(browser, "Learned") == 240)
+    assert browser.run(PAINTED, "loss") != before
+
+    played = re.search(r"Mean action ([\d.]+); four of five between", browser.text("[data-is=density-caption]"))
+    assert abs(float(played[1]) - BEST) < 10
+    browser.find("[data-do=promote]").click()
+    browser.until(lambda: browser.text("[data-is=state]") == "deciding")
+    decide(served, 3, 60)
+    browser.until(lambda: tile(browser, "Decisions") == 300)
+    browser.until(lambda: "the model now" in browser.text("[data-is=candidates]"))
+    browser.until(lambda: browser.text("[data-is=findings]").endswith("."))
+    assert browser.complaints() == []
+    assert served.stop() == 0
+
+
+def shown(browser, service, width=1280, scheme="light"):
+    """The board of the taught loop, with everything on it."""
+    browser.open(f"http://127.0.0.1:{service.port}/#heating", width, scheme)
+    browser.until(lambda: all(browser.run(PAINTED, chart) for chart in CHARTS) and browser.text("[data-is=beliefs]"))
+
+
+def test_a_loop_is_paused_and_resumed(browser, taught):
+    shown(browser, taught)
+    browser.find("[data-do=pause]").click()
+    browser.until(lambda: browser.text("[data-is=state]") == "paused")
+    assert taught.ask("GET", "/v1/loops/heating")[1]["paused"]
+    browser.find("[data-do=resume]").click()
+    browser.until(lambda: browser.text("[data-is=state]") == "deciding")
+
+
+def test_the_policy_is_shown_against_any_feature(browser, taught):
+    shown(browser, taught)
+    before = browser.run(PAINTED, "policy")
+    browser.run("const choice = document.querySelector('[data-is=feature]'); choice.value = 'sky'; choice.onchange()")
+    browser.until(lambda: "sky is typically" in browser.text("[data-is=policy-caption]"))
+    assert browser.run(PAINTED, "policy") != before
+
+
+@pytest.mark.parametrize(
+    ("chart", "read"),
+    [
+        ("loss", "over .* losses"),
+        ("density", "action .*: density"),
+        ("moved", "action .*: density"),
+        ("policy", "outdoor .*, action"),
+    ],
+)
+def test_what_is_under_the_cursor_is_read_out(browser, taught, chart, read):
+    shown(browser, taught)
+    ActionChains(browser.driver).move_to_element(browser.find(f"[data-chart={chart}] .u-over")).perform()
+    browser.until(lambda: re.search(read, browser.text(f"[data-is={chart}-caption]")))
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_nothing_is_clipped_or_overlaps(browser, taught, tmp_path, width, scheme):
+    shown(browser, taught, width, scheme)
+    browser.picture(tmp_path / f"{width}-{scheme}.png")
+    found = browser.run(BOXES)
+    assert found["scroll"] <= found["width"] == width
+    assert found["cut"] == []
+    for card, parts in zip(found["cards"], found["parts"], strict=True):
+        assert [name for part, name in parts if not inside(part, card)] == []
+    assert len(found["canvases"]) == len(CHARTS)
+    assert all(inside(*pair) for pair in found["canvases"])
+    pairs = [(a, b) for place, a in enumerate(found["cards"]) for b in found["cards"][:place]]
+    assert not any(overlap(*pair) for pair in pairs)
+    assert (sum(map(int, re.findall(r"\d+", found["background"])[:3])) < 384) == (scheme == "dark")
+    assert browser.complaints() == []
+
+
+def inside(part, card):
+    return (
+        card["left"] <= part["left"] + 1
+        and part["right"] <= card["right"] + 1
+        and card["top"] <= part["top"] + 1
+        and part["bottom"] <= card["bottom"] + 1
+    )
+
+
+def overlap(a, b):
+    across = a["left"] < b["right"] and b["left"] < a["right"]
+    return across and a["top"] < b["bottom"] and b["top"] < a["bottom"]
+
+
+def test_the_theme_can_be_switched(browser, taught):
+    shown(browser, taught)
+    background = "return getComputedStyle(document.body).backgroundColor"
+    before = browser.run(background)
+    browser.find("#theme").click()
+    assert browser.run(background) != before
+    browser.find("#theme").click()
+    assert browser.run(background) == before
+
+
+def test_the_page_is_light_and_asks_nobody_else(browser, taught):
+    shown(browser, taught)
+    entries = "return performance.getEntries().filter(each => each.name.startsWith('http')).map(each => [each.name, each.decodedBodySize])"
+    loaded = browser.run(entries)
+    assert all(name.startswith(f"http://127.0.0.1:{taught.port}/") for name, _ in loaded)
+    assert 60_000 < sum(size for name, size in loaded if "/v1/" not in name) < 400_000
+
+
+def test_a_token_is_asked_for_and_kept_for_the_tab(browser, tmp_path):
+    tokens = tmp_path / "tokens"
+    made = subprocess.run([MANUL, "token", "admin", "--file", tokens], capture_output=True, text=True, check=True)
+    service = Process(tmp_path, "decisions.db", "--token-file", tokens)
+    browser.open(f"http://127.0.0.1:{service.port}/")
+    browser.until(lambda: browser.find("#token").is_displayed())
+    browser.enter("#token [name=token]", "guessed")
+    browser.find("#token [type=submit]").click()
+    browser.until(lambda: "token must be one that was given out" in browser.text("#token .error"))
+    browser.enter("#token [name=token]", made.stdout.split()[-1])
+    browser.find("#token [type=submit]").click()
+    browser.until(lambda: "No loop yet" in browser.text("main"))
+    browser.driver.refresh()
+    browser.until(lambda: "No loop yet" in browser.text("main"))
+    assert service.stop() == 0
