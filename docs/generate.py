@@ -88,14 +88,12 @@ def _route(name: str, each: dict[str, Any]) -> str:
         ", ".join(right for needed in each["security"] for right in needed["token"]),
         _content(each["requestBody"]) if "requestBody" in each else "",
         f"{' or '.join(good)}: {_content(next(iter(good.values())))}",
-        " ".join([each["summary"], *map(_query, each["parameters"])]).rstrip(),
+        " ".join([each["summary"], *(_query(given) for given in each["parameters"] if given["in"] == "query")]),
     ]
     return f"| {' | '.join(cells)} |"
 
 
 def _query(parameter: dict[str, Any]) -> str:
-    if parameter["in"] == "path":
-        return ""
     return f"`?{parameter['name']}=` {_kind(parameter['schema'])}: {parameter['description']}"
 
 
