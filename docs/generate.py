@@ -72,7 +72,7 @@ def http() -> str:
     ]
     statuses = {status: says for _, each in routes for status, says in _errors(each).items()}
     parts = [
-        HTTP + "\n## Routes\n\n| route | right | asks | answers | |\n|---|---|---|---|---|",
+        HTTP + "\n## Routes\n\n| route | right | |\n|---|---|---|",
         *(_route(name, each) for name, each in routes),
         ERRORS + "\n".join(f"| {status} | {says} |" for status, says in sorted(statuses.items())) + "\n",
         "## Bodies\n",
@@ -83,14 +83,11 @@ def http() -> str:
 
 def _route(name: str, each: dict[str, Any]) -> str:
     good = {status: answer for status, answer in each["responses"].items() if status < "300"}
-    cells = [
-        f"`{name}`",
-        ", ".join(right for needed in each["security"] for right in needed["token"]),
-        _content(each["requestBody"]) if "requestBody" in each else "",
-        f"{' or '.join(good)}: {_content(next(iter(good.values())))}",
-        " ".join([each["summary"], *(_query(given) for given in each["parameters"] if given["in"] == "query")]),
-    ]
-    return f"| {' | '.join(cells)} |"
+    right = ", ".join(right for needed in each["security"] for right in needed["token"])
+    told = [each["summary"], *(_query(given) for given in each["parameters"] if given["in"] == "query")]
+    asked = [f"Asks {_content(each['requestBody'])}."] if "requestBody" in each else []
+    told += [*asked, f"Answers {' or '.join(good)}, {_content(next(iter(good.values())))}."]
+    return f"| `{name}` | {right} | {' '.join(told)} |"
 
 
 def _query(parameter: dict[str, Any]) -> str:
