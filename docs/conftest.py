@@ -1,4 +1,6 @@
-"""The blocks of a page run in a folder of their own."""
+"""The blocks of a page run in a folder of their own, and leave no process behind."""
+
+import subprocess
 
 import pytest
 
@@ -6,3 +8,20 @@ import pytest
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _processes(monkeypatch):
+    started = []
+
+    class Remembered(subprocess.Popen):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Remembered)
+    yield
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ENDING = "trap 'kill $(jobs -p) 2> /dev/null && wait || true' EXIT\n"
 _FENCE = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
@@ -22,10 +23,10 @@ def blocks(page):
 
 
 def typed(text, folder):
-    """What a shell prints that stops at the first command that fails."""
+    """What a shell prints that stops at the first command that fails, and at its end leaves nothing running."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     result = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text],
+        ["bash", "-euo", "pipefail", "-c", ENDING + text],
         cwd=folder,
         env={**os.environ, "PATH": path},
         capture_output=True,

@@ -81,6 +81,20 @@ def test_a_policy_is_drawn_along_a_log(world):
     assert manul.Cats(leaves=8, bandwidth=1 / 8).plot(1, log).get_xlabel() == "feature 1"
 
 
+def test_cells_are_labelled_as_people_write_them_and_saved_as_they_are(tmp_path):
+    axes = plots.cell_map([(0.25, 16, 0.3), (0.0625, 16, 0.2), (0.0625, 128, 0.1)])
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["1/16", "1/4"]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["16", "128"]
+    plots.save(axes, tmp_path / "cells.png")
+    assert (tmp_path / "cells.csv").read_text().splitlines() == [
+        "series,leaves,bandwidth,objective",
+        "lowest,128.0,0.0625,",
+        "objective,16.0,0.0625,0.2",
+        "objective,128.0,0.0625,0.1",
+        "objective,16.0,0.25,0.3",
+    ]
+
+
 def test_estimates_are_named_beside_their_intervals():
     axes = plots.interval_plot(0.25, 0.2, 0.3, label="ours")
     plots.interval_plot(0.4, 0.3, 0.5, axes, label="theirs")

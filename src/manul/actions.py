@@ -129,3 +129,15 @@ def checked_seed(seed: int) -> int:
     if not (isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**64):
         raise ParameterError(f"seed must be an integer in [0, 2^64); got {seed!r}. Try 0.")
     return seed
+
+
+def fraction(bandwidth: float | None) -> str:
+    """A bandwidth as people write it.
+
+    >>> fraction(1/16), fraction(0.3), fraction(6.25), fraction(None)
+    ('1/16', '0.3', '6.25', '')
+    """
+    if bandwidth is None:
+        return ""
+    parts = 1 / bandwidth
+    return f"1/{round(parts)}" if bandwidth < 1 and abs(parts - round(parts)) < 1e-9 else f"{bandwidth:g}"

@@ -70,8 +70,16 @@ class Text:
 
     @staticmethod
     def fitted(name: str, values: Values, levels: int | None) -> Text:
-        """The column that fits some values; ties between rare texts go by name."""
-        counts = Counter(_text(value) for value in values)
+        """The column that fits some values."""
+        return Text.frequent(name, Counter(_text(value) for value in values), levels)
+
+    @staticmethod
+    def frequent(name: str, counts: Mapping[str, int], levels: int | None) -> Text:
+        """The column for texts that occur so often; ties between rare ones go by name.
+
+        >>> Text.frequent("city", {"Rome": 1, "Oslo": 3, "Bath": 1}, levels=2).names
+        ['city=Bath', 'city=Oslo', 'city=other']
+        """
         ranked = sorted(counts, key=lambda text: (-counts[text], text))
         return Text(name, tuple(sorted(ranked[:levels])), levels is not None and len(ranked) > levels)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions import fraction
 from manul.along import along
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
 
@@ -197,8 +198,9 @@ def policy_map(
 def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None) -> Axes:
     """Draw the objective of cells (bandwidth, leaves, objective) as a heat map; the lowest one is marked.
 
-    >>> cell_map([(1/4, 4, 0.2), (1/8, 8, 0.1)]).get_xlabel()
-    'log2 of leaves'
+    >>> axes = cell_map([(1/4, 4, 0.2), (1/8, 8, 0.1)])
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['1/8', '1/4']
     """
     if not cells:
         raise InputError("cells must have at least one element; got none. Put trees into the grid.")
@@ -207,14 +209,31 @@ def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None
     objectives = np.full((len(bandwidths), len(leaves)), np.nan)
     for bandwidth, count, objective in cells:
         objectives[bandwidths.index(bandwidth), leaves.index(count)] = objective
-    mesh = axes.pcolormesh(np.log2(leaves), np.log2(bandwidths), objectives, cmap="viridis", label="_objective")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    mesh = axes.pcolormesh(_edges(leaves), _edges(bandwidths), objectives, cmap="viridis", label="_objective")
     # The narrowest bandwidths cost a hundred times the lowest: colours are for the better half.
     mesh.set_clim(vmax=float(np.nanmedian(objectives)))
     axes.figure.colorbar(mesh, ax=axes, label="objective", extend="max")
     bandwidth, count, objective = min(cells, key=lambda cell: cell[2])
-    axes.plot(np.log2([count]), np.log2([bandwidth]), "o", color=COLOURS[1], linestyle="none", label="_lowest")
-    axes.set_title(f"lowest: {objective:.4f} with bandwidth {bandwidth:g} and {count} leaves")
-    return _dressed(axes, "log2 of leaves", "log2 of bandwidth")
+    axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label="_lowest")
+    axes.set_title(f"lowest: {objective:.4f} with bandwidth {fraction(bandwidth)} and {count} leaves")
+    _dressed(axes, "leaves", "bandwidth").minorticks_off()
+    axes.set_xticks(leaves, [f"{count}" for count in leaves])
+    axes.set_yticks(bandwidths, [fraction(bandwidth) for bandwidth in bandwidths])
+    return axes
+
+
+def _edges(centres: Sequence[float]) -> Floats:
+    """Where cells begin and end whose centres are these, on a scale of doublings."""
+    powers = np.log2(centres)
+    between = (powers[1:] + powers[:-1]) / 2
+    half = (
+        float(between[0] - powers[0]) if len(between) else 0.5,
+        float(powers[-1] - between[-1]) if len(between) else 0.5,
+    )
+    edges: Floats = np.exp2([powers[0] - half[0], *between, powers[-1] + half[1]])
+    return edges
 
 
 def save(drawn: Axes | Figure, path: str | Path) -> None:
@@ -285,7 +304,7 @@ def _places(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
 
 
 def _rows(figure: Figure) -> Iterator[dict[str, str | float]]:
-    for axes in figure.axes:
+    for axes in (each for each in figure.axes if each.get_label() != "<colorbar>"):
         across, up = axes.get_xlabel() or "x", axes.get_ylabel() or "y"
         for line in axes.lines:
             series = str(line.get_label()).lstrip("_")
@@ -298,12 +317,20 @@ def _rows(figure: Figure) -> Iterator[dict[str, str | float]]:
 
 def _mesh_rows(mesh: QuadMesh, across: str, up: str) -> Iterator[dict[str, str | float]]:
     corners = np.asarray(mesh.get_coordinates(), dtype=np.float64)
-    centres = (corners[:-1, :-1] + corners[1:, 1:]) / 2
+    doublings = mesh.axes is not None and mesh.axes.get_xscale() == "log"
+    powers = np.log2(corners) if doublings else corners
+    middle = (powers[:-1, :-1] + powers[1:, 1:]) / 2
+    centres = np.exp2(middle) if doublings else middle
     values = np.ma.filled(np.ma.asarray(mesh.get_array(), dtype=np.float64), np.nan)
     name = str(mesh.get_label()).lstrip("_")
     for (x, y), value in zip(centres.reshape(-1, 2), values.reshape(-1), strict=True):
         if np.isfinite(value):
-            yield {"series": name, across: float(x), up: float(y), name: float(value)}
+            yield {"series": name, across: _plain(x), up: _plain(y), name: float(value)}
+
+
+def _plain(number: float) -> float:
+    """A number without the last digits, which were lost on the way to the picture and back."""
+    return float(f"{number:.12g}")
 
 
 def _write_table(path: Path, rows: list[dict[str, str | float]]) -> None:

@@ -5,27 +5,31 @@ The loss of an action is its distance to the target, as a share of the range of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from manul.actions import checked_range, checked_seed
 from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, Mapped, SmoothedGreedy
 from manul.closest import remedy
-from manul.datasets.columns import read_columns
+from manul.datasets.columns import MOST_NAMED, numbers_of, read_columns, target_numbers
+from manul.datasets.tables import scaled
 from manul.datasets.vw import LABEL
 from manul.encoding import Columns
-from manul.errors import FileError, InputError, ParameterError
+from manul.errors import ParameterError
 from manul.formats.columns import RESERVED
 from manul.log import Log
 from manul.policies import Linear
 from manul.simulation import Run, simulate
 from manul.types import Floats, Within
 from manul.worlds import Regression
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Column = Floats | list[str | None]
 Table = dict[str, Column]
@@ -71,11 +75,16 @@ class Example:
         >>> example.targets, example.actions, example.left_out
         (array([20.,  5.]), (5.0, 20.0), 1)
         """
-        table = _table(path)
-        name = _target(table, target, path)
-        wanted = _numbers(table[name], name)
+        cells = read_columns(path)
+        name = target if target is not None else _label(cells, path)
+        wanted = target_numbers(cells, name, str(path))
+        table = _table(cells)
         known = np.isfinite(wanted)
-        low, high = checked_range("actions", actions) if actions is not None else _span(wanted[known], name)
+        low, high = (
+            checked_range("actions", actions)
+            if actions is not None
+            else scaled(wanted[known], what=f"target {name!r} of {path}")[0]
+        )
         fields = {key: _chosen(values, known) for key, values in table.items() if key != name}
         renamed = tuple(key for key in fields if key in RESERVED)
         fields = {f"{key}_" if key in renamed else key: values for key, values in fields.items()}
@@ -212,48 +221,17 @@ def _made(
     return make(actions=actions, **settings, **others), settings
 
 
-def _table(path: str | Path) -> Table:
-    table: Table = {}
-    for name, column in read_columns(path).items():
-        numbers = str(column.type) != "string"
-        table[name] = column.to_numpy(zero_copy_only=False) if numbers else column.to_pylist()
-    if not len(next(iter(table.values()), [])):
-        raise FileError(f"{path} must have at least one row; got none. Check the file.")
-    return table
+def _table(cells: Mapping[str, pa.Array]) -> Table:
+    return {
+        name: column.to_pylist() if str(column.type) == "string" else numbers_of(column)
+        for name, column in cells.items()
+    }
 
 
-def _target(table: Table, target: str | None, path: str | Path) -> str:
-    if target is not None and target not in table:
-        advice = remedy(target, table, f"It has {', '.join(list(table)[:20])}.")
-        raise ParameterError(f"target must be a column of {path}; got {target!r}. {advice}")
-    if target is not None:
-        return target
-    if LABEL in table and ".vw" in Path(path).suffixes:
+def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:
+    if LABEL in cells and ".vw" in Path(path).suffixes:
         return LABEL
-    raise ParameterError(f"target must be a column of {path}; got none. It has {', '.join(list(table)[:20])}.")
-
-
-def _numbers(values: Column, name: str) -> Floats:
-    if isinstance(values, list):
-        text = next(value for value in values if value is not None and not _is_number(value))
-        raise InputError(
-            f"target must be a column of numbers; got {text!r} in {name!r}. Choose another, or mend that row."
-        )
-    return values
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
-
-
-def _span(known: Floats, name: str) -> Within:
-    if not len(known) or known.min() == known.max():
-        got = f"{known[0]:g} throughout" if len(known) else "none"
-        raise InputError(f"target must have different numbers; got {got} in {name!r}. Choose another column.")
-    return float(known.min()), float(known.max())
+    raise ParameterError(f"target must be a column of {path}; got none. It has {', '.join(list(cells)[:MOST_NAMED])}.")
 
 
 def _chosen(values: Column, which: Any) -> Column:

@@ -113,14 +113,15 @@ def with_type(kind):
 
 @pytest.mark.parametrize(("name", "param"), with_type("choice"), ids=lambda each: getattr(each, "name", each))
 def test_a_wrong_choice_names_the_closest(name, param):
-    result = invoked([*example(name), param.opts[0], param.type.choices[0] + "x"])
+    before = [param.opts[0]] if isinstance(param, click.Option) else []
+    result = invoked([*example(name), *before, param.type.choices[0] + "x"])
     assert result.exit_code == 2
     assert one_sentence(result).endswith(f"got '{param.type.choices[0]}x'. Did you mean {param.type.choices[0]}?")
 
 
 @pytest.mark.parametrize(("name", "param"), with_type("number"), ids=lambda each: getattr(each, "name", each))
 def test_fractions_are_read_as_written(name, param):
-    assert param.type.convert("1/16", param, None) == 1 / 16
+    assert param.type.convert("1/4", param, None) == 1 / 4
     result = invoked([*example(name), param.opts[0], "a sixteenth"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert "must be a number, or a fraction such as 1/16; got 'a sixteenth'" in one_sentence(result)
@@ -129,7 +130,7 @@ def test_fractions_are_read_as_written(name, param):
 @pytest.mark.parametrize(("name", "param"), with_type("whole"), ids=lambda each: getattr(each, "name", each))
 def test_a_number_that_is_not_whole_is_refused(name, param):
     refused = one_sentence(invoked([*example(name), param.opts[0], "1.5"]))
-    assert re.search(r"must be a whole number( from \d+)?; got '1\.5'", refused)
+    assert re.search(r"must be a whole number( from \d+)?( to \d+)?; got '1\.5'", refused)
 
 
 @pytest.mark.parametrize("name", WITH_FILES)
@@ -155,6 +156,7 @@ def test_files_are_completed_by_the_shell(monkeypatch):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_everything_is_described(name):
     assert COMMANDS[name].help
+    assert COMMANDS[name].epilog.startswith("\b\nExample:\n  manul ")
     assert all(param.help for param in COMMANDS[name].params if isinstance(param, click.Option))
 
 

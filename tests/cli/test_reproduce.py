@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from click.testing import CliRunner
 
@@ -25,6 +27,7 @@ def test_a_table_of_ones_own_takes_the_place_of_the_six(tmp_path):
     assert "left" in result.stderr
     page = (tmp_path / "out" / "index.html").read_text()
     assert "mine.csv, target price" in page
+    assert "published" not in re.sub(r"base64,[^\"]*", "", page)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +39,8 @@ def test_a_table_of_ones_own_takes_the_place_of_the_six(tmp_path):
             1,
             "target 'city' of mine must be numbers; got 'Rome' in row 1. Choose another target or mend the row.",
         ),
-        (CSV, "cost", 2, "target must be a column of mine; got 'cost'. It has size, city, price."),
+        (CSV, "prise", 2, "target must be a column of mine; got 'prise'. Did you mean price?"),
+        (CSV, "gdp", 2, "target must be a column of mine; got 'gdp'. It has size, city, price."),
         ("a,b\n" + "1,5\n" * 200, "b", 1, "target 'b' of mine must vary; got 5 throughout. Choose another target."),
     ],
 )

@@ -16,18 +16,24 @@ PICTURE = (".png", ".svg", ".pdf")
 
 
 class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A number, also written as a fraction."""
+    """A number, also written as a fraction; from the least one up where there is one."""
 
     name = "number"
+
+    def __init__(self, least: float | None = None) -> None:
+        self.least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """What was written as a number."""
         if isinstance(value, int | float | Fraction):
             return value
         try:
-            return self.read(str(value))
+            number = self.read(str(value))
         except (ValueError, ZeroDivisionError):
             self.fail(f"{_name(param)} must be a number, or a fraction such as 1/16; got {value!r}.", param, ctx)
+        if self.least is not None and not number >= self.least:
+            self.fail(f"{_name(param)} must be a number from {self.least:g}; got {value!r}.", param, ctx)
+        return number
 
     def read(self, text: str) -> float:
         """The number that a text says."""
@@ -43,23 +49,23 @@ class Share(Number):
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A whole number, from the least one up where there is one."""
+    """A whole number, from the least one up and to the most where there are such."""
 
     name = "whole"
 
-    def __init__(self, least: int | None = None) -> None:
-        self.least = least
+    def __init__(self, least: int | None = None, most: int | None = None) -> None:
+        self.least, self.most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """What was written as a whole number."""
         try:
             number = int(value)
-            if self.least is None or number >= self.least:
+            if (self.least is None or number >= self.least) and (self.most is None or number <= self.most):
                 return number
         except (TypeError, ValueError):
             pass
-        from_least = "" if self.least is None else f" from {self.least}"
-        return self.fail(f"{_name(param)} must be a whole number{from_least}; got {value!r}.", param, ctx)
+        ends = ("" if self.least is None else f" from {self.least}") + ("" if self.most is None else f" to {self.most}")
+        return self.fail(f"{_name(param)} must be a whole number{ends}; got {value!r}.", param, ctx)
 
 
 class List(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
+from manul.cli._options import FILE, Choice
 
-@click.command()
-@click.argument("rights", type=click.Choice(["decide", "report", "admin"]), nargs=-1, required=True)
-@click.option("--file", type=Path, default="tokens", show_default=True, help="File for `manul serve --token-file`.")
-def token(rights: tuple[str, ...], file: Path) -> None:
+
+@click.command(epilog="\b\nExample:\n  manul token decide report --file tokens")
+@click.argument("rights", type=Choice(("decide", "report", "admin")), nargs=-1, required=True)
+@click.option("--file", type=FILE, default="tokens", show_default=True, help="File for `manul serve --token-file`.")
+@click.option("--json", "as_json", is_flag=True, help="Print the token for programs.")
+def token(rights: tuple[str, ...], file: Path, *, as_json: bool) -> None:
     """Make a token with RIGHTS, add its hash to a file, and print it: it cannot be read again."""
     from manul.service import tokens
 
-    made = tokens.new_token()
-    with file.open("a") as lines:
-        lines.write(tokens.line(made, rights) + "\n")
-    click.echo(made)
+    made = tokens.add(file, rights)
+    click.echo(json.dumps({"token": made, "rights": rights, "file": str(file)}) if as_json else made)

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manul.actions import checked_seed
-from manul.datasets.columns import columns, read_columns
+from manul.datasets.columns import columns, numbers_of, read_columns
 from manul.datasets.correlations import reordered
-from manul.datasets.tables import numbers_of
 from manul.errors import InputError, ParameterError
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from manul.actions import checked_seed
+from manul.closest import remedy
 from manul.datasets import cache
 from manul.datasets.columns import SUFFIXES, read_columns
 from manul.datasets.tables import Dataset, from_columns
@@ -82,6 +82,5 @@ def checked_name(name: str) -> str:
     """
     if name in NAMES:
         return name
-    close = get_close_matches(str(name), NAMES, n=2, cutoff=0.4)
-    remedy = f"Did you mean {' or '.join(close)}?" if close else "Tables of your own go with --data and --target."
-    raise ParameterError(f"dataset must be one of {', '.join(NAMES)}; got {name!r}. {remedy}")
+    advice = remedy(str(name), NAMES, "Tables of your own go with --data and --target.")
+    raise ParameterError(f"dataset must be one of {', '.join(NAMES)}; got {name!r}. {advice}")

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from manul.closest import missing, remedy
 from manul.datasets import arff, vw
 from manul.errors import FileError, InputError, ParameterError
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arff", ".vw")
+MOST_NAMED = 20
+Floats = NDArray[np.float64]
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None", "?")
 
 
@@ -52,6 +57,37 @@ def columns(table: Any) -> dict[str, pa.Array]:
     return {name: _plain(name, table.column(name)) for name in names}
 
 
+def numbers_of(column: pa.Array) -> Floats:
+    """A column of numbers as an array, its gaps as nan.
+
+    >>> import pyarrow as pa
+    >>> numbers_of(pa.array([1.0, None])).tolist()
+    [1.0, nan]
+    """
+    numbers: Floats = column.fill_null(float("nan")).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Floats:
+    """The column of a table that is to be predicted, its gaps as nan."""
+    import pyarrow as pa
+
+    if target not in cells:
+        advice = remedy(target, cells, f"It has {', '.join(list(cells)[:MOST_NAMED])}.")
+        raise ParameterError(f"target must be a column of {name}; got {target!r}. {advice}")
+    if not len(cells[target]):
+        raise FileError(f"{name} must have at least one row; got none. Check the file.")
+    if pa.types.is_string(cells[target].type):
+        row, text = _first_text(cells[target])
+        raise InputError(
+            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another target or mend the row."
+        )
+    outcomes = numbers_of(cells[target])
+    if not np.isfinite(outcomes).any():
+        raise InputError(f"target {target!r} of {name} must have numbers; got none. Choose another target.")
+    return outcomes
+
+
 def suffix_of(path: Path) -> str:
     """How a file is to be read.
 
@@ -63,6 +99,15 @@ def suffix_of(path: Path) -> str:
         advice = remedy(suffix, SUFFIXES, "Convert it first.")
         raise ParameterError(f"{path} must end with {', '.join(SUFFIXES)}, also with .gz; got {suffix!r}. {advice}")
     return suffix
+
+
+def _first_text(column: pa.Array) -> tuple[int, str]:
+    for row, text in enumerate(column.to_pylist(), start=1):
+        try:
+            float(text if text is not None else 0)
+        except ValueError:
+            return row, text
+    return 1, str(column[0])
 
 
 def _from_frame(table: Any) -> pa.Table:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from manul.datasets.tables import encode, numbers_of
+from manul.datasets.columns import numbers_of
+from manul.datasets.tables import encode
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manul.datasets.columns import columns, read_columns
-from manul.errors import InputError, ParameterError
+from manul.datasets.columns import columns, numbers_of, read_columns, target_numbers
+from manul.encoding import GAP, LEVELS, Text
+from manul.errors import InputError
 from manul.types import Within
 from manul.worlds import Regression
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LEVELS = 32
 Floats = NDArray[np.float64]
 
 
@@ -90,7 +90,7 @@ def from_columns(
 ) -> Dataset:
     """The same of columns by name, an Arrow table or a data frame."""
     cells = dict(columns(table)) if not _are_columns(table) else dict(table)
-    outcomes = _outcomes(cells, target, name)
+    outcomes = target_numbers(cells, target, name)
     known = np.flatnonzero(np.isfinite(outcomes))
     if rows is not None and rows < len(known):
         known = np.sort(known[np.random.default_rng(0).permutation(len(known))[:rows]])
@@ -131,17 +131,6 @@ def encode(
     return [name], filled[:, np.newaxis].astype(np.float32)
 
 
-def numbers_of(column: pa.Array) -> Floats:
-    """A column of numbers as an array, its gaps as nan.
-
-    >>> import pyarrow as pa
-    >>> numbers_of(pa.array([1.0, None])).tolist()
-    [1.0, nan]
-    """
-    numbers: Floats = column.fill_null(float("nan")).to_numpy(zero_copy_only=False)
-    return numbers
-
-
 def scaled(outcomes: Floats, percentiles: Within = (0.0, 100.0), what: str = "targets") -> tuple[Within, Floats]:
     """The ends, and the outcomes clipped to them and mapped to [0, 1].
 
@@ -163,43 +152,10 @@ def _are_columns(table: Any) -> bool:
     )
 
 
-def _outcomes(cells: Mapping[str, pa.Array], target: str, name: str) -> Floats:
-    import pyarrow as pa
-
-    if target not in cells:
-        raise ParameterError(f"target must be a column of {name}; got {target!r}. It has {', '.join(cells)}.")
-    column = cells[target]
-    if pa.types.is_string(column.type):
-        row, text = _first_text(column)
-        raise InputError(
-            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another target or mend the row."
-        )
-    outcomes = numbers_of(column)
-    if not np.isfinite(outcomes).any():
-        raise InputError(f"target {target!r} of {name} must have numbers; got none. Choose another target.")
-    return outcomes
-
-
-def _first_text(column: pa.Array) -> tuple[int, str]:
-    for row, text in enumerate(column.to_pylist(), start=1):
-        try:
-            float(text if text is not None else 0)
-        except ValueError:
-            return row, text
-    return 1, str(column[0])
-
-
 def _one_hot(name: str, column: pa.Array, levels: int) -> tuple[list[str], NDArray[np.float32]]:
-    coded = column.fill_null("?").dictionary_encode()
-    texts = coded.dictionary.to_pylist()
+    coded = column.fill_null(GAP).dictionary_encode()
+    texts: list[str] = coded.dictionary.to_pylist()
     codes: NDArray[np.int32] = coded.indices.to_numpy(zero_copy_only=False)
     counts = np.bincount(codes, minlength=len(texts))
-    # Ties by name: the same columns in every run.
-    ranked = sorted(range(len(texts)), key=lambda code: (-counts[code], texts[code]))
-    frequent = sorted(ranked[:levels], key=lambda code: texts[code])
-    names = [f"{name}={texts[code]}" for code in frequent] + ([f"{name}=other"] if len(ranked) > levels else [])
-    place = np.full(len(texts), len(frequent))
-    place[frequent] = np.arange(len(frequent))
-    encoded = np.zeros((len(codes), len(names)), dtype=np.float32)
-    encoded[np.arange(len(codes)), place[codes]] = 1.0
-    return names, encoded
+    text = Text.frequent(name, dict(zip(texts, counts.tolist(), strict=True)), levels)
+    return text.names, text.encoded(texts).astype(np.float32)[codes]

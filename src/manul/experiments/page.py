@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
-from manul.experiments.rows import Row, fraction
+from manul.actions import fraction
+from manul.experiments.rows import Row
 
 STYLE = files("manul.experiments").joinpath("data", "page.css").read_text(encoding="utf-8")
 
@@ -32,9 +33,11 @@ class Page:
     command: str
     facts: Mapping[str, str]
     sections: Sequence[Section]
+    has_published: bool
 
     def html(self) -> str:
         """The page, with nothing to load from elsewhere."""
+        beside = " and put beside the published numbers" if self.has_published else ""
         links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in self.sections)
         return "\n".join(
             [
@@ -42,8 +45,8 @@ class Page:
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
                 f"<title>CATS, reproduced by manul</title>\n<style>{STYLE}</style>\n</head>\n<body>",
                 "<h1>Efficient contextual bandits with continuous actions: the experiments, repeated</h1>",
-                "<p>Every experiment of the paper by Majzoubi et al. (2020), section 5, "
-                "run anew by manul and put beside the published numbers. Losses are absolute errors on targets scaled to [0, 1].</p>",
+                "<p>Experiments of the paper by Majzoubi et al. (2020), section 5, "
+                f"run anew by manul{beside}. Losses are absolute errors on targets scaled to [0, 1].</p>",
                 f"<nav>{links}<a href='#what'>What was run</a></nav>",
                 *map(_section, self.sections),
                 '<h2 id="what">What was run</h2>',

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manul.actions import fraction
 from manul.experiments import players, published
 from manul.experiments.offline.sweep import INITIAL, RULES
-from manul.experiments.rows import Row, fraction, power_of_two
+from manul.experiments.rows import Row, power_of_two
 from manul.experiments.timing.sweep import BANDWIDTH, LEAVES
 from manul.plots import COLOURS, GREY
 from manul.writing import write_whole

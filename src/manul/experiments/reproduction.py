@@ -6,13 +6,13 @@ import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from manul.actions import checked_seed
+from manul.closest import remedy
 from manul.errors import MissingDependency, ParameterError
-from manul.experiments import machine, rows
+from manul.experiments import machine, published, rows
 from manul.experiments.memory import Memory
 from manul.experiments.offline import analysis as offline_analysis
 from manul.experiments.offline import sweep as offline_sweep
@@ -49,6 +49,15 @@ class _Run:
     out: Path
     scratch: Path
     with_vw: bool
+
+    @property
+    def has_published(self) -> bool:
+        """Whether there are published numbers for any of the sets; there are none for a table of one's own."""
+        return any(problem.name in published.ROWS for problem in self.problems)
+
+    def caption(self, ours: str, theirs: str) -> str:
+        """What is said under a figure, about the published numbers only where they are in it."""
+        return f"{ours}; {theirs}." if self.has_published else f"{ours}."
 
     @property
     def vw_folder(self) -> Path | None:
@@ -93,7 +102,9 @@ def reproduce(
     sections = [section for section, _ in made]
     findings = [finding for section in sections for finding in section.findings]
     facts = _facts(run, time.perf_counter() - started)
-    page = Page(command or f"manul.experiments.reproduce({', '.join(map(repr, chosen))})", facts, sections)
+    page = Page(
+        command or f"manul.experiments.reproduce({', '.join(map(repr, chosen))})", facts, sections, run.has_published
+    )
     write_whole(folder / "index.html", page.html())
     tables = dict(item for _, several in made for item in several.items())
     return Reproduction(tables, folder / "index.html", tuple(findings))
@@ -109,7 +120,10 @@ def _online(run: _Run) -> Made:
     best = online_analysis.best(table)
     run.write("online", table)
     run.write("online-best", best)
-    caption = "The least progressive loss of each method over its settings; the published ones are the authors' best over theirs."
+    caption = run.caption(
+        "The least progressive loss of each method over its settings",
+        "the published ones are the authors' best over theirs",
+    )
     figures = [(plots.save(plots.losses(best, "progressive loss"), run.out / "online"), caption)]
     for problem in run.problems:
         picture = plots.save(plots.grids(table, problem.name), run.out / f"online-grid-{problem.name}")
@@ -157,7 +171,10 @@ def _timing(run: _Run) -> Made:
     slopes = timing_analysis.slopes(table)
     run.write("timing", table)
     run.write("timing-slopes", slopes)
-    caption = "CPU time per round on one core, the least of five passes; published times (other hardware) include reading the data."
+    caption = run.caption(
+        "CPU time per round on one core, the least of five passes",
+        "published times (other hardware) include reading the data",
+    )
     figures = []
     for problem in run.problems:
         figures.append((plots.save(plots.times(table, problem.name), run.out / f"timing-{problem.name}"), caption))
@@ -193,9 +210,8 @@ def _facts(run: _Run, seconds: float) -> dict[str, str]:
 def _checked(experiment: str) -> str:
     if experiment in NAMES:
         return experiment
-    close = get_close_matches(experiment, NAMES, n=1, cutoff=0.4)
-    remedy = f"Did you mean {close[0]}?" if close else "Leave it out for all three."
-    raise ParameterError(f"experiment must be one of {', '.join(NAMES)}; got {experiment!r}. {remedy}")
+    advice = remedy(experiment, NAMES, "Leave it out for all three.")
+    raise ParameterError(f"experiment must be one of {', '.join(NAMES)}; got {experiment!r}. {advice}")
 
 
 def _has_vw(*, wanted: bool | None) -> bool:

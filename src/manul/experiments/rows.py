@@ -43,17 +43,6 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     write_whole(path, text.getvalue())
 
 
-def fraction(share: float | None) -> str:
-    """A bandwidth as people write it.
-
-    >>> fraction(1/16), fraction(0.3), fraction(None)
-    ('1/16', '0.3', '')
-    """
-    if share is None:
-        return ""
-    return f"1/{round(1 / share)}" if abs(1 / share - round(1 / share)) < 1e-9 else f"{share:g}"
-
-
 def power_of_two(power: int) -> str:
     """2 with its exponent, without a formula to be set: that would take longer than the rest of a picture.
 

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from manul.closest import missing, remedy
 from manul.errors import FileError, ParameterError
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one caller may ask for at most: bytes of bodies, elements of batches, loops, bytes of models, connections."""
 
-    body: int = 2**20
-    batch_body: int = 8 * 2**20
-    batch: int = 10_000
-    loops: int = 1000
-    model: int = 64 * 2**20
-    connections: int = 1000
+    body: Count = 2**20
+    batch_body: Count = 8 * 2**20
+    batch: Count = 10_000
+    loops: Count = 1000
+    model: Count = 64 * 2**20
+    connections: Count = 1000
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,13 +31,13 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     store: str = "decisions.db"
     host: str = "127.0.0.1"
-    port: int = 8000
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8000
     token_file: Path | None = None
-    log_level: str = "info"
-    snapshot_seconds: float = 60.0
-    snapshot_events: int = 200_000
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    snapshot_seconds: Annotated[float, msgspec.Meta(ge=0.1)] = 60.0
+    snapshot_events: Count = 200_000
     archive: Path | None = None
-    archive_after: float = 30.0
+    archive_after: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     limits: Limits = Limits()
 
     def check(self, *, tokens: bool) -> None:
@@ -43,18 +48,43 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             )
 
 
-def read(path: Path) -> dict[str, object]:
-    """The settings of a TOML file; names are those of the options."""
+def settled(path: Path | None, options: Mapping[str, Any]) -> Configuration:
+    """The settings of a TOML file, where there is one, and of the options that were given, which come first.
+
+    >>> settled(None, {"port": 9000, "loops": 5, "host": None}).limits.loops
+    5
+    """
+    settings = {} if path is None else read(path)
+    limits = dict(settings.pop("limits", {}))
+    for name, value in options.items():
+        if value is not None:
+            (limits if name in Limits.__struct_fields__ else settings)[name] = value
+    return msgspec.convert({**settings, "limits": limits}, Configuration)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The settings of a TOML file; names are those of `Configuration`, and of `Limits` in a table of its own."""
     try:
-        found = msgspec.toml.decode(path.read_bytes())
+        found: dict[str, Any] = msgspec.toml.decode(path.read_bytes())
+        _check_names(path, found, Configuration)
+        _check_names(path, found.get("limits", {}), Limits)
         msgspec.convert(found, Configuration)
+    except FileNotFoundError:
+        raise missing(path) from None
     except OSError as error:
         raise FileError(f"{path} must be a readable file; got {error.strerror}. Check the name.") from None
     except msgspec.DecodeError as error:
-        raise ParameterError(
-            f"{path} must hold settings of manul serve; got {error}. See manul serve --help."
-        ) from None
-    return dict(found)
+        why = str(error).replace("`", "").replace(" - at $.", " for ")
+        raise ParameterError(f"{path} must hold settings of manul serve; got {why}. See manul serve --help.") from None
+    return found
+
+
+def _check_names(path: Path, found: object, kind: type[msgspec.Struct]) -> None:
+    known = kind.__struct_fields__
+    for name in found if isinstance(found, dict) else ():
+        if name not in known:
+            advice = remedy(name, known, "See manul serve --help.")
+            raise ParameterError(f"{path} must have known settings only; got {name!r}. {advice}")
 
 
 def _is_loopback(host: str) -> bool:

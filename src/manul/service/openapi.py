@@ -68,7 +68,7 @@ def _operation(each: Operation) -> dict[str, Any]:
         ]
         + _query(each),
         "responses": responses,
-        "security": [] if each.right is None else [{"token": []}],
+        "security": [] if each.right is None else [{"token": [each.right]}],
     }
     if each.asks is not None:
         described["requestBody"] = {"required": True, "content": _content(each.asks)}

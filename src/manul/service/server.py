@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import uvicorn
 import uvloop
 
-from manul.errors import ManulError
+from manul.errors import ManulError, ParameterError
 from manul.service.app import Application
 from manul.service.archive import archive
 from manul.service.configuration import Configuration
@@ -56,23 +58,64 @@ def serve(configuration: Configuration) -> None:
         runner.run(_served(configuration))
 
 
+@contextmanager
+def bound(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Sockets of every address that a host name stands for."""
+    with ExitStack() as opened_sockets:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            sockets = [opened_sockets.enter_context(socket.socket(each[0], each[1])) for each in found]
+            for made, each in zip(sockets, found, strict=True):
+                _bind(made, each[4])
+        except OSError as error:
+            raise _unbound(host, port, error) from None
+        yield sockets
+
+
+def _bind(made: socket.socket, address: Any) -> None:
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if made.family == socket.AF_INET6:
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    made.bind(address)
+
+
+def _unbound(host: str, port: int, error: OSError) -> ParameterError:
+    if error.errno == errno.EADDRINUSE:
+        return ParameterError(
+            f"port must be free; got {port}, where something listens already. Try another with --port."
+        )
+    return ParameterError(
+        f"host and port must be ones to listen on; got {host} and {port}: {error.strerror}. Try --host 127.0.0.1."
+    )
+
+
 async def _served(configuration: Configuration) -> None:
     tokens = Tokens() if configuration.token_file is None else read(configuration.token_file)
     configuration.check(tokens=bool(tokens))
-    engine = Engine(
-        opened(configuration.store),
-        configuration.limits,
-        snapshot_seconds=configuration.snapshot_seconds,
-        snapshot_events=configuration.snapshot_events,
-    )
-    await engine.start()
-    # What was made so far stays; looking through it again and again would hold up requests for tens of milliseconds.
-    gc.collect()
-    gc.freeze()
-    settings = uvicorn.Config(
+    with bound(configuration.host, configuration.port) as sockets:
+        engine = Engine(
+            opened(configuration.store),
+            configuration.limits,
+            snapshot_seconds=configuration.snapshot_seconds,
+            snapshot_events=configuration.snapshot_events,
+        )
+        await engine.start()
+        # What was made so far stays; looking through it again and again would hold up requests for tens of milliseconds.
+        gc.collect()
+        gc.freeze()
+        archiving = asyncio.create_task(_archive(engine, configuration))
+        try:
+            await _Server(_settings(configuration, engine, tokens), engine).serve(sockets)
+        finally:
+            archiving.cancel()
+            await engine.stop()
+            gc.unfreeze()
+            log.info("stopped")
+
+
+def _settings(configuration: Configuration, engine: Engine, tokens: Tokens) -> uvicorn.Config:
+    return uvicorn.Config(
         Application(engine, tokens),
-        host=configuration.host,
-        port=configuration.port,
         loop="none",
         http=Lane,
         lifespan="off",
@@ -83,15 +126,6 @@ async def _served(configuration: Configuration) -> None:
         server_header=False,
         proxy_headers=False,
     )
-    server = _Server(settings, engine)
-    archiving = asyncio.create_task(_archive(engine, configuration))
-    try:
-        await server.serve()
-    finally:
-        archiving.cancel()
-        await engine.stop()
-        gc.unfreeze()
-        log.info("stopped")
 
 
 async def _archive(engine: Engine, configuration: Configuration) -> None:
@@ -127,6 +161,6 @@ class _Server(uvicorn.Server):
         """Listen, and say where."""
         await super().startup(sockets)
         for server in self.servers:
-            for socket in server.sockets:
-                host, port = socket.getsockname()[:2]
+            for each in server.sockets:
+                host, port = each.getsockname()[:2]
                 log.info("listening", extra={"host": host, "port": port, "loops": len(self._engine.loops)})

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
+from manul.closest import missing
 from manul.errors import FileError, ParameterError
 from manul.service.problems import Forbidden, Unauthorized
 
@@ -37,8 +38,21 @@ def line(token: str, rights: Iterable[str]) -> str:
     return f"sha256:{_hash(token)} {','.join(rights)}"
 
 
+def add(path: Path, rights: Iterable[str]) -> str:
+    """A new token, whose hash is added to a file."""
+    made = new_token()
+    try:
+        with path.open("a", encoding="utf-8") as lines:
+            lines.write(line(made, rights) + "\n")
+    except OSError as error:
+        raise FileError(f"{path} must be a file to add to; got {error.strerror}. Choose another with --file.") from None
+    return made
+
+
 def read(path: Path) -> Tokens:
     """The tokens of a file, one `sha256:hash rights` per line; `#` starts a comment."""
+    if not path.exists():
+        raise missing(path)
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError):

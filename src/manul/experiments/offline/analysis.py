@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from manul.actions import fraction
 from manul.experiments import published
 from manul.experiments.offline.sweep import INITIAL, RULES
-from manul.experiments.rows import Row, fraction
+from manul.experiments.rows import Row
 
 
 def compared(rows: Sequence[Row]) -> list[Row]:

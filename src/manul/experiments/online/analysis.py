@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from manul.actions import fraction
 from manul.experiments import players, published
-from manul.experiments.rows import Row, fraction
+from manul.experiments.rows import Row
 
 ORDER = (
     players.PAPER,

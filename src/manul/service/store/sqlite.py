@@ -65,6 +65,7 @@ class SqliteStore:
             self._writer.executescript(SCHEMA)
             self._check_version()
         except sqlite3.DatabaseError as error:
+            self._lock.close()
             raise FileError(f"{self._path} must be a store of manul; got {error}. Choose another file.") from error
         self._counts = {row.number: counted(self._read, row.number) for row in self.loops()}
         self._checkpoints = Checkpoints(self._connected)
