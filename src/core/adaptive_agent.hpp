@@ -17,7 +17,7 @@
 
 namespace manul::MANUL_SIMD {
 
-class AdaptiveAgent final : public Agent {
+class AdaptiveAgent final : public Plain<Agent> {
  public:
   explicit AdaptiveAgent(const AdaptiveSettings& settings)
       : settings_(settings), bandwidths_(settings.count), estimates_(settings.count), squares_(settings.count),
@@ -88,8 +88,8 @@ class AdaptiveAgent final : public Agent {
 
   // The mean of 1 / (2 h P) over a member's window, where P is the density of what is played.
   double mean_weight(std::size_t member, std::size_t player, Range within) {
-    const double h = bandwidths_[member], c = members_[member]->found()->centre;
-    const double played_h = bandwidths_[player], played_c = members_[player]->found()->centre;
+    const double h = bandwidths_[member], c = members_[member]->found().centre;
+    const double played_h = bandwidths_[player], played_c = members_[player]->found().centre;
     const double epsilon = larger(settings_.epsilon, least_epsilon);
     const double outside = epsilon / (within.high - within.low), inside = outside + (1.0 - epsilon) / (2.0 * played_h);
     const double common = smaller(c + h, played_c + played_h) - larger(c - h, played_c - played_h);

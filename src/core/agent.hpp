@@ -44,8 +44,9 @@ class Agent {
   virtual Window window(const float* context, Range within) = 0;
   virtual void learn(const float* context, const Outcome& outcome) = 0;
 
-  // Where `learn` finds out what the policy would have played: that window, as of the last outcome.
-  virtual const Window* found() const { return nullptr; }
+  // Learns, and says which window the policy would have played before. It must be right where it covers the action;
+  // elsewhere any window will do that does not.
+  virtual Window replay(const float* context, const Outcome& outcome) = 0;
 
   // Where contexts have names: which features the values of the next one belong to, numbers first.
   virtual void select(const std::uint32_t*, std::size_t, std::size_t) {}
@@ -56,6 +57,21 @@ class Agent {
   virtual std::size_t arrays() const = 0;
   virtual Array array(std::size_t index) = 0;
 };
+
+namespace MANUL_SIMD {
+
+// For agents whose `learn` does not come across the window.
+template <class Base>
+class Plain : public Base {
+ public:
+  Window replay(const float* context, const Outcome& outcome) override {
+    const Window played = this->window(context, outcome.within);
+    this->learn(context, outcome);
+    return played;
+  }
+};
+
+}  // namespace MANUL_SIMD
 
 // One node on the way of a context down a tree; a forced node has only one side that can be reached.
 struct Step {

@@ -9,7 +9,7 @@
 
 namespace manul::MANUL_SIMD {
 
-class DiscreteLinear final : public Agent {
+class DiscreteLinear final : public Plain<Agent> {
  public:
   explicit DiscreteLinear(const DiscreteSettings& settings)
       : context_(settings.width, false), atoms_{settings.actions, std::int64_t{1} << settings.depth},

@@ -18,7 +18,7 @@ struct ChoiceBefore : Learner {
 };
 
 template <class Base>
-class DiscreteTree final : public Agent {
+class DiscreteTree final : public Plain<Agent> {
   using Learner = ChoiceBefore<Base>;
 
  public:

@@ -8,7 +8,7 @@
 
 namespace manul::MANUL_SIMD {
 
-class LinearAgent final : public Agent {
+class LinearAgent final : public Plain<Agent> {
  public:
   explicit LinearAgent(const LinearSettings& settings)
       : settings_(settings), context_(settings.width, true), weights_(context_.stride()), squares_(context_.stride()) {}

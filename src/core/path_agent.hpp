@@ -73,7 +73,13 @@ class PathAgent final : public RoutingAgent {
     context_.count(context);
   }
 
-  const Window* found() const override { return &found_; }
+  Window replay(const float* context, const Outcome& outcome) override {
+    learn(context, outcome);
+    return found_;
+  }
+
+  // The window that the policy would have played in the last round, before learning from it.
+  const Window& found() const { return found_; }
 
   float weight(std::uint32_t row, std::uint32_t feature) const override { return nodes_.weight(row, feature); }
 

@@ -139,12 +139,9 @@ class Player {
   // batch, so that how a log is cut changes no bit of it. The rows are ones that `check_log` let pass.
   void replay(const Rows& rows, const double* actions, const double* densities, const double* losses, double& sum) {
     const Busy busy(*this);
-    const Window* found = agent_->found();
     for (std::size_t i = 0; i < rows.count; ++i) {
       const Outcome logged = scaled(actions[i], densities[i], losses[i], within(rows, i));
-      const Window played = found == nullptr ? agent_->window(at(rows, i), logged.within) : Window{};
-      agent_->learn(at(rows, i), logged);
-      sum += window_cost(found == nullptr ? played : *found, logged);
+      sum += window_cost(agent_->replay(at(rows, i), logged), logged);
     }
   }
 

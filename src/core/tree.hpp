@@ -27,9 +27,14 @@ class Tree {
   std::int64_t index(Node leaf) const { return static_cast<std::int64_t>(leaf) - geometry_.leaves(); }
 
   // From the root to a reachable leaf. A node with one reachable side is forced to that side.
-  std::int64_t route(const Context& context, Leaves reachable) {
+  std::int64_t route(const Context& context, Leaves reachable) { return route(context, reachable, reachable); }
+
+  // The same as long as it can end in `wanted`; some other leaf where it does not.
+  std::int64_t route(const Context& context, Leaves reachable, Leaves wanted) {
+    const Node lowest = leaf(wanted.first), highest = leaf(wanted.last);
     Node node = 1;
     for (std::uint32_t below = geometry_.depth; below-- > 0;) {
+      if (node < lowest >> (below + 1) || node > highest >> (below + 1)) return index(node << (below + 1));
       const Node first = leaf(reachable.first) >> below, last = leaf(reachable.last) >> below;
       const Node left = 2 * node, right = left + 1;
       const bool goes_right = left < first || (right <= last && Learner::margin(block(node), context) > 0.0f);

@@ -22,13 +22,23 @@ class TreeAgent final : public Agent {
     learn(context, outcome, [](Node, float, float) {});
   }
 
+  // Most routes leave early for leaves that do not cover the action, and need not be followed to their ends.
+  Window replay(const float* context, const Outcome& outcome) override {
+    context_.learn(context);
+    const Geometry& geometry = tree_.geometry();
+    const Leaves reachable = geometry.reachable(outcome.within), covering = geometry.covering(outcome.action);
+    Leaves wanted = reachable;
+    if (covering.first - 1 > wanted.first) wanted.first = covering.first - 1;
+    if (covering.last + 1 < wanted.last) wanted.last = covering.last + 1;
+    const auto leaf = tree_.route(context_, reachable, wanted.first <= wanted.last ? wanted : reachable);
+    train(outcome, reachable, covering, [](Node, float, float) {});
+    return {geometry.centre(leaf, outcome.within), geometry.bandwidth};
+  }
+
   template <class Learned>
   void learn(const float* context, const Outcome& outcome, Learned&& learned) {
     context_.learn(context);
-    const Geometry& geometry = tree_.geometry();
-    const double cost = outcome.loss / (2.0 * geometry.bandwidth * outcome.density);
-    Climb<Learner> climb(tree_, context_, geometry.reachable(outcome.within), static_cast<float>(cost));
-    climb.train(geometry.covering(outcome.action), learned);
+    train(outcome, tree_.geometry().reachable(outcome.within), tree_.geometry().covering(outcome.action), learned);
   }
 
   void forget(double half_life) override { context_.forget(half_life); }
@@ -44,6 +54,12 @@ class TreeAgent final : public Agent {
   }
 
  private:
+  template <class Learned>
+  void train(const Outcome& outcome, Leaves reachable, Leaves covering, Learned&& learned) {
+    const double cost = outcome.loss / (2.0 * tree_.geometry().bandwidth * outcome.density);
+    Climb<Learner>(tree_, context_, reachable, static_cast<float>(cost)).train(covering, learned);
+  }
+
   Context context_;
   Tree<Learner> tree_;
 };

@@ -43,6 +43,26 @@ def test_the_estimate_is_what_asking_before_learning_gives(log, rule):
     assert state(best.policy) == state(agent)
 
 
+@pytest.mark.parametrize(("leaves", "bandwidth"), [(8, 1 / 10), (64, 1 / 40), (1024, 1 / 300), (4, 1 / 4)])
+def test_a_route_that_is_not_followed_to_its_end_costs_nothing(log, leaves, bandwidth):
+    rng = np.random.default_rng(leaves)
+    few = log.rows(slice(600))
+    lows, highs = few.actions * rng.uniform(0, 0.5, 600), 1 - (1 - few.actions) * rng.uniform(0, 0.5, 600)
+    few = manul.Log(few.contexts, few.actions, few.densities, few.losses, lows, highs)
+    best = manul.optimize(few, grid=manul.Grid(cells=[(bandwidth, leaves)]), rule="margin")
+    agent = manul.Cats.paper(
+        leaves=leaves, bandwidth=bandwidth, epsilon=0, learner=manul.learners.CoinBetting(target="margin")
+    )
+    total = 0.0
+    for row in range(600):
+        context, within = few.contexts[row], (lows[row], highs[row])
+        action, density, loss = few.actions[row], few.densities[row], few.losses[row]
+        total += agent.distribution(context, within).density(action) / density * loss
+        agent.learn(context, manul.Decision(action, density, within), loss)
+    assert best.chosen.estimate == pytest.approx(total / 600, rel=1e-12)
+    assert state(best.policy) == state(agent)
+
+
 @pytest.mark.parametrize("draw", [False, True])
 def test_threads_and_batches_change_nothing(log, grid, tmp_path, monkeypatch, draw):
     whole = manul.optimize(log, grid=grid, threads=1, draw=draw)

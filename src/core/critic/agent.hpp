@@ -11,7 +11,7 @@
 
 namespace manul::MANUL_SIMD {
 
-class Critic final : public CriticAgent {
+class Critic final : public Plain<CriticAgent> {
  public:
   explicit Critic(const CriticSettings& settings)
       : actions_(settings.actions), replay_(settings.width),
