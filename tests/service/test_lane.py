@@ -3,10 +3,11 @@
 import json
 import re
 import socket
+import subprocess
 
 import pytest
 
-from tests.service.processes import Process
+from tests.service.processes import MANUL, Process
 
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
 
@@ -53,7 +54,8 @@ def split(data):
         if len(data) < end + 4 + length:
             break
         kind = re.search(rb"content-type: (\S+)", head)[1]
-        found.append((int(head[9:12]), kind, b"\r\ndate: " in head, data[end + 4 : end + 4 + length]))
+        names = sorted(line.partition(b":")[0] for line in head.split(b"\r\n")[1:])
+        found.append((int(head[9:12]), kind, names, data[end + 4 : end + 4 + length]))
         data = data[end + 4 + length :]
     return found
 
@@ -83,6 +85,16 @@ def test_both_ways_say_the_same(port, name):
     (short,), (long,) = answers(port, [whole], 1), answers(port, [whole[:30], whole[30:]], 1)
     assert short == long
     assert (short[0], short[1]) == (status, b"application/json")
+
+
+@pytest.mark.parametrize("headers", [[], ["Authorization: Bearer wrong"], ["Authorization: nonsense"]])
+def test_both_ways_ask_for_a_token(tmp_path, headers):
+    subprocess.run([MANUL, "token", "decide", "--file", "tokens"], cwd=tmp_path, check=True)
+    server = Process(tmp_path, "decisions.db", "--token-file", "tokens")
+    whole = asked(DECIDE, {"context": [1, 2]}, *headers)
+    assert answers(server.port, [whole], 1) == answers(server.port, [whole[:30], whole[30:]], 1)
+    assert answers(server.port, [whole], 1)[0][0] == 401
+    server.stop()
 
 
 def test_requests_in_one_piece_are_answered_in_their_order(port):

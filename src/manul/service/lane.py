@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from manul.service import bodies
@@ -66,8 +67,8 @@ class Lane(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        application: Any = self.config.app
-        self._engine, self._tokens = application.engine, application.tokens
+        state = cast(Starlette, self.config.app).state
+        self._engine, self._tokens = state.engine, state.tokens
         self._between = True
         self._answering = self._closing = False
         self._behind = b""
@@ -126,7 +127,8 @@ class Lane(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         headers = [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
-        known = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
+        headers += [b"www-authenticate: Bearer\r\n"] if status == 401 else []
+        known = b"content-length: %d\r\ncontent-type: application/json\r\n" % len(body)
         last = b"connection: close\r\n\r\n" if self._closing else b"\r\n"
         self.transport.write(b"".join((STATUS_LINE[status], *headers, known, last, body)))
         if self._closing:

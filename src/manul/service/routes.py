@@ -1,4 +1,4 @@
-"""Everything that is not on the fast path: each route parses, calls the engine once, and answers."""
+"""The service over HTTP: each route parses, calls the engine once, and answers."""
 
 from __future__ import annotations
 
@@ -78,18 +78,6 @@ def _taken(losses: list[schema.Loss]) -> bytes:
     return bodies.encoded(losses[0])
 
 
-async def decide(engine: Engine, name: str, body: bytes) -> bytes:
-    """Decide in one context."""
-    written, answer = asked_for(engine, name, body)
-    return answer(await written)
-
-
-async def lose(engine: Engine, name: str, given: str, body: bytes) -> bytes:
-    """Take the loss of one decision."""
-    written, answer = lost(engine, name, given, body)
-    return answer(await written)
-
-
 class Routes:
     """The routes of an engine."""
 
@@ -114,17 +102,16 @@ class Routes:
         return json(self.engine.status(self._loop(request)))
 
     async def decide(self, request: Request) -> Response:
-        """Decide; the fast path comes before this."""
+        """Decide."""
         body = await self._body(request, self.engine.limits.body)
-        return Response(await decide(self.engine, request.path_params["loop"], body), media_type="application/json")
+        written, answer = asked_for(self.engine, request.path_params["loop"], body)
+        return Response(answer(await written), media_type="application/json")
 
     async def lose(self, request: Request) -> Response:
-        """Take a loss; the fast path comes before this."""
-        body = await self._body(request, self.engine.limits.body)
-        given = request.path_params["id"]
-        return Response(
-            await lose(self.engine, request.path_params["loop"], given, body), media_type="application/json"
-        )
+        """Take a loss."""
+        body, path = await self._body(request, self.engine.limits.body), request.path_params
+        written, answer = lost(self.engine, path["loop"], path["id"], body)
+        return Response(answer(await written), media_type="application/json")
 
     async def decide_many(self, request: Request) -> Response:
         """Decide in many contexts."""
@@ -260,7 +247,7 @@ class Routes:
 
 
 def build(engine: Engine, tokens: Tokens) -> Starlette:
-    """The application of all routes but the two fast ones."""
+    """The application of all routes; its state has the engine and the tokens."""
     routes = Routes(engine, tokens)
 
     def guarded(answer: Answer, right: Right | None) -> Answer:
@@ -277,7 +264,9 @@ def build(engine: Engine, tokens: Tokens) -> Starlette:
     table: list[BaseRoute] = [route(each) for each in OPERATIONS]
     table += [Route("/openapi.json", routes.openapi), Route("/docs", routes.docs), Route("/", routes.dashboard)]
     table.append(Mount("/dashboard", StaticFiles(directory=DASHBOARD)))
-    return Starlette(routes=table, exception_handlers=HANDLERS)
+    application = Starlette(routes=table, exception_handlers=HANDLERS)
+    application.state.engine, application.state.tokens = engine, tokens
+    return application
 
 
 async def _told(request: Request, error: Exception) -> Response:  # noqa: ARG001

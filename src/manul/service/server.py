@@ -18,11 +18,11 @@ import uvicorn
 import uvloop
 
 from manul.errors import ManulError, ParameterError
-from manul.service.app import Application
 from manul.service.archive import archive
 from manul.service.configuration import Configuration
 from manul.service.engine import Engine
 from manul.service.lane import Lane
+from manul.service.routes import build
 from manul.service.store.opening import opened
 from manul.service.tokens import Tokens, read
 
@@ -115,7 +115,7 @@ async def _served(configuration: Configuration) -> None:
 
 def _settings(configuration: Configuration, engine: Engine, tokens: Tokens) -> uvicorn.Config:
     return uvicorn.Config(
-        Application(engine, tokens),
+        build(engine, tokens),
         loop="none",
         http=Lane,
         lifespan="off",
