@@ -1,6 +1,8 @@
 """Durable decisions per second, beside a bare ASGI application that only decodes and answers JSON.
 
-python -m benchmarks.serve [--seconds 5] [--connections 64] [--agent auto --agent cats]
+    python -m benchmarks.serve [--seconds 5] [--connections 64] [--agent auto --agent cats] [--postgres]
+
+With --postgres the store is a real PostgreSQL, started for the run.
 """
 
 from __future__ import annotations
@@ -54,6 +56,21 @@ def running(*command: str, port: int) -> Iterator[int]:
         process.wait()
 
 
+@contextmanager
+def stored(folder: str, *, postgres: bool) -> Iterator[str]:
+    """A store for one run: a file, or a database of a server that ends with it."""
+    if not postgres:
+        yield str(Path(folder, "decisions.db"))
+        return
+    from tests.service.postgres import Server
+
+    server = Server()
+    try:
+        yield server.database()
+    finally:
+        server.remove()
+
+
 def post(port: int, path: str, body: Any) -> Any:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), method="POST")
     with urllib.request.urlopen(request) as answer:
@@ -82,7 +99,7 @@ def teach(port: int, loop: str) -> None:
     post(port, f"/v1/loops/{loop}/losses", {"losses": losses})
 
 
-def measured(folder: Path, agent: str, seconds: float, connections: int) -> dict[str, float]:
+def measured(folder: Path, store: str, agent: str, seconds: float, connections: int) -> dict[str, float]:
     row = np.random.default_rng(1).normal(size=WIDTH).round(4).tolist()
     single, batch = folder / "single.json", folder / "batch.json"
     single.write_text(json.dumps({"context": row}))
@@ -92,7 +109,7 @@ def measured(folder: Path, agent: str, seconds: float, connections: int) -> dict
     path = f"/v1/loops/{agent}/decisions"
     with (
         running(sys.executable, "-m", "benchmarks.bare", str(peer), port=peer) as other,
-        running(str(MANUL), "serve", "--store", str(folder / f"{agent}.db"), "--port", str(port), port=port) as server,
+        running(str(MANUL), "serve", "--store", store, "--port", str(port), port=port) as server,
     ):
         post(port, "/v1/loops", {"name": agent, "actions": [0, 1], "agent": AGENTS[agent]})
         teach(port, agent)
@@ -126,12 +143,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--agent", action="append", choices=sorted(AGENTS))
+    parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     found = {}
     for agent in arguments.agent or sorted(AGENTS):
-        with tempfile.TemporaryDirectory() as folder:
-            found[agent] = measured(Path(folder), agent, arguments.seconds, arguments.connections)
+        with tempfile.TemporaryDirectory() as folder, stored(folder, postgres=arguments.postgres) as store:
+            found[agent] = measured(Path(folder), store, agent, arguments.seconds, arguments.connections)
         print(f"{agent}: " + ", ".join(f"{name} {value:,.2f}" for name, value in found[agent].items()))
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
