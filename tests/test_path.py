@@ -33,3 +33,15 @@ def test_native_path_training_is_the_twins(settings, rng):
         assert native.window(x, *within)[0] == twin.window(x, within)
         native.learn(x, action, density, loss, *within)
         twin.learn(x, action, density, loss, within)
+
+
+def test_the_mean_over_a_window_is_the_models_mean(rng):
+    settings = SETTINGS[0]
+    twin = PathTwin(**settings)
+    for x, action, density, loss, within in rounds(settings, rng):
+        twin.learn(x, action, density, loss, within)
+    h, x = settings["bandwidth"], twin.standardiser.row(x)
+    for played, centre in [(0.3, 0.3), (0.3, 0.41), (0.7, 0.2), (0.125, 0.875)]:
+        actions = centre + h * ((np.arange(4000) + 0.5) / 2000 - 1)
+        mean = np.mean([twin.model.q(x, played, action) for action in actions])
+        assert twin.model.Q(x, played, centre) == pytest.approx(mean, abs=1e-7)

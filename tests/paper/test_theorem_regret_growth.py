@@ -42,22 +42,16 @@ def test_the_regret_stays_under_the_theorems_bound(measured, setting):
     assert (measured[setting] < np.repeat([bound(setting, horizon) for horizon in HORIZONS], 3)).all()
 
 
-def test_the_regret_to_trees_of_as_many_leaves_grows_no_faster_than_the_theorem_says(measured):
-    slope, error = exponent(np.repeat(HORIZONS, 3), measured[FIXED])
-    assert slope <= 4 / 5 + error
-
-
 @pytest.mark.parametrize("setting", [THEOREMS, FIXED])
-def test_the_regret_grows_at_most_a_hundredth_faster_than_a_clairvoyants_at_the_theorems_rate(measured, setting):
-    knowing = exponent(HORIZONS, [clairvoyant(setting, horizon) for horizon in HORIZONS])[0]
-    assert knowing == pytest.approx(setting.limit, abs=0.001)
-    assert exponent(np.repeat(HORIZONS, 3), measured[setting])[0] <= knowing + 0.01
+def test_the_regret_grows_no_faster_than_the_theorem_says(measured, setting):
+    slope, error = exponent(np.repeat(HORIZONS, 3), measured[setting])
+    assert slope <= setting.limit + error
 
 
 @pytest.mark.parametrize("setting", [THEOREMS, FIXED])
 def test_nearly_all_regret_is_a_clairvoyants(measured, setting):
     unavoidable = [clairvoyant(setting, horizon) for horizon in HORIZONS]
-    assert measured[setting].reshape(3, 3).mean(axis=1) == pytest.approx(unavoidable, rel=0.04)
+    assert measured[setting].reshape(3, 3).mean(axis=1) == pytest.approx(unavoidable, rel=0.01)
 
 
 def test_only_horizons_count_at_which_epsilon_is_below_one():

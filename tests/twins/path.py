@@ -97,8 +97,23 @@ def place(v: int) -> float:
     return (v - width + 0.5) / width - 0.5
 
 
+def between(values: Vector, near: int, far: int, way: float) -> float:
+    """A broken line at a point between two of its knots."""
+    return float((1.0 - way) * values[near] + way * values[far])
+
+
+def area(values: Vector, near: int, far: int, way: float) -> float:
+    """Its area from the near knot to there, if the knots lie 1 apart."""
+    return float(way * (values[near] + 0.5 * way * (values[far] - values[near])))
+
+
+def stretch(knot: int) -> float:
+    """How far apart the knots 0, h, 2h, 4h, ... of H are, in bandwidths; the one of 0 has index 40."""
+    return 1.0 if knot == 40 else 2.0 ** (abs(knot - 40) - 1)
+
+
 class LossModel:
-    """q(x, a) = b + H(u) + d[c] + s(u) beta[c].x + alpha[a].x with u = a - c, s(u) = clip(u / h, -1, 1)."""
+    """q(x, a) = b + H(u) + d[c] + s(u) beta[c].x + alpha(a).x with u = a - c, s(u) = clip(u / h, -1, 1)."""
 
     cells = 8
 
@@ -107,7 +122,7 @@ class LossModel:
         self.rate, self.vector_rate = 0.05, F32(0.1 / math.sqrt(stride))
         self.H = AdaGrad(np.zeros(81), start=0.1)  # knot 0 has index 40
         self.d = AdaGrad(np.zeros(self.cells), start=0.1)
-        self.alpha = AdaGrad(np.zeros((self.cells, stride), F32), start=0.1)
+        self.alpha = AdaGrad(np.zeros((self.cells + 1, stride), F32), start=0.1)  # at the ends of the cells
         self.beta = AdaGrad(np.zeros((self.cells, stride), F32), start=0.1)
 
     def cell(self, a: float) -> int:
@@ -124,17 +139,43 @@ class LossModel:
         sign = -1 if u < 0 else 1
         return 40 + sign * k, 40 + sign * (k + 1), way
 
+    def ends(self, a: float) -> tuple[int, int, float]:
+        """The ends of the cell around a, and how far a is on the way from one to the other."""
+        j = self.cell(a)
+        return j, j + 1, clip(a * self.cells - j, 0.0, 1.0)
+
     def q(self, x: Row, c: float, a: float) -> float:
-        (near, far, way), j = self.knots(a - c), self.cell(c)
-        H = (1 - way) * self.H.theta[near], way * self.H.theta[far]
+        j, alpha = self.cell(c), self.alphas(x)
         slope = float(dot(self.beta.theta[j], x))
         level = self.b + self.d.theta[j]
-        return float(level + H[0] + H[1] + slope * self.s(a - c) + float(dot(self.alpha.theta[self.cell(a)], x)))
+        curve = between(self.H.theta, *self.knots(a - c))
+        return float(level + curve + slope * self.s(a - c) + between(alpha, *self.ends(a)))
 
     def Q(self, x: Row, c: float, c_i: float) -> float:
-        """The mean of q over [c_i - h, c_i + h], by Gauss's rule of two points."""
-        gauss = 0.5773502691896258 * self.h
-        return 0.5 * (self.q(x, c, c_i - gauss) + self.q(x, c, c_i + gauss))
+        """The mean of q over [c_i - h, c_i + h]."""
+        level = self.b + float(self.d.theta[self.cell(c)])
+        ends = self.integral(x, c, c_i + self.h), self.integral(x, c, c_i - self.h)
+        return level + (ends[0] - ends[1]) * (0.5 * (1.0 / self.h))
+
+    def integral(self, x: Row, c: float, a: float) -> float:
+        """The integral from 0 of alpha(a).x and, from c, of H(u) + s(u) beta[c].x."""
+        u = a - c
+        distance = abs(u) * (1.0 / self.h)
+        near, far, way = self.knots(u)
+        step = 1 if far > near else -1
+        curve = 0.0
+        for knot in range(40, near, step):
+            curve += step * 0.5 * stretch(knot) * (self.H.theta[knot] + self.H.theta[knot + step])
+        curve += step * (stretch(near) * area(self.H.theta, near, far, way))
+        sided = 0.5 * distance * distance if distance < 1 else distance - 0.5
+        slope, alpha, cells = float(dot(self.beta.theta[self.cell(c)], x)), self.alphas(x), 0.0
+        near, far, way = self.ends(a)
+        for j in range(near):
+            cells += 0.5 * (alpha[j] + alpha[j + 1])
+        return float(self.h * (curve + slope * sided) + 1.0 / self.cells * (cells + area(alpha, near, far, way)))
+
+    def alphas(self, x: Row) -> Vector:
+        return np.array([float(dot(row, x)) for row in self.alpha.theta])
 
     def learn(self, x: Row, c: float, a: float, l: float) -> None:  # noqa: E741
         """One step of AdaGrad on (q - l)^2 / 2, and the running mean b."""
@@ -142,7 +183,9 @@ class LossModel:
         near, far, way = self.knots(a - c)
         for scalars, i, g in [(self.H, near, error * (1 - way)), (self.H, far, error * way), (self.d, j, error)]:
             scalars.step(i, g, -self.rate * g)
-        for vectors, i, g in [(self.beta, j, error * s), (self.alpha, self.cell(a), error)]:
+        near, far, way = self.ends(a)
+        alphas = [(self.alpha, near, error * (1 - way)), (self.alpha, far, error * way)]
+        for vectors, i, g in [(self.beta, j, error * s), *alphas]:
             vectors.step(i, F32(g) * x, -self.vector_rate * (F32(g) * x))
         self.t += 1
         self.b += (l - self.b) / min(self.t, 10000)
