@@ -5,10 +5,16 @@
 
 namespace manul::MANUL_SIMD {
 
-inline double absolute(double x) { return x < 0.0 ? -x : x; }
+inline double absolute(double x) { return __builtin_fabs(x); }
 inline double smaller(double a, double b) { return a < b ? a : b; }
 inline double larger(double a, double b) { return a > b ? a : b; }
 inline double clip(double x, double low, double high) { return smaller(larger(x, low), high); }
+
+inline std::uint64_t bits(double x) {
+  std::uint64_t same;
+  __builtin_memcpy(&same, &x, sizeof same);
+  return same;
+}
 
 // 2^k for |k| up to 1022.
 inline double power_of_two(std::int64_t k) {

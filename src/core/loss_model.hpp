@@ -6,7 +6,7 @@
 //   d, beta  by the cell of c, eight equal ones     alpha  linear in a between the ends of the cells
 //   H  a curve in u, the same for all contexts
 //
-// H is linear between its knots at u = 0, h, 2h, 4h, ... and their mirror images. A knot at h keeps what is learned
+// H is linear between its knots at u = 0, h, 3h, 7h, ... and their mirror images. A knot at h keeps what is learned
 // inside the window, where nearly all actions fall, from changing what is believed outside.
 //
 // Means of q over windows are exact: a rule of few points prefers the leaves that put its points on good spots of q,
@@ -25,7 +25,7 @@ class LossModel {
   LossModel(Shape shape, double bandwidth)
       : h_(bandwidth), scalars_(count), scalar_squares_(count), vectors_(shape, first_slope + cells),
         vector_squares_(shape, first_slope + cells), history_(2) {
-    while (reach_ < knots_per_side && h_ * stretch(reach_) < 1.0) ++reach_;
+    while (reach_ + 2 < knots_per_side && h_ * (power_of_two(reach_) - 1.0) < 1.0) ++reach_;
   }
 
   // What depends on the context and the played centre alone; the values must stay in place.
@@ -79,13 +79,13 @@ class LossModel {
   // Two neighbouring knots of a broken line, and how far a point is on the way from one to the other.
   struct Between {
     std::size_t near, far;
-    double way;
+    double way, span;  // from the near knot to the far one, which may lie to the left
 
     double value(const double* values) const { return (1.0 - way) * values[near] + way * values[far]; }
 
-    // Of the line from the near knot to the point, for knots that lie 1 apart.
-    double area(const double* values) const {
-      return way * (values[near] + 0.5 * way * (values[far] - values[near]));
+    // The integral up to the point, given those up to the knots.
+    double integral(const double* values, const double* up_to) const {
+      return up_to[near] + span * way * (values[near] + 0.5 * way * (values[far] - values[near]));
     }
   };
 
@@ -93,23 +93,18 @@ class LossModel {
 
   static Between among(double action) {
     const std::size_t near = cell(action);
-    return {near, near + 1, clip(action * cells - static_cast<double>(near), 0.0, 1.0)};
+    return {near, near + 1, clip(action * cells - static_cast<double>(near), 0.0, 1.0), 1.0};
   }
 
   double side(double action) const { return clip((action - centre_) * per_h_, -1.0, 1.0); }
 
-  // How far apart two neighbouring knots of H are, in bandwidths.
-  static double stretch(std::size_t knot) { return knot == 0 ? 1.0 : power_of_two(static_cast<std::int64_t>(knot) - 1); }
-
-  // Knot 0 is in the middle of its array. From 1 on, the exponent of |u| / h is the knot, the mantissa the way.
+  // Knot 0 is in the middle of its array. |u| / h + 1 is 2^knot (1 + way), so that its bits say all, without branches.
   Between around(double u) const {
-    const double distance = smaller(absolute(u) * per_h_, 0x1p38);
-    std::uint64_t bits;
-    __builtin_memcpy(&bits, &distance, sizeof bits);
-    const std::size_t knot = distance < 1.0 ? 0 : (bits >> 52) - 1022;
-    const double way = distance < 1.0 ? distance : distance * power_of_two(1 - static_cast<std::int64_t>(knot)) - 1.0;
-    if (u < 0.0) return {knots_per_side - knot, knots_per_side - knot - 1, way};
-    return {knots_per_side + knot, knots_per_side + knot + 1, way};
+    const double distance = smaller(absolute(u) * per_h_, 0x1p38) + 1.0;
+    const std::int64_t knot = static_cast<std::int64_t>(bits(distance) >> 52) - 1023;
+    const std::int64_t outwards = 1 - 2 * static_cast<std::int64_t>(bits(u) >> 63), near = knots_per_side + outwards * knot;
+    return {static_cast<std::size_t>(near), static_cast<std::size_t>(near + outwards),
+            distance * power_of_two(-knot) - 1.0, static_cast<double>(outwards) * power_of_two(knot)};
   }
 
   void step_scalar(std::size_t index, double gradient) {
@@ -117,7 +112,7 @@ class LossModel {
     scalars_[index] -= scalar_rate * gradient / __builtin_sqrt(scalar_squares_[index] + first_square);
   }
 
-  void step_vector(std::size_t index, double gradient) {
+  [[gnu::flatten]] void step_vector(std::size_t index, double gradient) {
     float *weights = vectors_.open(index), *squares = vector_squares_.open(index);
     groups(x_.size, [&]<class V>(V, std::size_t i) {
       const V slope = static_cast<float>(gradient) * load<V>(x_.values + i), square = x_.kept * load<V>(squares + i) + slope * slope;
@@ -127,30 +122,27 @@ class LossModel {
     vectors_.close(index), vector_squares_.close(index);
   }
 
-  // The integrals of H / h from 0 to its knots, and of alpha(a).x from 0 to the ends of the cells, times their number.
+  // The integrals of H from 0 to its knots, and of alpha(a).x to the ends of the cells, with h and a cell as units.
   void integrate() {
-    for (std::size_t knot = 0; knot <= reach_; ++knot) {
-      const double half = 0.5 * stretch(knot);
-      const std::size_t right = knots_per_side + knot, left = knots_per_side - knot;
-      curve_areas_[right + 1] = curve_areas_[right] + half * (scalars_[right] + scalars_[right + 1]);
-      curve_areas_[left - 1] = curve_areas_[left] - half * (scalars_[left] + scalars_[left - 1]);
+    double width = 0.5;
+    for (std::int64_t knot = 0; knot <= reach_; ++knot, width *= 2.0) {
+      const std::int64_t right = knots_per_side + knot, left = knots_per_side - knot;
+      curve_areas_[right + 1] = curve_areas_[right] + width * (scalars_[right] + scalars_[right + 1]);
+      curve_areas_[left - 1] = curve_areas_[left] - width * (scalars_[left] + scalars_[left - 1]);
     }
     for (std::size_t a = 0; a < cells; ++a) alpha_areas_[a + 1] = alpha_areas_[a] + 0.5 * (alpha_[a] + alpha_[a + 1]);
   }
 
-  // The integral of q without its level from some point on that is the same for all actions.
+  // The integral of q without its level, up to an action, from where does not matter.
   double integral(double action) const {
-    const double u = action - centre_, distance = absolute(u) * per_h_;
-    const Between curve = around(u), ends = among(action);
-    const std::size_t knot = curve.near > knots_per_side ? curve.near - knots_per_side : knots_per_side - curve.near;
-    const double outwards = stretch(knot) * curve.area(scalars_.data());
-    const double sided = distance < 1.0 ? 0.5 * distance * distance : distance - 0.5;
-    return h_ * (curve_areas_[curve.near] + (u < 0.0 ? -outwards : outwards) + slope_ * sided) +
-           1.0 / cells * (alpha_areas_[ends.near] + ends.area(alpha_));
+    const double u = action - centre_, right = u * per_h_ + 1.0, left = u * per_h_ - 1.0;
+    const double sided = 0.25 * (right * absolute(right) - left * absolute(left));
+    return h_ * (around(u).integral(scalars_.data(), curve_areas_) + slope_ * sided) +
+           1.0 / cells * among(action).integral(alpha_, alpha_areas_);
   }
 
   double h_, per_h_ = 1.0 / h_;
-  std::size_t reach_ = 0;  // the first knot of H from which on the next is out of the range of actions
+  std::int64_t reach_ = 0;  // the first knot of H that is a whole range of actions away
   Buffer<double> scalars_, scalar_squares_;
   Table vectors_, vector_squares_;
   Buffer<double> history_;

@@ -159,7 +159,7 @@ class PathAgent final : public RoutingAgent {
   double cost(Node leaf, const Outcome& outcome, double bounded) {
     const double middle = centre(leaf, outcome.within);
     const bool covers = absolute(outcome.action - middle) <= geometry_.bandwidth;
-    return model_.smoothed(scaled(middle)) + (covers ? bounded : 0.0);
+    return model_.smoothed(scaled(middle)) + bounded * static_cast<double>(covers);
   }
 
   // Trains the nodes above a leaf, bottom-up. The cost carried up is that of the side which the node now picks.
@@ -172,8 +172,10 @@ class PathAgent final : public RoutingAgent {
       const Node node = leaf >> below, sibling = node ^ 1;
       const bool forced = sibling < first_ >> below || sibling > last_ >> below;
       if (forced) continue;
-      const double other = costs_[below], left = node < sibling ? carried : other, right = node < sibling ? other : carried;
-      carried = nodes_.learn(node / 2, left, right) >= 0.0 ? right : left;
+      const double costs[] = {carried, costs_[below]};
+      const bool comes_from_right = node & 1;
+      const double margin = nodes_.learn(node / 2, costs[comes_from_right], costs[!comes_from_right]);
+      carried = costs[(margin >= 0.0) != comes_from_right];
     }
   }
 

@@ -39,8 +39,7 @@ class SharedNodes {
   // cheaper side and W the difference of the costs. Returns the margin after that.
   double learn(Node node, double cost_left, double cost_right) {
     const double before = margin(node), weight = cost_left - cost_right;
-    const double label = weight > 0.0 ? 1.0 : -1.0;
-    if (weight == 0.0 || label * before >= 1.0) return before;
+    if (weight * before >= absolute(weight)) return before;
     const double own = move(node, weight), shared = move(0, weight);
     common_ += shared;
     return before + own + shared + tilt(weight, place(node));
@@ -62,7 +61,7 @@ class SharedNodes {
   }
 
   // One step of AdaGrad in a block's weights; how far that moves the margin.
-  double move(Node block, double weight) {
+  [[gnu::flatten]] double move(Node block, double weight) {
     float *weights = weights_.open(block), *squares = squares_.open(block);
     const auto gradient = static_cast<float>(weight), step = static_cast<float>(rate_ * weight);
     Total moved;

@@ -38,7 +38,7 @@ inline float sum(Eight v) {
 
 // Calls `each` on the groups of an array, as `each(Sixteen{}, i)` or `each(Eight{}, i)`, in the fixed order.
 template <class Each>
-void groups(std::size_t size, Each&& each) {
+[[gnu::always_inline]] inline void groups(std::size_t size, Each&& each) {
   std::size_t i = 0;
 #ifdef __AVX512F__
   for (; i + 16 <= size; i += 16) each(Sixteen{}, i);

@@ -82,7 +82,7 @@ class Nodes:
         """One step on the hinge loss W max(0, 1 - y f_v(x)); y is the cheaper side. The new f_v(x)."""
         f, W = self.f(v), abs(cost_left - cost_right)
         y = 1.0 if cost_left > cost_right else -1.0
-        if W == 0.0 or y * f >= 1.0:
+        if y * W * f >= W:
             return f
         x, m = self.x, place(v)
         own = float(dot(x, self.w.step(v, F32(y * W) * x, F32(self.rate * y * W) * x)))
@@ -108,8 +108,8 @@ def area(values: Vector, near: int, far: int, way: float) -> float:
 
 
 def stretch(knot: int) -> float:
-    """How far apart the knots 0, h, 2h, 4h, ... of H are, in bandwidths; the one of 0 has index 40."""
-    return 1.0 if knot == 40 else 2.0 ** (abs(knot - 40) - 1)
+    """How far apart the knots 0, h, 3h, 7h, ... of H are, in bandwidths; the one of 0 has index 40."""
+    return 2.0 ** abs(knot - 40)
 
 
 class LossModel:
@@ -132,12 +132,10 @@ class LossModel:
         return clip(u * (1.0 / self.h), -1.0, 1.0)
 
     def knots(self, u: float) -> tuple[int, int, float]:
-        """The two of the knots 0, h, 2h, 4h, ... around |u|, and how far u is on the way from one to the other."""
-        distance = min(abs(u) * (1.0 / self.h), 2.0**38)
-        mantissa, exponent = math.frexp(distance)
-        k, way = (0, distance) if distance < 1 else (exponent, 2 * mantissa - 1)
-        sign = -1 if u < 0 else 1
-        return 40 + sign * k, 40 + sign * (k + 1), way
+        """The two of the knots 0, h, 3h, 7h, ... around |u|, and how far u is on the way from one to the other."""
+        mantissa, exponent = math.frexp(min(abs(u) * (1.0 / self.h), 2.0**38) + 1)
+        sign = -1 if math.copysign(1, u) < 0 else 1
+        return 40 + sign * (exponent - 1), 40 + sign * exponent, 2 * mantissa - 1
 
     def ends(self, a: float) -> tuple[int, int, float]:
         """The ends of the cell around a, and how far a is on the way from one to the other."""
@@ -160,14 +158,14 @@ class LossModel:
     def integral(self, x: Row, c: float, a: float) -> float:
         """The integral from 0 of alpha(a).x and, from c, of H(u) + s(u) beta[c].x."""
         u = a - c
-        distance = abs(u) * (1.0 / self.h)
+        right, left = u * (1.0 / self.h) + 1, u * (1.0 / self.h) - 1
         near, far, way = self.knots(u)
         step = 1 if far > near else -1
         curve = 0.0
         for knot in range(40, near, step):
             curve += step * 0.5 * stretch(knot) * (self.H.theta[knot] + self.H.theta[knot + step])
-        curve += step * (stretch(near) * area(self.H.theta, near, far, way))
-        sided = 0.5 * distance * distance if distance < 1 else distance - 0.5
+        curve += step * stretch(near) * area(self.H.theta, near, far, way)
+        sided = 0.25 * (right * abs(right) - left * abs(left))
         slope, alpha, cells = float(dot(self.beta.theta[self.cell(c)], x)), self.alphas(x), 0.0
         near, far, way = self.ends(a)
         for j in range(near):

@@ -18,7 +18,7 @@ class CoinRegressor {
   }
 
   // `limit` is L, kept by the node; `weights` is followed by theta, G and wealth. Returns the new prediction.
-  static float step(float& limit, float* weights, const Context& context, float gradient) {
+  [[gnu::flatten]] static float step(float& limit, float* weights, const Context& context, float gradient) {
     const float size = gradient < 0.0f ? -gradient : gradient;
     if (size > limit) limit = size;
     const std::size_t stride = context.stride();
