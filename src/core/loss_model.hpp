@@ -49,9 +49,8 @@ class LossModel {
   // The mean over a window.
   double smoothed(double centre) { return level_ + (integral(centre + h_) - integral(centre - h_)) * (0.5 * per_h_); }
 
-  // One step of AdaGrad on (q - loss)^2 / 2.
-  void learn(double action, double loss) {
-    const double error = at(action) - loss;
+  // One step of AdaGrad on (q - loss)^2 / 2, given the error q - loss.
+  void learn(double action, double loss, double error) {
     const Between curve = around(action - centre_), ends = among(action);
     const std::size_t c = cell(centre_);
     step_scalar(curve.near, error * (1.0 - curve.way));

@@ -69,7 +69,7 @@ class PathAgent final : public RoutingAgent {
     const double weight = inside ? 1.0 / (2.0 * geometry_.bandwidth * outcome.density) : 0.0;
     estimate_ = model_.smoothed(scaled(middle)) + surprise * weight;
     train(inside ? leaf : leaf_at(outcome.action), outcome, surprise);
-    model_.learn(scaled(outcome.action), outcome.loss);
+    model_.learn(scaled(outcome.action), outcome.loss, -surprise);
     context_.count(context);
   }
 
@@ -155,36 +155,39 @@ class PathAgent final : public RoutingAgent {
     return node < first_ ? first_ : node > last_ ? last_ : node;
   }
 
-  // `bounded` is the surprise times the weight of a leaf that covers the action.
-  double cost(Node leaf, const Outcome& outcome, double bounded) {
-    const double middle = centre(leaf, outcome.within);
-    const bool covers = absolute(outcome.action - middle) <= geometry_.bandwidth;
-    return model_.smoothed(scaled(middle)) + bounded * static_cast<double>(covers);
-  }
-
   // Trains the nodes above a leaf, bottom-up. The cost carried up is that of the side which the node now picks.
   void train(Node leaf, const Outcome& outcome, double surprise) {
-    const double bounded = surprise * smaller(1.0 / (2.0 * geometry_.bandwidth * outcome.density), 1.0);
     find_rivals(leaf);
-    for (std::uint32_t below = 0; below < geometry_.depth; ++below) costs_[below] = cost(rivals_[below], outcome, bounded);
-    double carried = cost(leaf, outcome, bounded);
+    find_costs(outcome, surprise);
+    double carried = costs_[geometry_.depth];
     for (std::uint32_t below = 0; below < geometry_.depth; ++below) {
       const Node node = leaf >> below, sibling = node ^ 1;
       const bool forced = sibling < first_ >> below || sibling > last_ >> below;
       if (forced) continue;
       const double costs[] = {carried, costs_[below]};
-      const bool comes_from_right = node & 1;
-      const double margin = nodes_.learn(node / 2, costs[comes_from_right], costs[!comes_from_right]);
-      carried = costs[(margin >= 0.0) != comes_from_right];
+      const bool from_right = node & 1;
+      const bool picks_right = nodes_.learn(node / 2, costs[from_right], costs[!from_right]) >= 0.0;
+      carried = costs[picks_right != from_right];
     }
   }
 
-  // The leaves that the context reaches from the siblings of the nodes above a leaf. All go down one level at a time,
-  // because steps that do not wait for each other overlap in the processor.
+  // The leaves that the context reaches from the siblings of the nodes above a leaf, and last the leaf itself. All go
+  // down one level at a time, because steps that do not wait for each other overlap in the processor.
   void find_rivals(Node leaf) {
+    rivals_[geometry_.depth] = leaf;
     for (std::uint32_t below = geometry_.depth; below-- > 0;) {
       for (std::uint32_t i = below + 1; i < geometry_.depth; ++i) rivals_[i] = child(rivals_[i], below);
       rivals_[below] = (leaf >> below) ^ 1;
+    }
+  }
+
+  void find_costs(const Outcome& outcome, double surprise) {
+    const double bounded = surprise * smaller(1.0 / (2.0 * geometry_.bandwidth * outcome.density), 1.0);
+    for (std::uint32_t i = 0; i <= geometry_.depth; ++i) middles_[i] = centre(rivals_[i], outcome.within);
+    for (std::uint32_t i = 0; i <= geometry_.depth; ++i) costs_[i] = model_.smoothed(scaled(middles_[i]));
+    for (std::uint32_t i = 0; i <= geometry_.depth; ++i) {
+      const bool covers = absolute(outcome.action - middles_[i]) <= geometry_.bandwidth;
+      costs_[i] += covers ? bounded : 0.0;
     }
   }
 
@@ -196,8 +199,8 @@ class PathAgent final : public RoutingAgent {
   LossModel<typename Space::Table> model_;
   double estimate_ = 0.0;
   Window found_ = {};
-  Node first_ = 0, last_ = 0, rivals_[32] = {};
-  double costs_[32] = {};  // of the rivals
+  Node first_ = 0, last_ = 0, rivals_[33] = {};
+  double middles_[33] = {}, costs_[33] = {};  // of the rivals' windows
 };
 
 }  // namespace manul::MANUL_SIMD

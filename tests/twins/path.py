@@ -43,9 +43,9 @@ class Standardiser:
 
     def row(self, context: Row) -> Row:
         x = np.zeros(self.stride, F32)
-        deviation = np.sqrt(self.variance)
+        deviation = np.sqrt(self.variance).astype(F32)
         seen = deviation > 0
-        x[: self.width][seen] = np.clip((context[seen] - self.mean[seen]) / deviation[seen], -6.0, 6.0)
+        x[: self.width][seen] = np.clip((context[seen] - self.mean[seen]).astype(F32) / deviation[seen], -6, 6)
         x[self.width] = 1
         return x
 
@@ -175,9 +175,9 @@ class LossModel:
     def alphas(self, x: Row) -> Vector:
         return np.array([float(dot(row, x)) for row in self.alpha.theta])
 
-    def learn(self, x: Row, c: float, a: float, l: float) -> None:  # noqa: E741
-        """One step of AdaGrad on (q - l)^2 / 2, and the running mean b."""
-        error, s, j = self.q(x, c, a) - l, self.s(a - c), self.cell(c)
+    def learn(self, x: Row, c: float, a: float, l: float, error: float) -> None:  # noqa: E741
+        """One step of AdaGrad on (q - l)^2 / 2, given the error q - l, and the running mean b."""
+        s, j = self.s(a - c), self.cell(c)
         near, far, way = self.knots(a - c)
         for scalars, i, g in [(self.H, near, error * (1 - way)), (self.H, far, error * way), (self.d, j, error)]:
             scalars.step(i, g, -self.rate * g)
@@ -253,7 +253,7 @@ class PathTwin:
         if abs(a - played) > self.h:
             leaf = int(clip(math.floor(self.position(a)), leaves[0], leaves[-1]))
         self.train(self.K + leaf, leaves, cost)
-        self.model.learn(x, c, self.scaled(a), l)
+        self.model.learn(x, c, self.scaled(a), l, -surprise)
         self.standardiser.learn(context)
 
     def train(self, v: int, leaves: range, cost: Cost) -> None:
