@@ -54,22 +54,23 @@ class _Column:
         if self.text:
             return self.values[codes]
         first, last = self.starts[codes], self.starts[codes + 1]
-        place: Floats = first + rng.random(len(codes)) * (last - first)
+        place: Floats = rng.uniform(first, last)
         count = int(np.isfinite(self.values).sum())
         known = np.flatnonzero(place < count)
         place[known[np.argsort(place[known])]] = _evenly(count, len(known), rng)
         return self._at(place)
 
     def _at(self, place: Floats) -> Floats:
-        """The values at places among them; where they have fractions, between neighbouring ones."""
-        below = np.minimum(place.astype(np.int64), len(self.values) - 1)
-        here: Floats = self.values[below]
+        """The values at places among them; where they have fractions, between neighbouring ones. Repeated values stay."""
+        top = len(self.values) - 1
+        at = np.minimum(place.astype(np.int64), top)
+        here: Floats = self.values[at]
         if not self.interpolated:
             return here
-        share = place - below
-        there = self.values[np.clip(np.where(share < 0.5, below - 1, below + 1), 0, len(self.values) - 1)]
-        there = np.where(np.isnan(there), here, there)
-        weight = np.abs(share - 0.5)
+        below, above = self.values[np.maximum(at - 1, 0)], self.values[np.minimum(at + 1, top)]
+        there = np.where(place - at < 0.5, below, above)
+        there = np.where(np.isnan(there) | (here == below) | (here == above), here, there)
+        weight = np.abs(place - at - 0.5)
         between: Floats = here * (1 - weight) + there * weight
         return between
 
