@@ -3,8 +3,11 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from benchmarks.bng import compared, drawn, relative_correlations
 
 from manul import datasets
+from manul.datasets.columns import columns
+from manul.datasets.correlations import Cells, reordered
 from manul.errors import InputError, ParameterError
 
 ROWS = 20_000
@@ -77,3 +80,29 @@ def test_an_impossible_number_of_rows_is_refused(table, rows):
 def test_an_empty_table_is_refused():
     with pytest.raises(InputError, match="at least one column and one row"):
         datasets.bng({}, rows=10)
+
+
+def test_texts_keep_their_correlations_with_each_other_and_with_numbers():
+    original = columns(drawn(rows=20_000))
+    grown = columns(datasets.bng(pa.table(original), rows=100_000, seed=1))
+    names, before, after = compared(original, grown)
+    pairs, errors = relative_correlations(names, before.correlations, after.correlations)
+    assert len(pairs) > 150
+    assert dict(zip(pairs, errors, strict=True)) == pytest.approx(dict.fromkeys(pairs, 0.0), abs=0.05)
+
+
+def test_every_value_comes_up_as_often_as_in_the_table():
+    rng = np.random.default_rng(0)
+    rain = np.where(rng.random(5000) < 0.95, 0.0, rng.lognormal(0, 1, 5000))
+    grown = datasets.bng({"rain": rain, "late": rain * rng.random(5000), "town": ["a", "b"] * 2500}, rows=50_000)
+    assert (grown["rain"].to_numpy() == 0).mean() == pytest.approx((rain == 0).mean(), abs=0.001)
+    assert grown["rain"].to_numpy().mean() == pytest.approx(rain.mean(), rel=0.01)
+    assert grown["town"].to_pylist().count("a") == pytest.approx(25_000, abs=250)
+
+
+def test_equal_values_are_moved_by_the_share_that_a_correlation_asks_for():
+    rng = np.random.default_rng(0)
+    whole, town = rng.integers(0, 3, 20_000).astype(float), rng.integers(0, 2, 20_000)
+    table = Cells([whole + (town * rng.random(20_000) > 0.8)], [town])
+    (after,) = reordered(Cells([rng.permutation(table.numbers[0])], [town]), table, rng)
+    assert np.corrcoef(after, town)[0, 1] == pytest.approx(np.corrcoef(table.numbers[0], town)[0, 1], rel=0.1)

@@ -1,10 +1,11 @@
 """Grow a table the way OpenML's BNG sets were made: bins, a Bayesian network over them, and noise within the bins.
 
-A column is cut into bins (quantiles of numbers, texts as they are, gaps in one of their own). Columns are drawn one
-after the other; each has a few parents among those before it, the ones that tell most about it. The bin of a new cell is
-that of a row of the table whose parents have the same bins: as many of the parents as leave enough such rows. Within its
-bin a number is drawn anew, between neighbouring values that the table has. What few parents cannot keep of the correlations
-is put right in the end (`correlations.py`).
+The texts of a new row are those of one row of the table: together they are the root of the network, so that what they say
+of each other is kept as it is. A column of numbers is cut into bins (quantiles, gaps in one of their own). These columns are
+drawn one after the other; each has a few parents among the texts and the columns before it, the ones that tell most about
+it. The bin of a new cell is that of a row of the table whose parents have the same bins: as many of the parents as leave
+enough such rows. Within its bin a number is drawn anew, between neighbouring values that the table has, and each of those as
+often as there. What few parents cannot keep of the correlations is put right in the end (`correlations.py`).
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from numpy.typing import NDArray
 
 from manul.actions import checked_seed
 from manul.datasets.columns import columns, numbers_of, read_columns
-from manul.datasets.correlations import reordered
+from manul.datasets.correlations import Cells, reordered
 from manul.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
-BINS, COARSE, PARENTS, ENOUGH, SAMPLE = 64, 8, 5, 5, 20_000
+BINS, COARSE, TEXTS, ENOUGH, SAMPLE = 64, 8, 256, 5, 20_000
+KEPT = (BINS, 2 * COARSE, COARSE, COARSE, COARSE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,24 +40,39 @@ class _Column:
     starts: Codes
     codes: Codes
     interpolated: bool
+    text: bool = False
 
-    @property
-    def coarse(self) -> Codes:
-        return _merged(self.codes, len(self.starts) - 1)
+    def merged(self, codes: Codes, kept: int = COARSE) -> Codes:
+        """Neighbouring bins together, so that at most so many are left; of texts, the rare ones."""
+        if self.text:
+            return np.minimum(codes, TEXTS)
+        bins = len(self.starts) - 1
+        return codes if bins <= kept else codes * kept // bins
 
     def drawn(self, codes: Codes, rng: np.random.Generator) -> NDArray[Any]:
-        """A value for each bin."""
+        """A value for each bin; every value of the table comes up as often as there."""
+        if self.text:
+            return self.values[codes]
         first, last = self.starts[codes], self.starts[codes + 1]
-        place = first + rng.random(len(codes)) * (last - first)
-        below = np.minimum(place.astype(np.int64), last - 1)
+        place: Floats = rng.uniform(first, last)
+        count = int(np.isfinite(self.values).sum())
+        known = np.flatnonzero(place < count)
+        place[known[np.argsort(place[known])]] = _evenly(count, len(known), rng)
+        return self._at(place)
+
+    def _at(self, place: Floats) -> Floats:
+        """The values at places among them; where they have fractions, between neighbouring ones. Repeated values stay."""
+        top = len(self.values) - 1
+        at = np.minimum(place.astype(np.int64), top)
+        here: Floats = self.values[at]
         if not self.interpolated:
-            return self.values[below]
-        share = place - below
-        middle = (self.values[np.maximum(below - 1, first)], self.values[np.minimum(below + 1, last - 1)])
-        half = np.where(share < 0.5, middle[0], middle[1])
-        weight = np.abs(share - 0.5)
-        drawn: NDArray[Any] = self.values[below] * (1 - weight) + half * weight
-        return drawn
+            return here
+        below, above = self.values[np.maximum(at - 1, 0)], self.values[np.minimum(at + 1, top)]
+        there = np.where(place - at < 0.5, below, above)
+        there = np.where(np.isnan(there) | (here == below) | (here == above), here, there)
+        weight = np.abs(place - at - 0.5)
+        between: Floats = here * (1 - weight) + there * weight
+        return between
 
 
 def bng(table: Any, rows: int, seed: int = 0) -> pa.Table:
@@ -73,28 +91,36 @@ def bng(table: Any, rows: int, seed: int = 0) -> pa.Table:
     if not cells or not len(next(iter(cells.values()))):
         raise InputError("table must have at least one column and one row; got none. Check the file.")
     binned = {name: _binned(column) for name, column in cells.items()}
-    order, parents = _network(binned, np.random.default_rng(0))
-    codes: dict[str, Codes] = {}
-    for name in order:
-        codes[name] = _inherited(name, parents[name], binned, codes, rows, rng)
-    drawn = {name: _as_arrow(binned[name].drawn(codes[name], rng), cells[name].type) for name in cells}
-    return pa.table(reordered(drawn, cells))
+    texts = [name for name in cells if binned[name].text]
+    names = [name for name in cells if not binned[name].text]
+    row = rng.permutation(_evenly(len(next(iter(cells.values()))), rows, rng).astype(np.int64))
+    codes = {name: binned[name].codes[row] for name in texts}
+    for name, parents in _network(binned, texts, names, np.random.default_rng(0)).items():
+        codes[name] = _inherited(binned[name].codes, {each: binned[each] for each in parents}, codes, rows, rng)
+    numbers = reordered(
+        Cells([binned[name].drawn(codes[name], rng) for name in names], [codes[name] for name in texts]),
+        Cells([numbers_of(cells[name]) for name in names], [binned[name].codes for name in texts]),
+        rng,
+    )
+    drawn = dict(zip(names, numbers, strict=True)) | {name: binned[name].drawn(codes[name], rng) for name in texts}
+    return pa.table({name: pa.array(drawn[name], cells[name].type, from_pandas=True) for name in cells})
 
 
-def _as_arrow(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(values, kind, from_pandas=True)
+def _evenly(length: float, count: int, rng: np.random.Generator) -> Floats:
+    """Rising numbers below a length, one by chance in each of as many equal parts."""
+    places: Floats = (np.arange(count) + rng.random(count)) * (length / max(count, 1))
+    return np.minimum(places, np.nextafter(length, 0))
 
 
 def _binned(column: pa.Array) -> _Column:
     import pyarrow as pa
 
     if pa.types.is_string(column.type):
-        coded = column.dictionary_encode()
-        texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
-        codes = coded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return _Column(texts, np.arange(len(texts) + 1), codes, interpolated=False)
+        coded = column.dictionary_encode("encode")
+        texts = np.array(coded.dictionary.to_pylist(), dtype=object)
+        codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        order = np.argsort(-np.bincount(codes), kind="stable")
+        return _Column(texts[order], np.arange(len(texts) + 1), np.argsort(order)[codes], interpolated=False, text=True)
     numbers = numbers_of(column)
     ordered = np.sort(numbers)
     known = ordered[np.isfinite(ordered)]
@@ -106,26 +132,30 @@ def _binned(column: pa.Array) -> _Column:
     return _Column(ordered, starts, codes, interpolated=not whole)
 
 
-def _network(binned: dict[str, _Column], rng: np.random.Generator) -> tuple[list[str], dict[str, list[str]]]:
-    """An order of the columns, and the parents of each among those before it, the most telling one first."""
-    names = list(binned)
-    count = len(binned[names[0]].codes)
-    chosen = rng.permutation(count)[:SAMPLE]
-    coarse = {name: binned[name].coarse[chosen] for name in names}
-    told = {(a, b): _information(coarse[a], coarse[b]) for i, a in enumerate(names) for b in names[i + 1 :]}
-    told |= {(b, a): value for (a, b), value in told.items()}
-    order = [max(names, key=lambda name: sum(told[name, other] for other in names if other != name))]
-    while len(order) < len(names):
-        rest = [name for name in names if name not in order]
-        order.append(max(rest, key=lambda name: max(told[name, before] for before in order)))
-    return order, {name: _parents(name, order[:place], coarse) for place, name in enumerate(order)}
+def _network(
+    binned: dict[str, _Column], texts: list[str], numbers: list[str], rng: np.random.Generator
+) -> dict[str, list[str]]:
+    """The columns of numbers in the order of drawing, each with its parents before it, the most telling one first."""
+    names = [*texts, *numbers]
+    chosen = rng.permutation(len(binned[names[0]].codes))[:SAMPLE]
+    coarse = {name: binned[name].merged(binned[name].codes[chosen]) for name in names}
+    told = {(a, b): _information(coarse[a], coarse[b]) for a in numbers for b in names if a != b}
+    before = list(texts)
+    parents: dict[str, list[str]] = {}
+    while len(parents) < len(numbers):
+        rest = [name for name in numbers if name not in parents]
+        known = before or rest
+        name = max(rest, key=lambda each: max((told[each, other] for other in known if other != each), default=0.0))
+        parents[name] = _parents(name, before, coarse)
+        before.append(name)
+    return parents
 
 
 def _parents(name: str, before: list[str], coarse: dict[str, Codes]) -> list[str]:
     """The columns that tell most about another, each beyond what those before it have told."""
     chosen: list[str] = []
     given = np.zeros_like(coarse[name])
-    while len(chosen) < min(PARENTS, len(before)):
+    while len(chosen) < min(len(KEPT), len(before)):
         rest = [other for other in before if other not in chosen]
         gains = {other: _information(coarse[name], coarse[other], given) for other in rest}
         best = max(rest, key=lambda other: gains[other])
@@ -151,35 +181,23 @@ def _entropy(codes: Codes) -> float:
 
 
 def _inherited(
-    name: str,
-    parents: list[str],
-    binned: dict[str, _Column],
-    drawn: dict[str, Codes],
-    rows: int,
-    rng: np.random.Generator,
+    own: Codes, parents: dict[str, _Column], drawn: dict[str, Codes], rows: int, rng: np.random.Generator
 ) -> Codes:
     """The bins of a new column: those of rows of the table that agree with the new ones on as many parents as can be."""
-    own = binned[name].codes
     picked = own[rng.integers(0, len(own), rows)]
-    table_key, new_key = np.zeros(len(own), dtype=np.int64), np.zeros(rows, dtype=np.int64)
-    for number, parent in enumerate(parents):
-        bins = len(binned[parent].starts) - 1
-        kept = BINS if number == 0 else COARSE * 2 if number == 1 else COARSE
-        table_key = table_key * (bins + 1) + _merged(binned[parent].codes, bins, kept)
-        new_key = new_key * (bins + 1) + _merged(drawn[parent], bins, kept)
-        keys, table_key, counts = np.unique(table_key, return_inverse=True, return_counts=True)
+    old, new = np.arange(len(own)), np.arange(rows)
+    old_key, new_key = np.zeros_like(old), np.zeros_like(new)
+    for (name, column), kept in zip(parents.items(), KEPT, strict=False):
+        bins = len(column.starts)
+        old_key = old_key * bins + column.merged(column.codes[old], kept)
+        new_key = new_key * bins + column.merged(drawn[name][new], kept)
+        keys, old_key, counts = np.unique(old_key, return_inverse=True, return_counts=True)
         at = np.minimum(np.searchsorted(keys, new_key), len(keys) - 1)
-        # A key that no row has stays unknown for all parents to come.
-        seen = keys[at] == new_key
-        new_key = np.where(seen, at, len(keys))
-        enough = np.flatnonzero(seen & (counts[at] >= ENOUGH))
-        by_key, ends = np.argsort(table_key, kind="stable"), np.cumsum(counts)
-        first = ends[at[enough]] - counts[at[enough]]
-        row = by_key[first + (rng.random(len(enough)) * counts[at[enough]]).astype(np.int64)]
-        picked[enough] = own[row]
+        # With one more parent a key has fewer rows: those that have too few now are done.
+        enough = (keys[at] == new_key) & (counts[at] >= ENOUGH)
+        new, new_key = new[enough], at[enough]
+        by_key, starts = old[np.argsort(old_key, kind="stable")], np.cumsum(counts) - counts
+        picked[new] = own[by_key[starts[new_key] + (rng.random(len(new)) * counts[new_key]).astype(np.int64)]]
+        alive = counts[old_key] >= ENOUGH
+        old, old_key = old[alive], old_key[alive]
     return picked
-
-
-def _merged(codes: Codes, bins: int, kept: int = COARSE) -> Codes:
-    """Neighbouring bins together, so that at most so many are left."""
-    return codes if bins <= kept else codes * kept // bins
