@@ -10,6 +10,7 @@ import argparse
 import json
 import platform
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -46,9 +47,9 @@ def online(world, cache) -> list[dict]:
             cell=vw.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth), cache=cache, rounds=ROUNDS
         ).per_round
         for name, make in (
-            ("Cats.paper, one regressor", lambda: paper_agent(leaves, bandwidth)),  # noqa: B023
-            ("Cats.paper, two regressors", lambda: paper_agent(leaves, bandwidth, "costs")),  # noqa: B023
-            ("Cats", lambda: manul.Cats(leaves=leaves, bandwidth=bandwidth)),  # noqa: B023
+            ("Cats.paper, one regressor", partial(paper_agent, leaves, bandwidth)),
+            ("Cats.paper, two regressors", partial(paper_agent, leaves, bandwidth, "costs")),
+            ("Cats", partial(manul.Cats, leaves=leaves, bandwidth=bandwidth)),
         ):
             ours = seconds_per_round(make, world)
             rows.append(row(name, leaves, bandwidth, ours, theirs))
@@ -63,7 +64,7 @@ def discrete(world, cache) -> list[dict]:
         ("DiscreteLinear", "dlinear", 128, manul.DiscreteLinear),
     ):
         theirs = vw.learn_seconds(cell=vw.Cell(kind=kind, leaves=leaves), cache=cache, rounds=ROUNDS).per_round
-        ours = seconds_per_round(lambda: make(leaves=leaves), world)  # noqa: B023
+        ours = seconds_per_round(partial(make, leaves=leaves), world)
         rows.append(row(name, leaves, 0.0, ours, theirs))
     return rows
 
@@ -79,18 +80,25 @@ def row(name, leaves, bandwidth, ours, theirs) -> dict:
     }
 
 
-def flatness(world) -> dict:
-    """Largest over smallest time per round, over bandwidths at K = 8192; and the time per level over leaves."""
+def by_bandwidth(world, cache) -> dict:
+    """Time per round at K = 8192, from h = 1/4 to 1/4096, of each agent and of Vowpal Wabbit."""
     bandwidths = [2.0**-i for i in range(2, 13)]
-    by_bandwidth = [seconds_per_round(lambda: paper_agent(8192, h), world) for h in bandwidths]  # noqa: B023
-    depths = list(range(2, 14))
-    by_depth = [seconds_per_round(lambda: paper_agent(2**d, 1 / 4), world) for d in depths]  # noqa: B023
     return {
-        "us_by_bandwidth": {f"1/{round(1 / h)}": t * 1e6 for h, t in zip(bandwidths, by_bandwidth, strict=True)},
-        "largest_over_smallest_in_bandwidth": max(by_bandwidth) / min(by_bandwidth),
-        "us_by_leaves": {str(2**d): t * 1e6 for d, t in zip(depths, by_depth, strict=True)},
-        "us_per_level": {str(2**d): t * 1e6 / d for d, t in zip(depths, by_depth, strict=True)},
+        "Cats.paper, one regressor": [seconds_per_round(partial(paper_agent, 8192, h), world) for h in bandwidths],
+        "Cats.paper, two regressors": [
+            seconds_per_round(partial(paper_agent, 8192, h, "costs"), world) for h in bandwidths
+        ],
+        "Cats": [seconds_per_round(partial(manul.Cats, leaves=8192, bandwidth=h), world) for h in bandwidths],
+        "Vowpal Wabbit": [
+            vw.learn_seconds(cell=vw.Cell(kind="cats", leaves=8192, bandwidth=h), cache=cache, rounds=ROUNDS).per_round
+            for h in bandwidths
+        ],
     }
+
+
+def by_leaves(world) -> dict:
+    """Time per round at h = 1/4, from 4 to 8192 leaves."""
+    return {2**d: seconds_per_round(partial(paper_agent, 2**d, 1 / 4), world) * 1e6 for d in range(2, 14)}
 
 
 def adaptive(world) -> dict:
@@ -141,15 +149,22 @@ def main() -> None:
         vw.write_regression(path=table, contexts=world.contexts, targets=world.targets)
         cache = vw.make_cache(file=table)
         rows = [*online(world, cache), *discrete(world, cache), single_calls(world)]
-    show(rows)
-    flat = flatness(world)
-    print(f"largest/smallest over bandwidths at K=8192: {flat['largest_over_smallest_in_bandwidth']:.2f}")
-    print("µs per round by leaves:", {k: round(v, 3) for k, v in flat["us_by_leaves"].items()})
+        show(rows)
+        flat = by_bandwidth(world, cache)
+    for name, seconds in flat.items():
+        shown_us = ", ".join(f"{each * 1e6:.2f}" for each in seconds)
+        print(
+            f"{name} at K=8192, h from 1/4 to 1/4096: {shown_us} µs; largest/smallest {max(seconds) / min(seconds):.2f}"
+        )
+    leaves = by_leaves(world)
+    print("µs per round by leaves:", {k: round(v, 3) for k, v in leaves.items()})
     several = adaptive(world)
     print(f"AdaptiveCats with 12 bandwidths takes {several['adaptive_over_cats']:.1f} times as long as Cats")
     out.parent.mkdir(parents=True, exist_ok=True)
     machine = {"machine": platform.processor() or platform.machine(), "instruction_set": manul._core.instruction_set()}
-    out.write_text(json.dumps({**machine, "rows": rows, **flat, **several}, indent=2))
+    out.write_text(
+        json.dumps({**machine, "rows": rows, "by_bandwidth": flat, "us_by_leaves": leaves, **several}, indent=2)
+    )
     print(f"written to {out}")
 
 
