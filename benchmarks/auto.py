@@ -137,11 +137,17 @@ def _alarms(name: str, seed: int) -> int:
 def drift() -> Iterator[Check]:
     """The 5,000 rounds that begin 5,000 after the jump, over the 5,000 before it.
 
-    The mirrored world is as hard after the jump as before. In the drift world the valley then also jumps between two
-    contexts that are close together; what an Auto loses there that starts fresh at the jump is said beside it.
+    The mirrored and the turned world are as hard after the jump as before. In the drift world the valley then also
+    jumps between two contexts that are close together; what an Auto loses there that starts fresh at the jump is said
+    beside it.
     """
-    mirror = [recovery(_played(_mirrored(seed), seed).log.losses, problems.SHAPED_ROUNDS // 2) for seed in DRIFT_SEEDS]
-    yield _mean("linear world mirrored at half time, loss over former loss", mirror, 1.1, f"at worst {max(mirror):.3f}")
+    as_hard: dict[str, Callable[[int], World]] = {
+        "linear world mirrored at half time": _mirrored,
+        "valley turned at half time": _turned,
+    }
+    for name, draw in as_hard.items():
+        back = [recovery(_played(draw(seed), seed).log.losses, problems.SHAPED_ROUNDS // 2) for seed in DRIFT_SEEDS]
+        yield _mean(f"{name}, loss over former loss", back, 1.1, f"at worst {max(back):.3f}")
     ratios, fresh = zip(*map(_drifted, DRIFT_SEEDS), strict=True)
     note = f"at worst {max(ratios):.3f}; of one that starts fresh {np.mean(fresh):.3f}"
     yield _mean("drift world, loss over former loss", ratios, 1.1, note)
@@ -151,6 +157,16 @@ def _mirrored(seed: int) -> worlds.Regression:
     world = worlds.linear(rounds=problems.SHAPED_ROUNDS, seed=seed)
     later = np.arange(len(world)) >= len(world) // 2
     return worlds.Regression(world.contexts, np.where(later, 1 - world.targets, world.targets))
+
+
+def _turned(seed: int) -> worlds.Curves:
+    """The valley of the drift world before its jump, and then that of another: it follows another direction."""
+    drawn = [worlds.drift(rounds=problems.SHAPED_ROUNDS, seed=each) for each in (seed, seed + 1000)]
+    half = problems.SHAPED_ROUNDS // 2
+    contexts, positions, values = (
+        np.concatenate([getattr(world, name)[:half] for world in drawn]) for name in ("contexts", "positions", "values")
+    )
+    return worlds.Curves(contexts, positions=positions, values=values)
 
 
 def _drifted(seed: int) -> tuple[float, float]:

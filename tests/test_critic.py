@@ -6,7 +6,7 @@ import pytest
 import manul
 from tests.twins import critic
 
-MEMBERS = ("deep", "shallow", "shallow_too", "scout")
+CORNERS = {"deep": critic.BLUNT, "shallow": critic.BLUNT, "sharp": critic.SHARP, "scout": critic.BLUNT}
 
 
 def weights(rng, width, *, deep):
@@ -16,28 +16,31 @@ def weights(rng, width, *, deep):
     return critic.Weights.unpacked(rng.normal(0, 0.5, size), width, deep=deep)
 
 
+@pytest.mark.parametrize("corner", [critic.BLUNT, critic.SHARP])
 @pytest.mark.parametrize("deep", [True, False])
-def test_the_twins_gradient_is_that_of_finite_differences(deep, rng):
+def test_the_twins_gradient_is_that_of_finite_differences(deep, corner, rng):
     contexts, actions, losses = (
         np.column_stack([rng.standard_normal((16, 2)), np.ones(16)]),
         rng.random(16),
         rng.random(16),
     )
     network = weights(rng, 2, deep=deep)
-    exact = critic.gradient(network, contexts, actions, losses).packed()
-    assert np.allclose(exact, critic.finite_differences(network, contexts, actions, losses).packed(), atol=1e-7)
+    exact = critic.gradient(network, contexts, actions, losses, corner).packed()
+    nudged = critic.finite_differences(network, contexts, actions, losses, corner).packed()
+    assert np.allclose(exact, nudged, atol=1e-7)
 
 
 def twin_curve(agent, context):
     """What the twin predicts for actions in this context, in standard units."""
     state, width = agent.state(), len(context)
     z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
-    networks = [critic.Weights.unpacked(np.split(state[name], 3)[0], width, deep=name == "deep") for name in MEMBERS]
     shares = [member.weight for member in agent.report().members]
+    networks = [critic.Weights.unpacked(np.split(state[name], 3)[0], width, deep=name == "deep") for name in CORNERS]
 
     def curve(actions):
         rows = np.tile(z, (len(actions), 1))
-        return sum(share * critic.predict(each, rows, actions) for share, each in zip(shares, networks, strict=True))
+        losses = map(critic.predict, networks, [rows] * 4, [actions] * 4, CORNERS.values())
+        return sum(share * each for share, each in zip(shares, losses, strict=True))
 
     return curve
 

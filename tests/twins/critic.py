@@ -12,17 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 HINGES, TRUNK, KNOTS = 32, 16, 17
+BLUNT, SHARP = 1.0, 0.1
 NARROWEST = 1 / 1024
 Floats = NDArray[np.float64]
 
 
-def ramp(u: Floats) -> Floats:
-    """A hinge whose corner is rounded by a parabola between -1 and 1."""
-    return np.where(u < -1, 0.0, np.where(u > 1, u, (u + 1) ** 2 / 4))
+def ramp(u: Floats, corner: float = BLUNT) -> Floats:
+    """A hinge whose corner is rounded by a parabola between -corner and corner."""
+    return np.where(u < -corner, 0.0, np.where(u > corner, u, (u + corner) ** 2 / (4 * corner)))
 
 
-def ramp_slope(u: Floats) -> Floats:
-    return np.clip((u + 1) / 2, 0.0, 1.0)
+def ramp_slope(u: Floats, corner: float = BLUNT) -> Floats:
+    return np.clip((u + corner) / (2 * corner), 0.0, 1.0)
 
 
 def hats(actions: Floats) -> Floats:
@@ -58,27 +59,27 @@ class Weights:
         return np.concatenate([first.ravel(), self.W.T.ravel(), self.s, self.o, self.shape, padding])
 
 
-def predict(weights: Weights, contexts: Floats, actions: Floats) -> Floats:
+def predict(weights: Weights, contexts: Floats, actions: Floats, corner: float = BLUNT) -> Floats:
     """Contexts are standardised, one per row, and end with a 1; actions lie in [0, 1]."""
     q = contexts @ weights.U.T + ramp(contexts @ weights.T.T) @ weights.W.T
     v = np.sqrt(12) * (actions - 0.5)
-    return hats(actions) @ weights.shape + ramp(q + np.outer(v, weights.s)) @ weights.o
+    return hats(actions) @ weights.shape + ramp(q + np.outer(v, weights.s), corner) @ weights.o
 
 
-def gradient(weights: Weights, contexts: Floats, actions: Floats, losses: Floats) -> Weights:
+def gradient(weights: Weights, contexts: Floats, actions: Floats, losses: Floats, corner: float = BLUNT) -> Weights:
     """Of half the mean squared error."""
-    error = (predict(weights, contexts, actions) - losses) / len(losses)
+    error = (predict(weights, contexts, actions, corner) - losses) / len(losses)
     v = np.sqrt(12) * (actions - 0.5)
     hidden = contexts @ weights.T.T
     u = contexts @ weights.U.T + ramp(hidden) @ weights.W.T + np.outer(v, weights.s)
-    delta = error[:, None] * weights.o * ramp_slope(u)
+    delta = error[:, None] * weights.o * ramp_slope(u, corner)
     below = (delta @ weights.W) * ramp_slope(hidden)
     return Weights(
         U=delta.T @ contexts,
         T=below.T @ contexts,
         W=delta.T @ ramp(hidden),
         s=delta.T @ v,
-        o=ramp(u).T @ error,
+        o=ramp(u, corner).T @ error,
         shape=hats(actions).T @ error,
     )
 
@@ -98,11 +99,13 @@ def adam(flat: Floats, slopes: Weights, *, rate: float, keep: float = 1.0) -> Fl
     return np.concatenate([weights, means, squares])
 
 
-def finite_differences(weights: Weights, contexts: Floats, actions: Floats, losses: Floats) -> Weights:
+def finite_differences(
+    weights: Weights, contexts: Floats, actions: Floats, losses: Floats, corner: float = BLUNT
+) -> Weights:
     """The gradient again, by nudging one weight at a time: the twin's own check."""
 
     def value() -> float:
-        return float(np.mean((predict(weights, contexts, actions) - losses) ** 2) / 2)
+        return float(np.mean((predict(weights, contexts, actions, corner) - losses) ** 2) / 2)
 
     slopes = {}
     for field in fields(weights):

@@ -1,7 +1,8 @@
 // The members of the critic, and how much each is believed.
 //
-// A deep and two shallow networks learn from the whole memory. A scout, shallow too, learns from the last 2,000 rounds
-// only: in a steady world it is the worst of them and hardly counts, in a drifting one it leads.
+// A deep and two shallow networks, one of these with sharp corners, learn from the whole memory. A scout, shallow too,
+// learns from the last 2,000 rounds only: in a steady world it is the worst of them and hardly counts, in a drifting one
+// it leads.
 #pragma once
 
 #include "replay.hpp"
@@ -14,10 +15,10 @@ class Ensemble {
   static constexpr std::size_t members = CriticReport::members;
 
   Ensemble(std::size_t width, std::size_t stride, std::uint64_t seed)
-      : seed_(seed), networks_{{width, stride, true},
-                               {width, stride, false},
-                               {width, stride, false},
-                               {width, stride, false}} {
+      : seed_(seed), networks_{{width, stride, true, blunt},
+                               {width, stride, false, blunt},
+                               {width, stride, false, sharp},
+                               {width, stride, false, blunt}} {
     for (std::size_t m = 0; m < members; ++m) networks_[m].initialise(seed, first_stream + m);
   }
 
@@ -68,7 +69,7 @@ class Ensemble {
   }
 
   Array array(std::size_t index) {
-    static constexpr const char* names[members] = {"deep", "shallow", "shallow_too", "scout"};
+    static constexpr const char* names[members] = {"deep", "shallow", "sharp", "scout"};
     if (index == members) return {"ensemble", "f8", &state_, sizeof state_ / sizeof(double)};
     return {names[index], "f4", networks_[index].weights().data(), networks_[index].weights().size()};
   }

@@ -69,14 +69,16 @@ inline Lanes positive(Lanes u) {
   return 0.5f * (u + reinterpret_cast<Lanes>(reinterpret_cast<Bits>(u) & 0x7fffffff));
 }
 
-// A hinge whose corner is rounded by a parabola between -1 and 1: with a sharp one, a flat minimum is met only as
-// closely as the nearest corner.
-inline Lanes ramp(Lanes u) {
-  const Lanes above = positive(u - 1.0f), inside = positive(u + 1.0f) - above;
-  return 0.25f * (inside * inside) + above;
+// A hinge whose corner is rounded by a parabola, `corner` to both sides: with a sharp one, a flat minimum is met only as
+// closely as the nearest corner, and with a blunt one a cliff is.
+inline Lanes ramp(Lanes u, float corner) {
+  const Lanes above = positive(u - corner), inside = positive(u + corner) - above;
+  return (0.25f / corner) * (inside * inside) + above;
 }
 
-inline Lanes ramp_slope(Lanes u) { return 0.5f * (positive(u + 1.0f) - positive(u - 1.0f)); }
+inline Lanes ramp_slope(Lanes u, float corner) {
+  return (0.5f / corner) * (positive(u + corner) - positive(u - corner));
+}
 
 // Where an action lies among the knots.
 struct Between {
@@ -93,12 +95,13 @@ struct Between {
   float value(const float* shape) const { return shape[knot] + share * (shape[knot + 1] - shape[knot]); }
 };
 
+constexpr float blunt = 1.0f, sharp = 0.1f;
 constexpr float root_twelve = 3.4641016f;
 
 class Network {
  public:
-  Network(std::size_t width, std::size_t stride, bool deep)
-      : width_(width), stride_(stride), deep_(deep), columns_(deep ? hinges + trunk : hinges),
+  Network(std::size_t width, std::size_t stride, bool deep, float corner)
+      : width_(width), stride_(stride), deep_(deep), corner_(corner), columns_(deep ? hinges + trunk : hinges),
         second_((width + 1) * columns_), slopes_(second_ + (deep ? trunk * hinges : 0)), outputs_(slopes_ + hinges),
         shape_(outputs_ + hinges), size_(shape_ + 32), weights_(3 * size_), gradient_(size_),
         before_(batch * columns_), delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges),
@@ -132,7 +135,7 @@ class Network {
     multiply({row, 0, 1}, {weights_.data(), columns_}, 1, width_ + 1, columns_, first);
     for (std::size_t j = 0; j < hinges; ++j) q[j] = first[j];
     if (!deep_) return;
-    for (std::size_t k = 0; k < trunk; k += wide) store(raised + k, ramp(load<Lanes>(first + hinges + k)));
+    for (std::size_t k = 0; k < trunk; k += wide) store(raised + k, ramp(load<Lanes>(first + hinges + k), blunt));
     multiply({raised, 0, 1}, {weights_.data() + second_, hinges}, 1, trunk, hinges, lift);
     for (std::size_t j = 0; j < hinges; ++j) q[j] += lift[j];
   }
@@ -143,7 +146,7 @@ class Network {
     for (std::size_t i = 0; i < size; i += wide) {
       const Lanes v = root_twelve * (load<Lanes>(actions + i) - 0.5f);
       Lanes total = {};
-      for (std::size_t j = 0; j < hinges; ++j) total += outputs[j] * ramp(q[j] + slopes[j] * v);
+      for (std::size_t j = 0; j < hinges; ++j) total += outputs[j] * ramp(q[j] + slopes[j] * v, corner_);
       store(losses + i, load<Lanes>(losses + i) + weight * total);
     }
     for (std::size_t i = 0; i < size; ++i) losses[i] += weight * Between(actions[i]).value(weights_.data() + shape_);
@@ -165,7 +168,7 @@ class Network {
     if (deep_) {
       for (std::size_t s = 0; s < batch; ++s)
         for (std::size_t k = 0; k < trunk; k += wide)
-          store(&trunk_after_[s * trunk + k], ramp(load<Lanes>(&before_[s * columns_ + hinges + k])));
+          store(&trunk_after_[s * trunk + k], ramp(load<Lanes>(&before_[s * columns_ + hinges + k]), blunt));
       multiply({trunk_after_.data(), trunk, 1}, {weights_.data() + second_, hinges}, batch, trunk, hinges,
                lift_.data());
     }
@@ -179,7 +182,7 @@ class Network {
       const Lanes q = load<Lanes>(u + j) + load<Lanes>(&lift_[s * hinges + j]);
       const Lanes moved = q + load<Lanes>(&weights_[slopes_ + j]) * v;
       store(u + j, moved);
-      store(after + j, ramp(moved));
+      store(after + j, ramp(moved, corner_));
     }
     return dot(after, &weights_[outputs_], hinges) + Between(action).value(&weights_[shape_]);
   }
@@ -196,7 +199,7 @@ class Network {
     const float v = root_twelve * (action - 0.5f);
     float *slopes = &gradient_[slopes_], *outputs = &gradient_[outputs_], *shape = &gradient_[shape_];
     for (std::size_t j = 0; j < hinges; j += wide) {
-      const Lanes bent = ramp_slope(load<Lanes>(&before_[s * columns_ + j]));
+      const Lanes bent = ramp_slope(load<Lanes>(&before_[s * columns_ + j]), corner_);
       const Lanes slope = error * load<Lanes>(&weights_[outputs_ + j]) * bent;
       store(&delta_[s * columns_ + j], slope);
       store(slopes + j, load<Lanes>(slopes + j) + v * slope);
@@ -215,7 +218,7 @@ class Network {
     for (std::size_t s = 0; s < batch; ++s)
       for (std::size_t k = 0; k < trunk; k += wide) {
         const std::size_t at = s * columns_ + hinges + k;
-        store(&delta_[at], load<Lanes>(&trunk_delta_[s * trunk + k]) * ramp_slope(load<Lanes>(&before_[at])));
+        store(&delta_[at], load<Lanes>(&trunk_delta_[s * trunk + k]) * ramp_slope(load<Lanes>(&before_[at]), blunt));
       }
   }
 
@@ -243,6 +246,7 @@ class Network {
 
   std::size_t width_, stride_;
   bool deep_;
+  float corner_;
   std::size_t columns_, second_, slopes_, outputs_, shape_, size_;
   Buffer<float> weights_, gradient_, before_, delta_, after_, lift_, trunk_after_, trunk_delta_, turned_;
 };

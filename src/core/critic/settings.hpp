@@ -12,7 +12,7 @@ struct CriticSettings {
 };
 
 struct CriticReport {
-  static constexpr std::size_t members = 4;  // deep, shallow, shallow, scout
+  static constexpr std::size_t members = 4;  // deep, shallow, sharp, scout
 
   double errors[members];   // root mean squared errors of their predictions, in units of the loss
   double weights[members];  // their shares in the prediction

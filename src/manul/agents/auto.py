@@ -15,7 +15,7 @@ from manul import _core, files
 from manul.agents.native import NativeAgent
 from manul.types import Context, Floats, Within
 
-MEMBERS = ("deep", "shallow", "shallow", "scout")
+MEMBERS = ("deep", "shallow", "sharp", "scout")
 
 
 @dataclass(frozen=True)
