@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import manul
 from manul import worlds
@@ -18,6 +19,7 @@ MAKERS = {
     "smooth": worlds.smooth,
     "ranges": worlds.ranges,
     "drift": worlds.drift,
+    "opposite": lambda **settings: worlds.drift(jump="opposite", **settings),
     "noise": worlds.noise,
     "realizable": worlds.realizable,
 }
@@ -147,3 +149,30 @@ def test_unknown_valleys_are_refused():
         worlds.valleys(rounds=10, dependency="round")
     with pytest.raises(ParameterError, match="valleys must be a whole number from 2 to 64; got 1"):
         worlds.valleys(rounds=10, valleys=1)
+
+
+def direction(contexts, best):
+    """Of the contexts, the direction along which a valley moves; and how far it lies from a function of that alone."""
+    score = norm.ppf(best)
+    found, _, _, _ = np.linalg.lstsq(contexts, score, rcond=None)
+    return found, np.abs(contexts @ found - score).max()
+
+
+def test_the_valley_turns_at_half_time_and_is_as_simple_as_before():
+    world = worlds.drift(rounds=1000, seed=1)
+    halves = [direction(world.contexts[half], world.positions[half, 1]) for half in (slice(500), slice(500, None))]
+    (before, rest), (after, later_rest) = halves
+    assert max(rest, later_rest) < 1e-4
+    assert before @ after < 0.9 * np.sqrt((before @ before) * (after @ after))
+
+
+def test_the_valley_jumps_to_where_it_was_worst():
+    world = worlds.drift(rounds=1000, jump="opposite", seed=1)
+    before, _ = direction(world.contexts[:500], world.positions[:500, 1])
+    later = norm.cdf(world.contexts[500:] @ before)
+    assert world.positions[500:, 1] == pytest.approx((later + 0.5) % 1, abs=1e-4)
+
+
+def test_an_unknown_jump_is_refused():
+    with pytest.raises(ParameterError, match="jump must be 'turned' or 'opposite'; got 'up'"):
+        worlds.drift(rounds=10, jump="up")

@@ -92,17 +92,24 @@ def ranges(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     return _disturbed(rng, contexts, positions, values, lows=lows, highs=highs)
 
 
-def drift(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
-    """One valley that jumps at half time to where it was worst.
+def drift(*, rounds: int, width: int = 5, jump: Literal["turned", "opposite"] = "turned", seed: int = 0) -> Curves:
+    """One valley that jumps at half time.
+
+    With `jump="turned"` it then follows another direction of the context, and is as hard to learn as before. With
+    `"opposite"` it goes to where it was worst, half of the range away; its place is then no longer continuous in the
+    context, which is harder to learn, also for an agent that starts afresh.
 
     >>> world = drift(rounds=100)
     >>> world.optimum(bandwidth=1/64, epsilon=0.0) < 0.15
     True
     """
+    if jump not in ("turned", "opposite"):
+        raise ParameterError(f"jump must be 'turned' or 'opposite'; got {jump!r}. Try 'turned'.")
     rng = drawn(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
     best = normal_share(_score(rng, contexts))
-    best[rounds // 2 :] = (best[rounds // 2 :] + 0.5) % 1
+    after = normal_share(_score(rng, contexts)) if jump == "turned" else (best + 0.5) % 1
+    best[rounds // 2 :] = after[rounds // 2 :]
     return _disturbed(rng, contexts, *_valley(best))
 
 
