@@ -18,12 +18,13 @@ struct ChoiceBefore : Learner {
 };
 
 template <class Base>
-class DiscreteTree final : public Plain<Agent> {
+class DiscreteTree final : public Trained<ChoiceBefore<Base>, Plain<Agent>> {
   using Learner = ChoiceBefore<Base>;
+  using Trained<Learner, Plain<Agent>>::context_, Trained<Learner, Plain<Agent>>::tree_;
 
  public:
   explicit DiscreteTree(const DiscreteSettings& settings)
-      : context_(settings.width, false), tree_({settings.actions, settings.depth, 0.0, 0.0}, context_.stride()),
+      : Trained<Learner, Plain<Agent>>(settings.width, {settings.actions, settings.depth, 0.0, 0.0}),
         atoms_{settings.actions, tree_.geometry().leaves()} {}
 
   Window window(const float* context, Range within) override {
@@ -39,21 +40,7 @@ class DiscreteTree final : public Plain<Agent> {
     climb.train({played, played}, [](Node, float, float) {});
   }
 
-  void forget(double half_life) override { context_.forget(half_life); }
-
-  std::size_t arrays() const override { return 2; }
-
-  Array array(std::size_t index) override {
-    const Array all[] = {
-        {"nodes", "f4", tree_.nodes().data(), tree_.nodes().size()},
-        {"largest", "f4", context_.largest_array().data(), context_.largest_array().size()},
-    };
-    return all[index];
-  }
-
  private:
-  Context context_;
-  Tree<Learner> tree_;
   Atoms atoms_;
 };
 

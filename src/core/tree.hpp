@@ -110,4 +110,27 @@ class Climb {
   bool alpha_pays_ = true, beta_pays_ = true;
 };
 
+// An agent that consists of such a tree and of what its nodes see of a context.
+template <class Learner, class Base>
+class Trained : public Base {
+ public:
+  Trained(std::size_t width, const Geometry& geometry) : context_(width, false), tree_(geometry, context_.stride()) {}
+
+  void forget(double half_life) override { context_.forget(half_life); }
+
+  std::size_t arrays() const override { return 2; }
+
+  Array array(std::size_t index) override {
+    const Array all[] = {
+        {"nodes", "f4", tree_.nodes().data(), tree_.nodes().size()},
+        {"largest", "f4", context_.largest_array().data(), context_.largest_array().size()},
+    };
+    return all[index];
+  }
+
+ protected:
+  Context context_;
+  Tree<Learner> tree_;
+};
+
 }  // namespace manul::MANUL_SIMD

@@ -6,11 +6,12 @@
 namespace manul::MANUL_SIMD {
 
 template <class Learner>
-class TreeAgent final : public Agent {
+class TreeAgent final : public Trained<Learner, Agent> {
+  using Trained<Learner, Agent>::context_, Trained<Learner, Agent>::tree_;
+
  public:
   explicit TreeAgent(const TreeSettings& settings)
-      : context_(settings.width, false),
-        tree_({settings.actions, settings.depth, settings.offset, settings.bandwidth}, context_.stride()) {}
+      : Trained<Learner, Agent>(settings.width, {settings.actions, settings.depth, settings.offset, settings.bandwidth}) {}
 
   Window window(const float* context, Range within) override {
     context_.look(context);
@@ -41,27 +42,12 @@ class TreeAgent final : public Agent {
     train(outcome, tree_.geometry().reachable(outcome.within), tree_.geometry().covering(outcome.action), learned);
   }
 
-  void forget(double half_life) override { context_.forget(half_life); }
-
-  std::size_t arrays() const override { return 2; }
-
-  Array array(std::size_t index) override {
-    const Array all[] = {
-        {"nodes", "f4", tree_.nodes().data(), tree_.nodes().size()},
-        {"largest", "f4", context_.largest_array().data(), context_.largest_array().size()},
-    };
-    return all[index];
-  }
-
  private:
   template <class Learned>
   void train(const Outcome& outcome, Leaves reachable, Leaves covering, Learned&& learned) {
     const double cost = outcome.loss / (2.0 * tree_.geometry().bandwidth * outcome.density);
     Climb<Learner>(tree_, context_, reachable, static_cast<float>(cost)).train(covering, learned);
   }
-
-  Context context_;
-  Tree<Learner> tree_;
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -12,7 +12,8 @@ from manul.actions import Actions, checked_bandwidth
 from manul.agents.player import PolicyPlayer
 from manul.agents.shell import Shell
 from manul.errors import ParameterError
-from manul.policies.contract import Native, PolicyClass, checked_policies, described, from_description
+from manul.policies.contract import PolicyClass, checked_policies, described, from_description
+from manul.policies.native import NativePolicies
 from manul.types import Within
 
 MOST_BANDWIDTHS = 10_000
@@ -71,7 +72,7 @@ class SmoothedGreedy(_General):
         return self.bandwidth
 
     def _player(self, width: int) -> _core.Player | PolicyPlayer:
-        if isinstance(self.policies, Native):
+        if isinstance(self.policies, NativePolicies):
             return self.policies.player(width=width, bandwidth=self.bandwidth, **self._common)
         learner = self.policies.start(width, self.actions, self.bandwidth)
         return PolicyPlayer([learner], [self.bandwidth], lambda *_: 0.0, **self._common)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, is_dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from manul import _core
 from manul.errors import FileError, ParameterError
 from manul.features import Row
 from manul.files import Arrays, Parameters
@@ -42,16 +41,6 @@ class PolicyClass(Protocol):
 
     def start(self, width: int, actions: Within, bandwidth: float) -> Learner:
         """A learner that has seen nothing."""
-
-
-@runtime_checkable
-class Native(Protocol):
-    """A policy class whose whole agent lives in the core."""
-
-    def player(
-        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
-    ) -> _core.Player:
-        """A fresh native agent."""
 
 
 _Class = TypeVar("_Class", bound=type)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from manul import _core
 from manul.errors import ParameterError
 from manul.policies.contract import saveable
-from manul.policies.native import NativeLearner, fitting
+from manul.policies.native import NativePolicies, fitting
 from manul.types import Within
 
 
 @saveable
 @dataclass(frozen=True)
-class Linear:
+class Linear(NativePolicies):
     """A weight per feature, standardised on the way; `rate` is AdaGrad's, in units of the range of actions.
 
     >>> import manul
@@ -27,12 +27,6 @@ class Linear:
     def __post_init__(self) -> None:
         if not (isinstance(self.rate, int | float) and 0 < self.rate <= 1):
             raise ParameterError(f"rate must be in (0, 1]; got {self.rate!r}. Try 0.01.")
-
-    def start(self, width: int, actions: Within, bandwidth: float) -> NativeLearner:
-        """Weights of zero, which play the middle of the range."""
-        return NativeLearner(
-            self.player(width=width, actions=actions, losses=(0, 1), bandwidth=bandwidth, epsilon=0, seed=0)
-        )
 
     def player(
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int

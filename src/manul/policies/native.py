@@ -1,6 +1,8 @@
-"""A native agent as the learner of a policy class."""
+"""Native agents as the learners of policy classes."""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
 
 from manul import _core
 from manul.features import Row
@@ -31,6 +33,22 @@ class NativeLearner:
     def restore(self, arrays: Arrays) -> None:
         """Go back to a state."""
         self._player.restore(arrays)
+
+
+class NativePolicies(ABC):
+    """A policy class whose whole agent lives in the core."""
+
+    @abstractmethod
+    def player(
+        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
+    ) -> _core.Player:
+        """A fresh native agent."""
+
+    def start(self, width: int, actions: Within, bandwidth: float) -> NativeLearner:
+        """A learner that has seen nothing."""
+        return NativeLearner(
+            self.player(width=width, actions=actions, losses=(0, 1), bandwidth=bandwidth, epsilon=0, seed=0)
+        )
 
 
 def fitting(bandwidth: float, actions: Within) -> float:

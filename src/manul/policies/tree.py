@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from manul import _core
 from manul.actions import checked_leaves
 from manul.policies.contract import saveable
-from manul.policies.native import NativeLearner, fitting
+from manul.policies.native import NativePolicies, fitting
 from manul.types import Within
 
 
 @saveable
 @dataclass(frozen=True)
-class Tree:
+class Tree(NativePolicies):
     """A tree that routes a context to one of its leaves, each an action.
 
     >>> import manul
@@ -25,12 +25,6 @@ class Tree:
 
     def __post_init__(self) -> None:
         checked_leaves(self.leaves)
-
-    def start(self, width: int, actions: Within, bandwidth: float) -> NativeLearner:
-        """A tree that has seen nothing."""
-        return NativeLearner(
-            self.player(width=width, actions=actions, losses=(0, 1), bandwidth=bandwidth, epsilon=0, seed=0)
-        )
 
     def player(
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
