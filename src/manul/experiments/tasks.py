@@ -96,4 +96,4 @@ class _Bar:
     def _add(self, task: Task, seconds: float) -> None:
         with self._lock:
             self._done[id(task)] = self._done.get(id(task), 0.0) + seconds
-            self._bar.update(seconds)
+            self._bar.update(min(seconds, self._bar.total - self._bar.n))  # sums of floats end a little beyond

@@ -22,7 +22,7 @@ from manul.simulation import simulate_many
 
 BANDWIDTH, LEAVES = "bandwidth", "leaves"
 MOST_LEAVES, WIDEST = 2**13, 1 / 4
-PASSES, ROUNDS, SECONDS, VW_ROUNDS = 5, 50_000, 0.25, 20_000
+PASSES, ROUNDS, SECONDS, VW_ROUNDS = 5, 50_000, 0.25, 60_000
 
 
 def cells() -> Iterator[tuple[str, Player]]:
