@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from manul import worlds
 BANDWIDTHS = tuple(2.0**-i for i in range(1, 13))
 WORLDS = {
     "smooth": worlds.smooth,
+    "steep cliff": partial(worlds.cliff, steep=True),
     "cliff": worlds.cliff,
     "valleys": worlds.valleys,
     "noise": worlds.noise,
@@ -71,12 +73,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50_000)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    print("world      best fixed  its excess  adaptive's  ratio  chosen at the end")
+    print("world        best fixed  its excess  adaptive's  ratio  chosen at the end")
     for name in WORLDS:
         found = compare(name, rounds=options.rounds, seeds=options.seeds)
         chosen = " ".join(f"1/{round(1 / h)}" for h in found.chosen)
         print(
-            f"{name:10} {f'1/{round(1 / found.best)}':>10}  {found.fixed.min():10.4f}  {found.adaptive:10.4f}  "
+            f"{name:12} {f'1/{round(1 / found.best)}':>10}  {found.fixed.min():10.4f}  {found.adaptive:10.4f}  "
             f"{found.ratio:5.2f}  {chosen}"
         )
 

@@ -16,6 +16,7 @@ MAKERS = {
     "valleys": worlds.valleys,
     "crossed": lambda **settings: worlds.valleys(dependency="crossed", **settings),
     "cliff": worlds.cliff,
+    "steep cliff": lambda **settings: worlds.cliff(steep=True, **settings),
     "smooth": worlds.smooth,
     "ranges": worlds.ranges,
     "drift": worlds.drift,

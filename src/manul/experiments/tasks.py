@@ -71,7 +71,7 @@ class _Bar:
     def __init__(self, title: str, tasks: Sequence[Task], memory: Memory, *, shown: bool) -> None:
         self.stopped, self._lock = threading.Event(), threading.Lock()
         self._done: dict[int, float] = {}
-        total = sum(task.seconds for task in tasks)
+        self._total = total = sum(task.seconds for task in tasks)
         before = sum(task.seconds for task in tasks if memory.recall(task.what) is not None)
         style = "{desc}: {percentage:3.0f}%|{bar:30}| {elapsed} gone, {remaining} left"
         self._bar = tqdm(total=total, initial=before, desc=title, bar_format=style, disable=not shown)
@@ -96,4 +96,4 @@ class _Bar:
     def _add(self, task: Task, seconds: float) -> None:
         with self._lock:
             self._done[id(task)] = self._done.get(id(task), 0.0) + seconds
-            self._bar.update(min(seconds, self._bar.total - self._bar.n))  # sums of floats end a little beyond
+            self._bar.update(min(seconds, self._total - self._bar.n))  # sums of floats end a little beyond

@@ -49,8 +49,10 @@ def valleys(
     return _disturbed(rng, contexts, np.tile(positions, (rounds, 1)), values)
 
 
-def cliff(*, rounds: int, width: int = 2, seed: int = 0) -> Curves:
+def cliff(*, rounds: int, width: int = 2, steep: bool = False, seed: int = 0) -> Curves:
     """Slowly better and then suddenly worst, like a price that is a little too high: small bandwidths win.
+
+    If `steep`, most of the way down is in the last tenth before the edge, and wide windows lose more.
 
     >>> cliff(rounds=3).losses([0.0, 0.0, 1.0], actions=(0.0, 1.0)).round(1)
     array([0.9, 0.9, 1. ])
@@ -58,6 +60,10 @@ def cliff(*, rounds: int, width: int = 2, seed: int = 0) -> Curves:
     rng = drawn(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
     edge = np.where(_score(rng, contexts) < 0, 0.25, 0.4)
+    if steep:
+        return _disturbed(
+            rng, contexts, _columns(0, edge - 0.1, edge, edge, 1), _columns(0.7 + 0 * edge, 0.5, 0.1, 0.95, 0.95)
+        )
     return _disturbed(rng, contexts, _columns(0, edge, edge, 1), _columns(0.1 + 2 * edge, 0.1, 0.95, 0.95))
 
 
