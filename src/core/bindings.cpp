@@ -377,6 +377,7 @@ void simulate_tables(const std::vector<Player*>& players, const std::vector<cons
 }  // namespace manul
 
 NB_MODULE(_core, module) {
+  nb::set_leak_warnings(false);  // an agent that lives until the interpreter ends is no leak
   using namespace manul;
   module.doc() = "The native core of manul.";
   nb::exception<Rejected>(module, "Rejected", PyExc_ValueError);
