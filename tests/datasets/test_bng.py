@@ -106,3 +106,9 @@ def test_equal_values_are_moved_by_the_share_that_a_correlation_asks_for():
     table = Cells([whole + (town * rng.random(20_000) > 0.8)], [town])
     (after,) = reordered(Cells([rng.permutation(table.numbers[0])], [town]), table, rng)
     assert np.corrcoef(after, town)[0, 1] == pytest.approx(np.corrcoef(table.numbers[0], town)[0, 1], rel=0.1)
+
+
+@pytest.mark.parametrize("table", [{"a": [1.0, 2.0], "b": ["x"]}, {"a": [1.0, "x"]}])
+def test_columns_that_do_not_make_a_table_are_refused(table):
+    with pytest.raises(InputError, match="columns must be equally long lists of numbers or of text"):
+        datasets.bng(table, rows=10)

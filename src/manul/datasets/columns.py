@@ -114,7 +114,12 @@ def _from_frame(table: Any) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(table, Mapping):
-        return pa.table({str(name): pa.array(values) for name, values in table.items()})
+        try:
+            return pa.table({str(name): pa.array(values) for name, values in table.items()})
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InputError(
+                f"columns must be equally long lists of numbers or of text; got {str(error).rstrip('.')}. Check them."
+            ) from error
     if hasattr(table, "columns") and hasattr(table, "to_dict"):
         return pa.Table.from_pandas(table, preserve_index=False)
     raise InputError(f"table must be a file, a data frame or columns by name; got {type(table).__name__}. Try a dict.")
