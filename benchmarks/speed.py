@@ -18,10 +18,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import manul
+from benchmarks.loss import FACTS_CELLS
 from manul.experiments import vw
 from manul.learners import CoinBetting
 
-CELLS = [(4, 1 / 4), (128, 1 / 16), (1024, 1 / 64), (8192, 1 / 64)]
+BANDWIDTHS = [2.0**-i for i in range(2, 13)]
 ROUNDS, PASSES = 100_000, 3
 WIDTH = 20
 
@@ -45,7 +46,7 @@ def online(world, cache) -> list[dict]:
     """The cells of the tree, ours and Vowpal Wabbit's in turn, several times: a slow minute of the machine hits both."""
     theirs, ours = defaultdict(list), defaultdict(list)
     for _ in range(PASSES):
-        for cell in CELLS:
+        for cell in FACTS_CELLS:
             leaves, bandwidth = cell
             asked = vw.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth)
             theirs[cell].append(vw.learn_seconds(cell=asked, cache=cache, rounds=ROUNDS).per_round)
@@ -84,18 +85,30 @@ def row(name, leaves, bandwidth, ours, theirs) -> dict:
 
 def by_bandwidth(world, cache) -> dict:
     """Time per round at K = 8192, from h = 1/4 to 1/4096, of each agent and of Vowpal Wabbit."""
-    bandwidths = [2.0**-i for i in range(2, 13)]
     return {
-        "Cats.paper, one regressor": [seconds_per_round(partial(paper_agent, 8192, h), world) for h in bandwidths],
+        "Cats.paper, one regressor": [seconds_per_round(partial(paper_agent, 8192, h), world) for h in BANDWIDTHS],
         "Cats.paper, two regressors": [
-            seconds_per_round(partial(paper_agent, 8192, h, "costs"), world) for h in bandwidths
+            seconds_per_round(partial(paper_agent, 8192, h, "costs"), world) for h in BANDWIDTHS
         ],
-        "Cats": [seconds_per_round(partial(manul.Cats, leaves=8192, bandwidth=h), world) for h in bandwidths],
+        "Cats": [seconds_per_round(partial(manul.Cats, leaves=8192, bandwidth=h), world) for h in BANDWIDTHS],
         "Vowpal Wabbit": [
             vw.learn_seconds(cell=vw.Cell(kind="cats", leaves=8192, bandwidth=h), cache=cache, rounds=ROUNDS).per_round
-            for h in bandwidths
+            for h in BANDWIDTHS
         ],
     }
+
+
+def trained_nodes(world, rounds=20_000) -> list[float]:
+    """How many of the 8191 nodes the paper's training updates in a round, by bandwidth."""
+    counts = []
+    for bandwidth in BANDWIDTHS:
+        player = paper_agent(8192, bandwidth)._player(WIDTH)
+        updates = 0
+        for context, target in zip(world.contexts[:rounds], world.targets[:rounds], strict=True):
+            action, density = player.decide(context, 0.0, 1.0)
+            updates += len(player.trace(context, action, density, abs(action - target), 0.0, 1.0))
+        counts.append(updates / rounds)
+    return counts
 
 
 def by_leaves(world) -> dict:
@@ -158,6 +171,7 @@ def main() -> None:
         print(
             f"{name} at K=8192, h from 1/4 to 1/4096: {shown_us} µs; largest/smallest {max(seconds) / min(seconds):.2f}"
         )
+    print("nodes trained per round, the same:", ", ".join(f"{each:.1f}" for each in trained_nodes(world)))
     leaves = by_leaves(world)
     print("µs per round by leaves:", {k: round(v, 3) for k, v in leaves.items()})
     several = adaptive(world)

@@ -163,7 +163,7 @@ def test_the_policy_is_shown_against_any_feature(browser, taught):
 def test_what_is_under_the_cursor_is_read_out(browser, taught, chart, read):
     shown(browser, taught)
     ActionChains(browser.driver).move_to_element(browser.find(f"[data-chart={chart}] .u-over")).perform()
-    browser.until(lambda: re.search(read, browser.text(f"[data-is={chart}-caption]")))
+    assert browser.until(lambda: re.search(read, browser.text(f"[data-is={chart}-caption]")))
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

@@ -62,7 +62,7 @@ def cliff(*, rounds: int, width: int = 2, steep: bool = False, seed: int = 0) ->
     edge = np.where(_score(rng, contexts) < 0, 0.25, 0.4)
     if steep:
         return _disturbed(
-            rng, contexts, _columns(0, edge - 0.1, edge, edge, 1), _columns(0.7 + 0 * edge, 0.5, 0.1, 0.95, 0.95)
+            rng, contexts, _columns(0, edge - 0.1, edge, edge, 1), _columns(np.full(rounds, 0.7), 0.5, 0.1, 0.95, 0.95)
         )
     return _disturbed(rng, contexts, _columns(0, edge, edge, 1), _columns(0.1 + 2 * edge, 0.1, 0.95, 0.95))
 
