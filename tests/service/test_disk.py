@@ -1,5 +1,6 @@
 """A full disk: 503 and a clear line in the log; once there is room, everything goes on with nothing lost."""
 
+import asyncio
 import logging
 
 import pytest
@@ -51,3 +52,17 @@ async def test_a_first_decision_that_could_not_be_kept_does_not_fix_the_shape(se
         await service.refused(503, "/v1/loops/heat/decisions/batch", {"decisions": [{"context": [1, 2, 3]}] * 500})
         set_room(service, 1000)
         await service.post("/heat/decisions", context=[1, 2])
+
+
+@run
+async def test_a_snapshot_that_could_not_be_kept_is_tried_again_without_new_events(service, caplog):
+    async with service.running(snapshot_seconds=0.1):
+        await service.post("", 201, **HEAT)
+        set_room(service, 0)
+        await play(service, 5)
+        async with asyncio.timeout(10):
+            while "could not be kept" not in caplog.text:
+                await asyncio.sleep(0.01)
+            set_room(service, 1000)
+            while not service.engine.store.snapshots(1):
+                await asyncio.sleep(0.01)

@@ -181,6 +181,18 @@ async def test_whatever_is_changed_at_one_replica_holds_at_the_other(postgres):
         assert await follower.post("", 200, **HEAT) | {"model": 0} == await leader.get("/heat") | {"model": 0}
 
 
+@run
+async def test_what_the_leader_learns_in_its_first_turn_reaches_the_others(postgres):
+    store = postgres.database()
+    leader, follower = Service(store), Service(store)
+    async with leader.running(), follower.running():
+        await leader.post("", 201, **HEAT)
+        await leader.post("/heat/pause")
+        await play(follower, 5)
+        await leader.post("/heat/resume")
+        await follower.learned("heat", 5)
+
+
 def settle(living):
     """Waits until nothing waits, and every replica has learned everything."""
 

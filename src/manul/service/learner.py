@@ -97,6 +97,7 @@ class Learner(threading.Thread):
         """Whether there was something to learn."""
         if loop.paused or not self.leads():
             return False
+        self._kept.setdefault(loop.number, (loop.model, time.monotonic()))
         facts = self._next(loop)
         loop.learn(facts, lambda event: self._store.model(loop.number, event))
         if loop.behind:
@@ -116,7 +117,7 @@ class Learner(threading.Thread):
         return loop.dequeue(AT_ONCE)
 
     def _keep_now_and_then(self, loop: Loop) -> None:
-        event, at = self._kept.setdefault(loop.number, (loop.model, time.monotonic()))
+        event, at = self._kept[loop.number]
         new = loop.model - event
         if new >= self._events or (new and time.monotonic() - at >= self._seconds):
             self._keep(loop)
@@ -127,7 +128,8 @@ class Learner(threading.Thread):
         snapshot = loop.snapshot()
         try:
             self._writer.call(lambda transaction: transaction.add_snapshot(loop.number, snapshot, keep=KEPT))
+            self._kept[loop.number] = (snapshot.event, time.monotonic())
             log.info("kept a snapshot", extra={"loop": loop.name, "event": snapshot.event})
         except Problem:
             log.warning("a snapshot could not be kept; it will be tried again", extra={"loop": loop.name})
-        self._kept[loop.number] = (loop.model, time.monotonic())
+            self._woken.wait(REST)
