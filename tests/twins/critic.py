@@ -93,7 +93,7 @@ def adam(flat: Floats, slopes: Weights, *, rate: float, keep: float = 1.0) -> Fl
     g = slopes.packed()
     means = 0.9 * means + 0.1 * g
     squares = 0.999 * squares + 0.001 * g**2
-    weights = weights - rate * means / (np.sqrt(squares) + 1e-8)
+    weights = weights - rate * means / np.sqrt(squares + 1e-16)
     features = (slopes.U.shape[1] - 1) * (HINGES + slopes.T.shape[0])
     weights[:features] *= keep
     return np.concatenate([weights, means, squares])

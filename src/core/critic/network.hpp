@@ -224,13 +224,15 @@ class Network {
 
   // Adam (Kingma and Ba, 2015); the caller folds the bias correction into the rate. The tiny constants keep numbers
   // that fade away out of the subnormal range, where arithmetic is a hundred times slower.
-  static void adam(float* __restrict weights, float* __restrict means, float* __restrict squares,
-                   const float* __restrict gradient, std::size_t size, float rate) {
+  static void adam(float* weights, float* means, float* squares, const float* gradient, std::size_t size, float rate) {
     constexpr float tiny = 1e-30f;
-    for (std::size_t i = 0; i < size; ++i) {
-      means[i] = 0.9f * means[i] + (0.1f * gradient[i] + tiny);
-      squares[i] = 0.999f * squares[i] + (0.001f * (gradient[i] * gradient[i]) + tiny);
-      weights[i] -= rate * means[i] / (__builtin_sqrtf(squares[i]) + 1e-8f);
+    for (std::size_t i = 0; i < size; i += wide) {
+      const Lanes slope = load<Lanes>(gradient + i);
+      const Lanes mean = 0.9f * load<Lanes>(means + i) + (0.1f * slope + tiny);
+      const Lanes square = 0.999f * load<Lanes>(squares + i) + (0.001f * (slope * slope) + tiny);
+      store(means + i, mean);
+      store(squares + i, square);
+      store(weights + i, load<Lanes>(weights + i) - rate * mean * inverse_root(square + 1e-16f));
     }
   }
 
