@@ -36,6 +36,18 @@ inline double exponential(double x) {
   return sum * power_of_two(static_cast<std::int64_t>(k));
 }
 
+// `truth`, for a processor that need not wait for it: it goes on with `guess`, which is known earlier, and comes back
+// where that was wrong. The empty statements hide from the compiler that both are the same where it goes on.
+[[gnu::always_inline]] inline bool foretold(bool guess, bool truth) {
+  int told = guess, hidden = guess;
+  asm("" : "+r"(hidden));
+  if (hidden != static_cast<int>(truth)) [[unlikely]] {
+    told = truth;
+    asm volatile("" : "+r"(told));
+  }
+  return told != 0;
+}
+
 // The share of old evidence that one round leaves, when `half_life` rounds leave half.
 inline double kept_after(double half_life) { return exponential(-0.6931471805599453 / half_life); }
 

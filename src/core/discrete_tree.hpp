@@ -10,8 +10,8 @@ namespace manul::MANUL_SIMD {
 // a weight of up to K / epsilon, so that would end the climb at the first node: pass up what it chose before instead.
 template <class Learner>
 struct ChoiceBefore : Learner {
-  static float learn(float* node, const Context& context, float cost_left, float cost_right) {
-    const float before = Learner::margin(node, context);
+  static bool learn(float* node, const Context& context, float cost_left, float cost_right) {
+    const bool before = Learner::margin(node, context) > 0.0f;
     Learner::learn(node, context, cost_left, cost_right);
     return before;
   }

@@ -87,7 +87,8 @@ inline float dot(const float* left, const float* right, std::size_t size) {
 
 template <class Vector>
 Vector magnitude(Vector v) {
-  return v < 0.0f ? -v : v;
+  using Bits = decltype(v < v);
+  return reinterpret_cast<Vector>(reinterpret_cast<Bits>(v) & 0x7fffffff);
 }
 
 template <class Vector>

@@ -12,6 +12,8 @@ namespace manul::MANUL_SIMD {
 
 using Node = std::uint32_t;
 
+// A learner is a class of static functions on one node's block: `margin`, positive where the node sends the context
+// right, and `learn`, whether it does so after an update with the costs of both sides.
 template <class Learner>
 class Tree {
  public:
@@ -49,11 +51,13 @@ class Tree {
   Buffer<float> nodes_;
 };
 
-// The paper's training: the leaves of a window cost `cost`, all others nothing. Only nodes above the two ends of the
-// window can have children of different cost, so two climbs find them all.
+// The paper's training: the leaves of a window cost `cost`, all others nothing.
 //
-// Costs travel upwards as "pays or not" and are tested by branches, not copied as numbers: the processor then predicts
-// what a subtree pays and works on several levels at once, instead of waiting for each to finish.
+// Only nodes above the two ends of the window can have children of different cost. What the subtree at an end picks has
+// the cost ("pays") or has not; its sibling's pick has it just where that lies inside the window. So an end that pays
+// trains the next node whose other side is outside, and one that does not the next whose other side is inside. Inside
+// or outside is a bit of the end's number, level by level, so that it jumps from one node to the next. Where the ends
+// have met, the other side is always outside.
 template <class Learner>
 class Climb {
  public:
@@ -64,50 +68,59 @@ class Climb {
   // `learned` is told of each update: (node, cost left, cost right).
   template <class Learned>
   void train(Leaves window, Learned&& learned) {
-    if (window.last < tree_.index(lowest_) || window.first > tree_.index(highest_) || cost_ == 0.0f) return;
-    alpha_ = window.first > tree_.index(lowest_) ? tree_.leaf(window.first) : lowest_;
-    beta_ = window.last < tree_.index(highest_) ? tree_.leaf(window.last) : highest_;
-    while (alpha_ > 1) {
-      const Node above_alpha = alpha_ / 2, above_beta = beta_ / 2;
-      const bool next_alpha = visit(above_alpha, learned);
-      const bool next_beta = above_alpha == above_beta ? next_alpha : visit(above_beta, learned);
-      alpha_ = above_alpha, beta_ = above_beta;
-      alpha_pays_ = next_alpha, beta_pays_ = next_beta;
-      lowest_ /= 2, highest_ /= 2;
-      if (alpha_ == beta_ && !alpha_pays_) return;  // nothing below this node pays, so nothing above it differs
+    if (window.first < tree_.index(lowest_)) window.first = tree_.index(lowest_);
+    if (window.last > tree_.index(highest_)) window.last = tree_.index(highest_);
+    if (window.first > window.last || cost_ == 0.0f) return;
+    const Node alpha = tree_.leaf(window.first), beta = tree_.leaf(window.last);
+    const Levels apart = differing(alpha, beta), below = apart >> 1;
+    // A node is forced to the one side of it that can be reached: it learns nothing, and passes on what that side picks.
+    const Levels left_reachable = differing(alpha, lowest_), right_reachable = differing(beta, highest_);
+    const bool left = climb<true>(alpha, alpha & left_reachable & below, ~alpha & below, learned);
+    const bool right = climb<false>(beta, ~beta & right_reachable & below, beta & below, learned);
+    bool pays = left == right ? left : update(alpha >> __builtin_ctz(~apart), right, learned);
+    Levels above = ((alpha & left_reachable) | (~alpha & right_reachable)) & ~apart;
+    for (; pays && above != 0; above &= above - 1) {
+      const int level = __builtin_ctz(above);
+      pays = update(alpha >> level >> 1, alpha >> level & 1, learned);
     }
   }
 
  private:
-  // Return_cost: whether what the subtree below a node of this level picks has the cost.
-  bool pays(Node node) const {
-    if (node < alpha_ || node > beta_) return false;
-    if (node == alpha_) return alpha_pays_;
-    return node == beta_ ? beta_pays_ : true;
+  using Levels = std::uint32_t;  // a set of them; level 0 is that of the leaves
+
+  // The levels at which two leaves have different ancestors.
+  static Levels differing(Node a, Node b) { return a == b ? 0 : ~Levels{0} >> __builtin_clz(a ^ b); }
+
+  // From an end of the window, whose inner side is the right one for the left end; whether what it comes to pays.
+  template <bool right_pays, class Learned>
+  [[gnu::always_inline]] bool climb(Node end, Levels while_paying, Levels while_not, Learned& learned) {
+    bool pays = true;
+    Levels ahead = ~Levels{0};
+    while (const Levels levels = (pays ? while_paying : while_not) & ahead) {
+      const int level = __builtin_ctz(levels);
+      pays = update<right_pays>(end >> level >> 1, learned);
+      ahead = ~Levels{1} << level;
+    }
+    return pays;
   }
 
-  // Trains a node whose sides differ in cost; whether the side it then picks pays. A forced node learns nothing and
-  // passes on the side it is forced to.
+  // Trains a node of which one side pays; whether the side that it then picks does.
+  template <bool right_pays, class Learned>
+  [[gnu::always_inline]] bool update(Node node, Learned& learned) {
+    const float left = right_pays ? 0.0f : cost_, right = right_pays ? cost_ : 0.0f;
+    learned(node, left, right);
+    return Learner::learn(tree_.block(node), context_, left, right) == right_pays;
+  }
+
   template <class Learned>
-  bool visit(Node node, Learned& learned) {
-    const Node left = 2 * node, right = left + 1;
-    if (left < lowest_) return pays(right);
-    if (right > highest_) return pays(left);
-    if (pays(left)) {
-      if (pays(right)) return true;
-      learned(node, cost_, 0.0f);
-      return !(Learner::learn(tree_.block(node), context_, cost_, 0.0f) > 0.0f);
-    }
-    if (!pays(right)) return false;
-    learned(node, 0.0f, cost_);
-    return Learner::learn(tree_.block(node), context_, 0.0f, cost_) > 0.0f;
+  [[gnu::always_inline]] bool update(Node node, bool right_pays, Learned& learned) {
+    return right_pays ? update<true>(node, learned) : update<false>(node, learned);
   }
 
   Tree<Learner>& tree_;
   const Context& context_;
   float cost_;
-  Node lowest_, highest_, alpha_ = 0, beta_ = 0;
-  bool alpha_pays_ = true, beta_pays_ = true;
+  Node lowest_, highest_;
 };
 
 // An agent that consists of such a tree and of what its nodes see of a context.

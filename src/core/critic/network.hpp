@@ -64,10 +64,7 @@ inline void multiply(Left left, Right right, std::size_t rows, std::size_t inner
   for (; r < rows; ++r) multiply_rows<1>(from(r), right, inner, columns, out + r * columns);
 }
 
-inline Lanes positive(Lanes u) {
-  using Bits = std::int32_t __attribute__((vector_size(sizeof(Lanes))));
-  return 0.5f * (u + reinterpret_cast<Lanes>(reinterpret_cast<Bits>(u) & 0x7fffffff));
-}
+inline Lanes positive(Lanes u) { return 0.5f * (u + magnitude(u)); }
 
 // A hinge whose corner is rounded by a parabola, `corner` to both sides: with a sharp one, a flat minimum is met only as
 // closely as the nearest corner, and with a blunt one a cliff is.

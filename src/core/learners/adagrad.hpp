@@ -48,7 +48,7 @@ class AdaGrad {
     return dot(node + lanes, context.row(), context.stride());
   }
 
-  static float learn(float* node, const Context& context, float cost_left, float cost_right) {
+  static bool learn(float* node, const Context& context, float cost_left, float cost_right) {
     const float before = margin(node, context);
     const double label = cost_left > cost_right ? 1.0 : -1.0;
     const double weight = label * (static_cast<double>(cost_left) - cost_right);
@@ -60,7 +60,7 @@ class AdaGrad {
     groups(context.stride(), [&]<class V>(V, std::size_t i) {
       store(weights + i, load<V>(weights + i) + step * load<V>(context.row() + i) / spread(load<V>(squares + i)));
     });
-    return before + static_cast<float>(moved);
+    return foretold(before > 0.0f, before + static_cast<float>(moved) > 0.0f);
   }
 
  private:

@@ -22,12 +22,12 @@ class CoinRegressor {
     const float size = gradient < 0.0f ? -gradient : gradient;
     if (size > limit) limit = size;
     const std::size_t stride = context.stride();
-    const float kept = context.kept();
+    const float kept = context.kept(), reach = limit, *row = context.row(), *largest = context.largest();
     float *sums = weights + stride, *totals = sums + stride, *wealths = totals + stride;
     Total prediction;
     groups(stride, [&]<class V>(V, std::size_t i) {
-      const V x = load<V>(context.row() + i), slope = gradient * x;
-      const V scale = limit * load<V>(context.largest() + i);
+      const V x = load<V>(row + i), slope = gradient * x;
+      const V scale = reach * load<V>(largest + i);
       const V before = bet(load<V>(sums + i), load<V>(totals + i), load<V>(wealths + i), scale);
       const V theta = kept * load<V>(sums + i) - slope;
       const V total = kept * load<V>(totals + i) + magnitude(slope);
@@ -60,12 +60,13 @@ class CoinCosts {
     return CoinRegressor::predict(left(node, context), context) - CoinRegressor::predict(right(node, context), context);
   }
 
-  static float learn(float* node, const Context& context, float cost_left, float cost_right) {
+  static bool learn(float* node, const Context& context, float cost_left, float cost_right) {
     float *to_left = left(node, context), *to_right = right(node, context);
-    const float error_left = CoinRegressor::predict(to_left, context) - cost_left;
-    const float error_right = CoinRegressor::predict(to_right, context) - cost_right;
-    return CoinRegressor::step(node[0], to_left, context, error_left) -
-           CoinRegressor::step(node[1], to_right, context, error_right);
+    const float before_left = CoinRegressor::predict(to_left, context);
+    const float before_right = CoinRegressor::predict(to_right, context);
+    const float after_left = CoinRegressor::step(node[0], to_left, context, before_left - cost_left);
+    const float after_right = CoinRegressor::step(node[1], to_right, context, before_right - cost_right);
+    return foretold(before_left > before_right, after_left > after_right);
   }
 
  private:
@@ -89,10 +90,11 @@ class CoinMargin {
     return CoinRegressor::predict(node + lanes, context);
   }
 
-  static float learn(float* node, const Context& context, float cost_left, float cost_right) {
+  static bool learn(float* node, const Context& context, float cost_left, float cost_right) {
     const float label = cost_left > cost_right ? 1.0f : -1.0f;
-    const float weight = label * (cost_left - cost_right);
-    return CoinRegressor::step(node[0], node + lanes, context, weight * (margin(node, context) - label));
+    const float weight = label * (cost_left - cost_right), before = margin(node, context);
+    const float after = CoinRegressor::step(node[0], node + lanes, context, weight * (before - label));
+    return foretold(before > 0.0f, after > 0.0f);
   }
 };
 
