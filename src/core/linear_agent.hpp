@@ -19,11 +19,12 @@ class LinearAgent final : public Plain<Agent> {
   }
 
   void learn(const float* context, const Outcome& outcome) override {
-    context_.learn(context);
+    context_.look(context);
     const double wanted = target(), centre = clipped(wanted, outcome.within);
     const double slope = slope_at(centre, outcome);
     // Beyond the clip the loss does not change with the weights, but a way back must stay open.
     if ((wanted - centre) * slope >= 0.0) step(static_cast<float>(slope));
+    context_.count(context);
     rounds_ += 1.0;
     baseline_ += (outcome.loss - baseline_) / smaller(rounds_, smaller(memory, 1.0 / (1.0 - context_.kept())));
   }
