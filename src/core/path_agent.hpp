@@ -166,7 +166,7 @@ class PathAgent final : public RoutingAgent {
       if (forced) continue;
       const double costs[] = {carried, costs_[below]};
       const bool from_right = node & 1;
-      const bool picks_right = nodes_.learn(node / 2, costs[from_right], costs[!from_right]) >= 0.0;
+      const bool picks_right = nodes_.learn(node / 2, costs[from_right], costs[!from_right]);
       carried = costs[picks_right != from_right];
     }
   }

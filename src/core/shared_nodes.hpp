@@ -36,13 +36,13 @@ class SharedNodes {
   }
 
   // Teaches a node which side is cheaper: one step of AdaGrad on the hinge loss W max(0, 1 - y f_v(x)), where y is the
-  // cheaper side and W the difference of the costs. Returns the margin after that.
-  double learn(Node node, double cost_left, double cost_right) {
+  // cheaper side and W the difference of the costs. Returns whether it sends the context right after that.
+  bool learn(Node node, double cost_left, double cost_right) {
     const double before = margin(node), weight = cost_left - cost_right;
-    if (weight * before >= absolute(weight)) return before;
+    if (weight * before >= absolute(weight)) return before >= 0.0;
     const double own = move(node, weight), shared = move(0, weight);
     common_ += shared;
-    return before + own + shared + tilt(weight, place(node));
+    return foretold(before >= 0.0, before + own + shared + tilt(weight, place(node)) >= 0.0);
   }
 
   float weight(Node block, std::uint32_t feature) const { return weights_.at(block, feature); }
