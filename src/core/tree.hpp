@@ -72,7 +72,7 @@ class Climb {
     if (window.last > tree_.index(highest_)) window.last = tree_.index(highest_);
     if (window.first > window.last || cost_ == 0.0f) return;
     const Node alpha = tree_.leaf(window.first), beta = tree_.leaf(window.last);
-    const Levels apart = differing(alpha, beta), below = apart >> 1;
+    const Levels apart = differing(alpha, beta), below = apart >> 1;  // at the last of `apart` the ends are siblings
     // A node is forced to the one side of it that can be reached: it learns nothing, and passes on what that side picks.
     const Levels left_reachable = differing(alpha, lowest_), right_reachable = differing(beta, highest_);
     const bool left = climb<true>(alpha, alpha & left_reachable & below, ~alpha & below, learned);
@@ -91,7 +91,8 @@ class Climb {
   // The levels at which two leaves have different ancestors.
   static Levels differing(Node a, Node b) { return a == b ? 0 : ~Levels{0} >> __builtin_clz(a ^ b); }
 
-  // From an end of the window, whose inner side is the right one for the left end; whether what it comes to pays.
+  // From one end of the window to where both meet; whether what it then picks pays. At all nodes above the left end the
+  // side that pays is the right one, above the right end the left one.
   template <bool right_pays, class Learned>
   [[gnu::always_inline]] bool climb(Node end, Levels while_paying, Levels while_not, Learned& learned) {
     bool pays = true;
