@@ -41,6 +41,7 @@ class Learner(threading.Thread):
             self._seconds = min(seconds, FOLLOWED)
         self._woken, self._stopping = threading.Event(), False
         self._kept: dict[int, tuple[int, float]] = {}
+        self._rested = 0.0
 
     def wake(self) -> None:
         """There is something to learn."""
@@ -118,8 +119,8 @@ class Learner(threading.Thread):
 
     def _keep_now_and_then(self, loop: Loop) -> None:
         event, at = self._kept[loop.number]
-        new = loop.model - event
-        if new >= self._events or (new and time.monotonic() - at >= self._seconds):
+        new, now = loop.model - event, time.monotonic()
+        if now >= self._rested and (new >= self._events or (new and now - at >= self._seconds)):
             self._keep(loop)
 
     def _keep(self, loop: Loop) -> None:
@@ -131,5 +132,5 @@ class Learner(threading.Thread):
             self._kept[loop.number] = (snapshot.event, time.monotonic())
             log.info("kept a snapshot", extra={"loop": loop.name, "event": snapshot.event})
         except Problem:
+            self._rested = time.monotonic() + REST
             log.warning("a snapshot could not be kept; it will be tried again", extra={"loop": loop.name})
-            self._woken.wait(REST)
