@@ -44,9 +44,8 @@ class Context {
     }
   }
 
-  // Counts the context, then looks at it.
-  void learn(const float* context) {
-    if (standardise_) count(context);
+  // Looks at the context, and takes it into the largest magnitudes.
+  void measure(const float* context) {
     look(context);
     groups(stride_, [&]<class V>(V, std::size_t i) {
       store(&largest_[i], MANUL_SIMD::largest(load<V>(&largest_[i]), magnitude(load<V>(&row_[i]))));

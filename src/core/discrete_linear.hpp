@@ -30,7 +30,7 @@ class DiscreteLinear final : public Plain<Agent> {
   }
 
   void learn(const float* context, const Outcome& outcome) override {
-    context_.learn(context);
+    context_.measure(context);
     const auto played = atoms_.nearest(outcome.action);
     const double mass = outcome.density * atoms_.spacing();
     const double error = predict(losses_, played) - outcome.loss;

@@ -33,7 +33,7 @@ class DiscreteTree final : public Trained<ChoiceBefore<Base>, Plain<Agent>> {
   }
 
   void learn(const float* context, const Outcome& outcome) override {
-    context_.learn(context);
+    context_.measure(context);
     const auto played = atoms_.nearest(outcome.action);
     const double cost = outcome.loss / (outcome.density * atoms_.spacing());
     Climb<Learner> climb(tree_, context_, atoms_.inside(outcome.within), static_cast<float>(cost));

@@ -25,7 +25,7 @@ class TreeAgent final : public Trained<Learner, Agent> {
 
   // Most routes leave early for leaves that do not cover the action, and need not be followed to their ends.
   Window replay(const float* context, const Outcome& outcome) override {
-    context_.learn(context);
+    context_.measure(context);
     const Geometry& geometry = tree_.geometry();
     const Leaves reachable = geometry.reachable(outcome.within), covering = geometry.covering(outcome.action);
     Leaves wanted = reachable;
@@ -38,7 +38,7 @@ class TreeAgent final : public Trained<Learner, Agent> {
 
   template <class Learned>
   void learn(const float* context, const Outcome& outcome, Learned&& learned) {
-    context_.learn(context);
+    context_.measure(context);
     train(outcome, tree_.geometry().reachable(outcome.within), tree_.geometry().covering(outcome.action), learned);
   }
 

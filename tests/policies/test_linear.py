@@ -57,6 +57,32 @@ def test_the_slope_is_that_of_the_smoothed_loss(rng):
     assert slopes.mean() == pytest.approx(2 * (centre - 0.7), abs=5 * slopes.std() / math.sqrt(len(slopes)))
 
 
+def window(agent, context):
+    _, low, high, _ = agent.distribution(context).edges
+    return low, high
+
+
+def trained():
+    agent = manul.SmoothedGreedy(policies=Linear(rate=0.1), bandwidth=1 / 128)
+    world = manul.worlds.linear(rounds=10, width=1)
+    for context, target in zip(world.contexts, world.targets, strict=True):
+        decision = agent.decide(context)
+        agent.learn(context, decision, abs(decision.action - target))
+    return agent
+
+
+def test_an_action_that_was_outside_the_window_is_not_learned_from_as_inside():
+    """Although counting the context moves the window there."""
+    agent, counted, context = trained(), trained(), [4.0]
+    counted.learn(context, manul.Decision(0.0, 0.05), 0.5)
+    action = window(counted, context)[0] + 0.001
+    low, high = window(agent, context)
+    assert not low <= action <= high
+    weights = agent.state()["weights"]
+    agent.learn(context, manul.Decision(action, 0.05), 0.9)
+    assert agent.state()["weights"].tolist() == weights.tolist()
+
+
 def test_units_of_actions_and_losses_do_not_matter():
     world = manul.worlds.linear(rounds=2000, width=3)
     small = manul.SmoothedGreedy(policies=Linear(), bandwidth=1 / 16)

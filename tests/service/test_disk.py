@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from manul.service.store.sqlite_transaction import SqliteTransaction
 from tests.service.conftest import run
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import play, replayed
@@ -66,3 +67,22 @@ async def test_a_snapshot_that_could_not_be_kept_is_tried_again_without_new_even
             set_room(service, 1000)
             while not service.engine.store.snapshots(1):
                 await asyncio.sleep(0.01)
+
+
+@run
+async def test_a_loop_whose_snapshots_fail_keeps_no_other_from_its_own(service, monkeypatch):
+    add = SqliteTransaction.add_snapshot
+
+    def refusing(transaction, loop, snapshot, *, keep):
+        assert loop != 1, "this one is too large"
+        add(transaction, loop, snapshot, keep=keep)
+
+    monkeypatch.setattr(SqliteTransaction, "add_snapshot", refusing)
+    async with service.running(snapshot_seconds=0.1):
+        for name in ("heat", "light"):
+            await service.post("", 201, **HEAT | {"name": name})
+            await play(service, 5, loop=name)
+        async with asyncio.timeout(10):
+            while not service.engine.store.snapshots(2):
+                await asyncio.sleep(0.01)
+        assert not service.engine.store.snapshots(1)

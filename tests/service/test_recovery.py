@@ -21,11 +21,11 @@ def replayed(engine, name):
     return agents.to_bytes(loop.agent), loop.learned, loop.model
 
 
-async def play(service, rounds, context=lambda rng: rng.normal(size=3).tolist()):
+async def play(service, rounds, context=lambda rng: rng.normal(size=3).tolist(), loop="heat"):
     rng = np.random.default_rng(rounds)
     for _ in range(rounds):
-        made = await service.post("/heat/decisions", context=context(rng))
-        await service.post(f"/heat/decisions/{made['id']}/loss", loss=abs(made["action"] - 40) / 50)
+        made = await service.post(f"/{loop}/decisions", context=context(rng))
+        await service.post(f"/{loop}/decisions/{made['id']}/loss", loss=abs(made["action"] - 40) / 50)
 
 
 def named(rng):

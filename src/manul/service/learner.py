@@ -16,9 +16,9 @@ from manul.service.writer import Writer
 log = logging.getLogger("manul.service")
 AT_ONCE = 512
 KEPT = 2
-# How often a replica asks what the others did, how long it lets a store rest that failed, and the most time between
-# snapshots where others follow them.
-POLL, REST, FOLLOWED = 0.05, 1.0, 2.0
+# How often a replica asks what the others did, how long it lets a store rest that could not be read, the most time
+# between snapshots where others follow them, and until one that failed is tried again.
+POLL, REST, FOLLOWED, RETRY = 0.05, 1.0, 2.0, 10.0
 
 
 class Learner(threading.Thread):
@@ -41,7 +41,7 @@ class Learner(threading.Thread):
             self._seconds = min(seconds, FOLLOWED)
         self._woken, self._stopping = threading.Event(), False
         self._kept: dict[int, tuple[int, float]] = {}
-        self._rested = 0.0
+        self._rested: dict[int, float] = {}
 
     def wake(self) -> None:
         """There is something to learn."""
@@ -60,7 +60,7 @@ class Learner(threading.Thread):
                 self._round()
             except StoreFailure as failure:
                 log.warning("the store cannot be read (%s); it will be tried again", failure)
-                self._woken.wait(REST)
+                time.sleep(REST)
         try:
             self._finish()
         except StoreFailure as failure:
@@ -68,6 +68,8 @@ class Learner(threading.Thread):
 
     def _round(self) -> None:
         self._woken.clear()
+        if self._stopping:
+            return
         if self._following is not None:
             self._following.refresh()
         busy = [self._turn(loop) for loop in self._loops()]
@@ -120,7 +122,7 @@ class Learner(threading.Thread):
     def _keep_now_and_then(self, loop: Loop) -> None:
         event, at = self._kept[loop.number]
         new, now = loop.model - event, time.monotonic()
-        if now >= self._rested and (new >= self._events or (new and now - at >= self._seconds)):
+        if now >= self._rested.get(loop.number, 0.0) and (new >= self._events or (new and now - at >= self._seconds)):
             self._keep(loop)
 
     def _keep(self, loop: Loop) -> None:
@@ -132,5 +134,5 @@ class Learner(threading.Thread):
             self._kept[loop.number] = (snapshot.event, time.monotonic())
             log.info("kept a snapshot", extra={"loop": loop.name, "event": snapshot.event})
         except Problem:
-            self._rested = time.monotonic() + REST
+            self._rested[loop.number] = time.monotonic() + min(RETRY, self._seconds)
             log.warning("a snapshot could not be kept; it will be tried again", extra={"loop": loop.name})
