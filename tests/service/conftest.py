@@ -54,7 +54,7 @@ class Service:
 
     async def learned(self, loop, outcomes):
         """Waits until the model contains that many outcomes."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while self.engine.loop(loop).learned < outcomes:
                 await asyncio.sleep(0.001)
 
