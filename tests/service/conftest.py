@@ -25,6 +25,13 @@ class Clock:
         return self.time
 
 
+async def until(holds):
+    """Waits for what other threads bring about."""
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.001)
+
+
 class Service:
     """An engine on a store, and a client of its application."""
 
@@ -54,9 +61,7 @@ class Service:
 
     async def learned(self, loop, outcomes):
         """Waits until the model contains that many outcomes."""
-        async with asyncio.timeout(30):
-            while self.engine.loop(loop).learned < outcomes:
-                await asyncio.sleep(0.001)
+        await until(lambda: self.engine.loop(loop).learned >= outcomes)
 
     async def refused(self, status, path, content, *, method="POST", field=None, **headers):
         """Sends something that must be refused in the one shape; returns the sentence."""

@@ -1,16 +1,16 @@
 """Three replicas on one PostgreSQL: any decides, one learns, and when it dies another takes over."""
 
-import asyncio
 import http.client
 import random
 import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.service.conftest import Service, run
+from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
 from tests.service.test_crash import AGENT, LOOP, Known, check_store
 from tests.service.test_modes import HEAT
@@ -159,20 +159,26 @@ def test_the_same_question_at_every_replica_at_once_has_one_answer(replicas):
     assert replicas[0].ask("GET", "/v1/loops/a")[1]["events"] == 50
 
 
-@run
-async def test_whatever_is_changed_at_one_replica_holds_at_the_other(postgres):
+@asynccontextmanager
+async def leader_and_follower(postgres):
+    """Two replicas with one loop."""
     store = postgres.database()
     leader, follower = Service(store), Service(store)
     async with leader.running(), follower.running():
         await leader.post("", 201, **HEAT)
+        yield leader, follower
+
+
+@run
+async def test_whatever_is_changed_at_one_replica_holds_at_the_other(postgres):
+    async with leader_and_follower(postgres) as (leader, follower):
         await play(follower, 5)
         await leader.learned("heat", 5)
         await follower.learned("heat", 5)
         assert await model_of(leader) == await model_of(follower)
         early = await model_of(follower)
         await follower.post("/heat/pause")
-        while not leader.engine.loop("heat").paused:
-            await asyncio.sleep(0.01)
+        await until(lambda: leader.engine.loop("heat").paused)
         await follower.post("/heat/resume")
         await play(leader, 5)
         assert (await follower.client.put("/v1/loops/heat/model", content=early)).status_code == 200
@@ -183,14 +189,12 @@ async def test_whatever_is_changed_at_one_replica_holds_at_the_other(postgres):
 
 @run
 async def test_what_the_leader_learns_in_its_first_turn_reaches_the_others(postgres):
-    store = postgres.database()
-    leader, follower = Service(store), Service(store)
-    async with leader.running(), follower.running():
-        await leader.post("", 201, **HEAT)
+    async with leader_and_follower(postgres) as (leader, follower):
         await leader.post("/heat/pause")
         await play(follower, 5)
         await leader.post("/heat/resume")
         await follower.learned("heat", 5)
+        assert await model_of(leader) == await model_of(follower)
 
 
 def settle(living):
