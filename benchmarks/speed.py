@@ -23,7 +23,7 @@ from manul.experiments import vw
 from manul.learners import CoinBetting
 
 BANDWIDTHS = [2.0**-i for i in range(2, 13)]
-ROUNDS, PASSES = 100_000, 3
+ROUNDS, CALLS, PASSES = 100_000, 5000, 3
 WIDTH = 20
 
 
@@ -86,12 +86,14 @@ def row(name, leaves, bandwidth, ours, theirs) -> dict:
 def by_bandwidth(world, cache) -> dict:
     """Time per round at K = 8192, from h = 1/4 to 1/4096, of each agent and of Vowpal Wabbit, in turn as above."""
     times = defaultdict(lambda: [float("inf")] * len(BANDWIDTHS))
+    contexts, targets = world.contexts[:CALLS].astype(np.float64), world.targets[:CALLS].tolist()
     for _ in range(PASSES):
         for place, h in enumerate(BANDWIDTHS):
             cell = vw.Cell(kind="cats", leaves=8192, bandwidth=h)
             for name, seconds in (
                 ("Cats.paper, one regressor", seconds_per_round(partial(paper_agent, 8192, h), world, 2)),
                 ("Cats.paper, two regressors", seconds_per_round(partial(paper_agent, 8192, h, "costs"), world, 2)),
+                ("Cats.paper from Python", python_seconds(paper_agent(8192, h), contexts, targets)),
                 ("Cats", seconds_per_round(partial(manul.Cats, leaves=8192, bandwidth=h), world, 2)),
                 ("Vowpal Wabbit", vw.learn_seconds(cell=cell, cache=cache, rounds=ROUNDS).per_round),
             ):
@@ -124,19 +126,19 @@ def adaptive(world) -> dict:
     return {"adaptive_us": several * 1e6, "cats_us": one * 1e6, "adaptive_over_cats": several / one}
 
 
-def single_calls(world, rounds=5000) -> dict:
+def single_calls(world) -> dict:
     """One decide and one learn from Python, against Vowpal Wabbit's predict and learn with prebuilt examples, in turn."""
-    contexts, targets = world.contexts[:rounds].astype(np.float64), world.targets[:rounds]
+    contexts, targets = world.contexts[:CALLS].astype(np.float64), world.targets[:CALLS]
     cell = vw.Cell(kind="cats", leaves=128, bandwidth=1 / 16)
     ours, theirs = [], []
     for _ in range(PASSES):
         theirs.append(vw.python_call_seconds(cell=cell, contexts=contexts, targets=targets).per_round)
-        ours += [python_seconds(contexts, targets.tolist()) for _ in range(5)]
+        ours += [python_seconds(paper_agent(128, 1 / 16), contexts, targets.tolist()) for _ in range(5)]
     return row("Cats.paper from Python", 128, 1 / 16, min(ours), min(theirs))
 
 
-def python_seconds(contexts, targets) -> float:
-    agent = paper_agent(128, 1 / 16)
+def python_seconds(agent, contexts, targets) -> float:
+    """CPU time of one decide and one learn, each a call."""
     agent.decide(contexts[0])
     started = time.process_time()
     for context, target in zip(contexts, targets, strict=True):

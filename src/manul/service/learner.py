@@ -16,8 +16,8 @@ from manul.service.writer import Writer
 log = logging.getLogger("manul.service")
 AT_ONCE = 512
 KEPT = 2
-# How often a replica asks what the others did, how long it lets a store rest that could not be read, the most time
-# between snapshots where others follow them, and until one that failed is tried again.
+# Seconds: between two looks at what other replicas did, after a store could not be read, at most between snapshots that
+# others follow, and at most until a snapshot that failed is tried again.
 POLL, REST, FOLLOWED, RETRY = 0.05, 1.0, 2.0, 10.0
 
 
@@ -41,7 +41,7 @@ class Learner(threading.Thread):
             self._seconds = min(seconds, FOLLOWED)
         self._woken, self._stopping = threading.Event(), False
         self._kept: dict[int, tuple[int, float]] = {}
-        self._rested: dict[int, float] = {}
+        self._retry_at: dict[int, float] = {}
 
     def wake(self) -> None:
         """There is something to learn."""
@@ -122,7 +122,7 @@ class Learner(threading.Thread):
     def _keep_now_and_then(self, loop: Loop) -> None:
         event, at = self._kept[loop.number]
         new, now = loop.model - event, time.monotonic()
-        if now >= self._rested.get(loop.number, 0.0) and (new >= self._events or (new and now - at >= self._seconds)):
+        if now >= self._retry_at.get(loop.number, 0.0) and (new >= self._events or (new and now - at >= self._seconds)):
             self._keep(loop)
 
     def _keep(self, loop: Loop) -> None:
@@ -134,5 +134,5 @@ class Learner(threading.Thread):
             self._kept[loop.number] = (snapshot.event, time.monotonic())
             log.info("kept a snapshot", extra={"loop": loop.name, "event": snapshot.event})
         except Problem:
-            self._rested[loop.number] = time.monotonic() + min(RETRY, self._seconds)
+            self._retry_at[loop.number] = time.monotonic() + min(RETRY, self._seconds)
             log.warning("a snapshot could not be kept; it will be tried again", extra={"loop": loop.name})
