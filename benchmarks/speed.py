@@ -27,7 +27,7 @@ ROUNDS, CALLS, PASSES = 100_000, 5000, 5
 WIDTH = 20
 
 
-def seconds_per_round(make, world, repeats=2) -> float:
+def seconds_per_round(make, world, repeats=5) -> float:
     """The least CPU time per round over several fresh agents."""
     best = float("inf")
     for _ in range(repeats):
@@ -55,7 +55,7 @@ def online(world, cache) -> list[dict]:
                 ("Cats.paper, two regressors", partial(paper_agent, leaves, bandwidth, "costs")),
                 ("Cats", partial(manul.Cats, leaves=leaves, bandwidth=bandwidth)),
             ):
-                ours[name, *cell].append(seconds_per_round(make, world))
+                ours[name, *cell].append(seconds_per_round(make, world, 2))
     return [row(*key, min(times), min(theirs[key[1:]])) for key, times in ours.items()]
 
 
@@ -91,10 +91,10 @@ def by_bandwidth(world, cache) -> dict:
         for place, h in enumerate(BANDWIDTHS):
             cell = vw.Cell(kind="cats", leaves=8192, bandwidth=h)
             for name, seconds in (
-                ("Cats.paper, one regressor", seconds_per_round(partial(paper_agent, 8192, h), world)),
-                ("Cats.paper, two regressors", seconds_per_round(partial(paper_agent, 8192, h, "costs"), world)),
+                ("Cats.paper, one regressor", seconds_per_round(partial(paper_agent, 8192, h), world, 2)),
+                ("Cats.paper, two regressors", seconds_per_round(partial(paper_agent, 8192, h, "costs"), world, 2)),
                 ("Cats.paper from Python", python_seconds(paper_agent(8192, h), contexts, targets)),
-                ("Cats", seconds_per_round(partial(manul.Cats, leaves=8192, bandwidth=h), world)),
+                ("Cats", seconds_per_round(partial(manul.Cats, leaves=8192, bandwidth=h), world, 2)),
                 ("Vowpal Wabbit", vw.learn_seconds(cell=cell, cache=cache, rounds=ROUNDS).per_round),
             ):
                 times[name][place] = min(times[name][place], seconds)
