@@ -56,7 +56,7 @@ def test_the_defaults_in_the_help_are_those_of_the_settings():
     said = {param.name: re.search(r"\[default: (.*)\]", param.help) for param in serve.params}
     for kind in (Configuration, Limits):
         for name, default in zip(kind.__struct_fields__, kind.__struct_defaults__, strict=True):
-            if default is not None and name != "limits":
+            if default not in (None, ()) and name != "limits":
                 assert said[name][1] == (default if isinstance(default, str) else f"{default:.10g}")
 
 

@@ -69,7 +69,7 @@ async def read(receive: Any, limit: int, announced: bytes | None = None) -> byte
 
 def too_large(limit: int) -> TooLarge:
     """What is said about a body beyond the limit."""
-    return TooLarge(f"body must have at most {limit} bytes; got more. Send smaller batches, or raise --most-bytes.")
+    return TooLarge(f"body must have at most {limit} bytes; got more. Send smaller batches, or raise --max-body-bytes.")
 
 
 def _invalid(message: str) -> Invalid:

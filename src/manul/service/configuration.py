@@ -13,17 +13,31 @@ from manul.closest import missing, remedy
 from manul.errors import FileError, ParameterError
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one caller may ask for at most: bytes of bodies, elements of batches, loops, bytes of models, connections."""
+    """What callers may use at most.
 
+    Of one request: bytes of its head, headers, bytes of its body (more for a batch or a model), elements of a batch,
+    numbers or names of a context. In all: loops, bytes of a loop's model in memory, open connections, bytes of bodies
+    in memory. In seconds: until a head has arrived, until a body has, and a connection without a request.
+    """
+
+    head: Count = 32 * 2**10
+    headers: Count = 100
     body: Count = 2**20
     batch_body: Count = 8 * 2**20
     batch: Count = 10_000
-    loops: Count = 1000
+    features: Count = 4096
     model: Count = 64 * 2**20
+    loops: Count = 1000
+    loop_bytes: Count = 256 * 2**20
     connections: Count = 1000
+    all_bodies: Count = 64 * 2**20
+    head_seconds: Seconds = 10.0
+    body_seconds: Seconds = 60.0
+    idle_seconds: Seconds = 60.0
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,6 +47,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8000
     token_file: Path | None = None
+    allowed_host: tuple[str, ...] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     snapshot_seconds: Annotated[float, msgspec.Meta(ge=0.1)] = 60.0
     snapshot_events: Count = 200_000
@@ -57,7 +72,7 @@ def settled(path: Path | None, options: Mapping[str, Any]) -> Configuration:
     settings = {} if path is None else read(path)
     limits = dict(settings.pop("limits", {}))
     for name, value in options.items():
-        if value is not None:
+        if value not in (None, ()):
             (limits if name in Limits.__struct_fields__ else settings)[name] = value
     return msgspec.convert({**settings, "limits": limits}, Configuration)
 

@@ -103,7 +103,7 @@ class Engine:
                 f"name must be new; got {settings.name!r}, a loop with other settings. Choose another name.", "name"
             )
         if len(self.loops) >= self.limits.loops:
-            raise Conflict(f"loops must be at most {self.limits.loops}; there are as many. Raise --most-loops.", "name")
+            raise Conflict(f"loops must be at most {self.limits.loops}; there are as many. Raise --max-loops.", "name")
         body, created = msgspec.json.encode(settings), self.now()
         number = await self.write(lambda tx: tx.add_loop(settings.name, body, created, apprentice=settings.apprentice))
         if number is None:
