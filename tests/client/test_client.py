@@ -150,10 +150,10 @@ def test_log_report_and_model_come_and_go(client, loop, tmp_path):
 
 
 def test_a_refusal_is_the_services_own_sentence(client, loop, running, tmp_path):
-    with pytest.raises(ServiceError, match="loop must be one that was created") as refused:
+    with pytest.raises(ServiceError, match="does not exist") as refused:
         client.decide(loop, [1, 2])
     assert (refused.value.status, refused.value.code, refused.value.field) == (404, "not_found", "loop")
-    with pytest.raises(ServiceError, match="loop must be one that was created"):
+    with pytest.raises(ServiceError, match="does not exist"):
         client.log(loop, tmp_path / "log.parquet")
     with (
         client.kind(running.url, running.tokens["decide"]) as other,

@@ -106,6 +106,11 @@ class Shell(Drawn, ABC, Generic[_Player]):
         return self._width
 
     @property
+    def named(self) -> bool:
+        """Whether contexts have names, as the first one had."""
+        return self._names
+
+    @property
     def nbytes(self) -> int:
         """The memory that holds what was learned."""
         return 0 if self._core is None else self._core.nbytes

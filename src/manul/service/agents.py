@@ -109,6 +109,17 @@ def checked(model: bytes, settings: schema.NewLoop, context: Context | None) -> 
     return agent
 
 
+def is_named(agent: LoopAgent) -> bool:
+    """Whether an agent has met contexts with names; one that has met none, or rows of numbers, has not.
+
+    >>> agent = made(schema.NewLoop(name="heating", actions=(20, 70)))
+    >>> _ = agent.distribution({"outdoor": 4.5})
+    >>> is_named(agent)
+    True
+    """
+    return bool(getattr(agent, "named", False))
+
+
 def key(loop: str, given: str) -> int:
     """The number whose random draws belong to a given id; those below 2^63 belong to ids of the service.
 
@@ -143,3 +154,9 @@ def draw_many(
     narrowed = [agent.actions if within is None else within for within in withins] if any(withins) else None
     made = agent.decide_many_again(np.array(numbers, np.uint64), rows, narrowed)
     return made.actions, made.densities
+
+
+def estimated_bytes(settings: schema.NewLoop, width: int | None) -> int:
+    """TEMPORARY."""
+    agent = settings.agent
+    return 8 * getattr(agent, "leaves", 64) * (width or 64)

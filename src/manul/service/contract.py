@@ -28,7 +28,7 @@ class Operation:
     """A route: `asks` and `answers` are structs, or else the media type of a file."""
 
     name: str
-    method: Literal["GET", "POST", "PUT"]
+    method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     right: Right | None
     says: str
@@ -43,6 +43,10 @@ OPERATIONS = (
               status=(200, 201), says="Create a loop; the same settings again give the loop that is there."),
     Operation(name="loops", method="GET", path="/v1/loops", right="report", answers=schema.Loops, says="All loops."),
     Operation(name="status", method="GET", path=ONE, right="report", answers=schema.Status, says="A loop as it is now."),
+    Operation(name="delete", method="DELETE", path=ONE, right="admin", answers=schema.Deleted,
+              says="Delete a loop with all its decisions, losses and models. It cannot be undone: download its log first."),
+    Operation(name="reset", method="POST", path=f"{ONE}/reset", right="admin", answers=schema.Status,
+              says="Start a loop again from nothing, with the settings it was created with. It cannot be undone."),
     Operation(name="decide", method="POST", path=f"{ONE}/decisions", right="decide", asks=schema.NewDecision,
               answers=schema.Decision, says="Decide. The decision is durable before it is answered."),
     Operation(name="decide_many", method="POST", path=f"{ONE}/decisions/batch", right="decide", asks=schema.NewDecisions,

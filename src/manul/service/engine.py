@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from manul.actions import checked_range
 from manul.errors import ManulError
 from manul.outcomes import check_outcomes
 from manul.service import agents, schema
+from manul.service.admission import check_context, check_settings
+from manul.service.clock import SteadyClock
 from manul.service.configuration import Limits
 from manul.service.following import Following
-from manul.service.history import RECENT
 from manul.service.learner import Learner
 from manul.service.loop import Fact, Loop, refusal
-from manul.service.operations import OWN, EndWaits, Future, WriteBlock, WriteDecisions, WriteLosses, decision, id_of
-from manul.service.problems import Conflict, Invalid, Unknown
+from manul.service.operations import (
+    OWN,
+    EndWaits,
+    Future,
+    Purge,
+    WriteBlock,
+    WriteDecisions,
+    WriteLosses,
+    decision,
+    id_of,
+    resolve,
+)
+from manul.service.problems import Conflict, Invalid, Problem, Unavailable, Unknown
+from manul.service.recovery import restored
 from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import Decided, in_columns
-from manul.service.writer import Answers, Operation, Task, Writer, answered
+from manul.service.writer import Answers, Task, Writer, answered
 
-ENDED_AT_ONCE = 2000
+log = logging.getLogger("manul.service")
+# Decisions whose waits end in one transaction, rows of deleted loops that one removes, and the seconds that threads get to
+# finish when the service stops: everything acknowledged is durable already.
+ENDED_AT_ONCE, PURGED_AT_ONCE, PATIENCE = 2000, 2000, 9.0
 
 
 class Engine:
@@ -36,16 +52,17 @@ class Engine:
         store: Store,
         limits: Limits | None = None,
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         snapshot_seconds: float = 60.0,
         snapshot_events: int = 200_000,
     ) -> None:
         self.store, self.limits = store, limits or Limits()
-        self._clock, self._latest = clock, 0.0
+        self._clock, self._ahead = clock or SteadyClock(), 0.0
         self.writer = Writer(store)
         self.loops: dict[str, Loop] = {}
+        self.broken: dict[str, LoopRow] = {}
         replicas = store.replicas
-        self._following = None if replicas is None else Following(store, replicas, self.loops, self.restored)
+        self._following = None if replicas is None else Following(store, replicas, self)
         self.learner = Learner(
             store,
             self.writer,
@@ -54,7 +71,8 @@ class Engine:
             events=snapshot_events,
             following=self._following,
         )
-        self._pending: dict[str, list[tuple[Decided, Future]]] = {}
+        self._pending: dict[int, tuple[Loop, list[tuple[Decided, Future]]]] = {}
+        self._purging = True
         self._writing = 0
         self._sweeper: asyncio.Task[None] | None = None
         self.ready = False
@@ -64,11 +82,21 @@ class Engine:
         self._events = asyncio.get_running_loop()
         self.writer.deliver = self._deliver
         self.writer.start()
-        for row in self.store.loops():
-            self.loops[row.name] = await asyncio.to_thread(self.recovered, row)
+        for row in await asyncio.to_thread(self.store.loops):
+            await asyncio.to_thread(self.take_up, row, self.recovered)
         self.learner.start()
         self._sweeper = asyncio.create_task(self._sweep())
         self.ready = True
+
+    def take_up(self, row: LoopRow, make: Callable[[LoopRow], Loop] | None = None) -> None:
+        """Serve a loop; one that cannot be read is out of service, and keeps no other from being served."""
+        try:
+            self.loops[row.name] = (make or self.restored)(row)
+        except StoreFailure:
+            raise
+        except Exception:
+            log.exception("a loop cannot be read and is out of service", extra={"loop": row.name})
+            self.broken[row.name] = row
 
     async def stop(self) -> None:
         """Finish what was asked for, learn what is at hand, keep snapshots, close the store."""
@@ -76,40 +104,84 @@ class Engine:
         if self._sweeper is not None:
             self._sweeper.cancel()
         self._flush()
-        await asyncio.to_thread(self.learner.stop)
-        await asyncio.to_thread(self.writer.stop)
-        self.store.close()
+        for loop in list(self.loops.values()):
+            loop.stop_waiting()
+        await self._finish_threads()
+
+    async def _finish_threads(self) -> None:
+        """Wait for the threads, but not for ever: a store that hangs keeps nothing alive."""
+        done = self._events.create_future()
+
+        def finish() -> None:
+            self.learner.stop()
+            self.writer.stop()
+            self.store.close()
+            self._events.call_soon_threadsafe(resolve, done, None)
+
+        threading.Thread(target=finish, name="manul-stop", daemon=True).start()
+        try:
+            await asyncio.wait_for(done, PATIENCE)
+        except TimeoutError:
+            log.error("the store hangs; stopping without the last snapshots, which the next start makes up for")
+
+    def trouble(self) -> str | None:
+        """Why the service cannot work as it should; None if it can."""
+        if not self.ready:
+            return "the service is starting or stopping"
+        for thread in (self.writer, self.learner):
+            if not thread.is_alive():
+                return f"the {thread.name.removeprefix('manul-')} has stopped"
+        if self.writer.failing:
+            return "the store cannot be written to"
+        if self.learner.failing:
+            return f"learning fails for {', '.join(self.learner.failing)}"
+        return None
 
     def loop(self, name: str) -> Loop:
-        """The loop of a name."""
-        if name not in self.loops and self._following is not None:
-            self._following.meet()
+        """The loop of a name, if this replica knows it; see `find`."""
         try:
             return self.loops[name]
         except KeyError:
-            raise Unknown(
-                f"loop must be one that was created; got {name!r}. Create it with POST /v1/loops.", "loop"
-            ) from None
+            raise self._unknown(name) from None
+
+    async def find(self, name: str) -> Loop:
+        """The loop of a name, which another replica may have made a moment ago."""
+        if name not in self.loops and self._following is not None:
+            await asyncio.to_thread(self._following.meet)
+        return self.loop(name)
+
+    def _unknown(self, name: str) -> Problem:
+        if name in self.broken:
+            return Unavailable(
+                f"loop {name!r} is out of service: its settings cannot be read. See the server log.", "loop"
+            )
+        return Unknown(f"loop {name!r} does not exist. Create it with POST /v1/loops.", "loop")
+
+    def _known(self, name: str) -> bool:
+        return name in self.loops or self._following is None
 
     async def create(self, settings: schema.NewLoop) -> Loop:
         """A new loop; the same settings again give the loop that is there."""
         check_settings(settings)
         agents.made(settings)
         existing = self.loops.get(settings.name)
-        if existing is not None:
-            if existing.settings == settings:
-                return existing
+        if existing is not None and existing.settings == settings:
+            return existing
+        if existing is not None or settings.name in self.broken:
             raise Conflict(
-                f"name must be new; got {settings.name!r}, a loop with other settings. Choose another name.", "name"
+                f"loop {settings.name!r} exists with other settings. Choose another name, or delete it.", "name"
             )
         if len(self.loops) >= self.limits.loops:
-            raise Conflict(f"loops must be at most {self.limits.loops}; there are as many. Raise --max-loops.", "name")
+            raise Conflict(f"there are {len(self.loops)} loops already. Delete one, or raise --max-loops.", "name")
         body, created = msgspec.json.encode(settings), self.now()
         number = await self.write(lambda tx: tx.add_loop(settings.name, body, created, apprentice=settings.apprentice))
         if number is None:
             if self._following is not None:
-                self._following.meet()
+                await asyncio.to_thread(self._following.meet)
             return await self.create(settings)
+        return self._serve_new(number, settings, body, created)
+
+    def _serve_new(self, number: int, settings: schema.NewLoop, body: bytes, created: float) -> Loop:
         row = LoopRow(
             number=number,
             name=settings.name,
@@ -118,30 +190,84 @@ class Engine:
             paused=False,
             apprentice=settings.apprentice,
         )
-        loop = self.loops.setdefault(settings.name, Loop(row))
+        known = self.loops.get(settings.name)
+        loop = known if known is not None and known.number == number else Loop(row)
+        self.loops[settings.name] = loop
         loop.caught_up(0)
         return loop
 
-    def decide(self, loop: Loop, asked: schema.NewDecision) -> Future:
-        """A future of the stored decision."""
+    async def delete(self, name: str) -> None:
+        """Delete a loop with all its decisions, losses and models; its data leave the store over the next seconds."""
+        number = self.broken[name].number if name in self.broken else (await self.find(name)).number
+        await self.write(lambda tx: tx.delete_loop(number))
+        self.drop(name, number)
+
+    async def reset(self, name: str) -> Loop:
+        """Start a loop again from nothing with the settings it was made with."""
+        loop = await self.find(name)
+        body, created = loop.row.settings, self.now()
+
+        def replace(transaction: Transaction) -> int | None:
+            transaction.delete_loop(loop.number)
+            return transaction.add_loop(name, body, created, apprentice=loop.settings.apprentice)
+
+        number = await self.write(replace)
+        assert number is not None, "the name is free once its loop is deleted"
+        self.drop(name, loop.number)
+        return self._serve_new(number, loop.settings, body, created)
+
+    def drop(self, name: str, number: int) -> None:
+        """Serve a deleted loop no longer."""
+        self.broken.pop(name, None)
+        loop = self.loops.get(name)
+        if loop is not None and loop.number == number:
+            del self.loops[name]
+            loop.stop_waiting()
+            self.learner.forget(loop)
+        self._purging = True
+
+    def decide(self, name: str, asked: schema.NewDecision) -> Future:
+        """The stored decision, to be awaited."""
+        if not self._known(name):
+            return asyncio.ensure_future(self._decide_later(name, asked))
+        loop = self.loop(name)
         self._check_deciding(loop)
-        context: Any = asked.context if asked.context is not None else []
         number = self.store.reserve(loop.number, 1)
+        if number is None:
+            return asyncio.ensure_future(self._decide_later(name, asked))
+        return self._decide(loop, asked, number)
+
+    async def _decide_later(self, name: str, asked: schema.NewDecision) -> Decided:
+        """Decide in a loop that another replica has just made, or with numbers that the store has to give first."""
+        loop = await self.find(name)
+        self._check_deciding(loop)
+        return await self._decide(loop, asked, await self._reserve(loop, 1))
+
+    def _decide(self, loop: Loop, asked: schema.NewDecision, number: int) -> Future:
+        context = loop.context(asked.context)
+        check_context(loop, context, self.limits)
         key = number if asked.id is None else agents.key(loop.name, asked.id)
         action, density, model = loop.draw(key, context, asked.within)
-        decided = Decided(number, asked.id, context, asked.within, action, density, self.now(), model)
-        return self._soon(loop, decided)
+        return self._soon(loop, Decided(number, asked.id, context, asked.within, action, density, self.now(), model))
+
+    async def _reserve(self, loop: Loop, count: int) -> int:
+        """Decision numbers, from the store if there are not enough at hand."""
+        while (number := self.store.reserve(loop.number, count)) is None:
+            await asyncio.to_thread(self.store.refill, loop.number, count)
+        return number
 
     async def decide_many(self, loop: Loop, asked: Sequence[schema.NewDecision]) -> list[schema.Decision]:
         """All decisions, stored together."""
         self._check_deciding(loop)
-        contexts: list[Any] = [each.context if each.context is not None else [] for each in asked]
+        contexts = [loop.context(each.context) for each in asked]
+        for place, context in enumerate(contexts):
+            check_context(loop, context, self.limits, f"decisions[{place}].context")
         withins = [each.within for each in asked]
         try:
             rows = agents.matrix(contexts)
         except ManulError as error:
             raise refusal(error) from None
-        first, now = self.store.reserve(loop.number, len(asked)), self.now()
+        first, now = await self._reserve(loop, len(asked)), self.now()
         numbers, named = range(first, first + len(asked)), any(each.id is not None for each in asked)
         keys: Sequence[int] = numbers
         if named:
@@ -152,7 +278,7 @@ class Engine:
         if not named:
             columns = (numbers, actions, densities, contexts if rows is None else rows, withins)
             self._watch(loop, future, len(asked), now)
-            self._submit(loop, WriteBlock(loop, in_columns(now, model, *columns), future), future)
+            self.writer.submit(WriteBlock(loop, in_columns(now, model, *columns), future, self._begun))
             await future
             drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
             return [schema.Decision(id=f"{OWN}{n}", action=a, density=d, model=model) for n, a, d in drawn]
@@ -163,12 +289,13 @@ class Engine:
             )
         ]
         self._watch(loop, future, len(asked), now)
-        self._submit(loop, WriteDecisions(loop, decided, [future], together=True, done=lambda: None), future)
+        self.writer.submit(WriteDecisions(loop, decided, [future], self._begun, together=True))
         return [decision(each) for each in await future]
 
     async def observe(self, loop: Loop, seen: schema.NewObservation) -> Decided:
         """Keep what the caller did by itself, and its loss where it came with one."""
-        context: Any = seen.context if seen.context is not None else []
+        context = loop.context(seen.context)
+        check_context(loop, context, self.limits)
         low, high = loop.settings.actions if seen.within is None else seen.within
         loss = loop.settings.losses[0] if seen.loss is None else seen.loss
         loop.check(context, seen.within)
@@ -177,17 +304,25 @@ class Engine:
             check_outcomes(*(_array(value) for value in values), loss_range=loop.settings.losses)
         except ManulError as error:
             raise refusal(error, str(error).split(" ", 1)[0]) from None
-        number = self.store.reserve(loop.number, 1)
+        number = await self._reserve(loop, 1)
         decided = Decided(
             number, seen.id, context, seen.within, seen.action, seen.density, self.now(), loop.model, observed=True
         )
         stored: Decided = await self._soon(loop, decided)
         if seen.loss is not None:
-            await self.lose(loop, [schema.LossOf(id=id_of(stored), loss=seen.loss, key=seen.id)], alone=True)
+            await self._lose(loop, [schema.LossOf(id=id_of(stored), loss=seen.loss, key=seen.id)], alone=True)
         return stored
 
-    def lose(self, loop: Loop, losses: Sequence[schema.LossOf], *, alone: bool = False) -> Future:
+    def lose(self, name: str, losses: Sequence[schema.LossOf], *, alone: bool = False) -> Future:
         """A future of the answers to losses, all of them durable."""
+        if not self._known(name):
+            return asyncio.ensure_future(self._lose_later(name, losses, alone=alone))
+        return self._lose(self.loop(name), losses, alone=alone)
+
+    async def _lose_later(self, name: str, losses: Sequence[schema.LossOf], *, alone: bool) -> Any:
+        return await self._lose(await self.find(name), losses, alone=alone)
+
+    def _lose(self, loop: Loop, losses: Sequence[schema.LossOf], *, alone: bool) -> Future:
         low, high = loop.settings.losses
         for place, each in enumerate(losses):
             if not low <= each.loss <= high:
@@ -204,6 +339,8 @@ class Engine:
         await self.write(lambda tx: tx.change_loop(loop.number, paused=paused, apprentice=apprentice))
         loop.paused = loop.paused if paused is None else paused
         loop.apprentice = loop.apprentice if apprentice is None else apprentice
+        if loop.paused:
+            loop.stop_waiting()
         self.learner.wake()
 
     async def replace(self, loop: Loop, model: bytes) -> None:
@@ -219,40 +356,11 @@ class Engine:
 
         event = await self.write(add)
         self._learn(loop, [(event, None)])
-        while loop.model < event.number and not loop.paused:
-            await asyncio.sleep(0.005)
-
-    def status(self, loop: Loop) -> schema.Status:
-        """A loop as it is now."""
-        counts, settings = self.store.counts(loop.number), loop.settings
-        agent = schema.Auto() if isinstance(settings.agent, str) else settings.agent
-        return schema.Status(
-            name=loop.name,
-            actions=settings.actions,
-            losses=settings.losses,
-            agent=msgspec.to_builtins(agent),
-            combine=settings.combine,
-            wait=settings.wait,
-            default_loss=settings.default_loss,
-            apprentice=loop.apprentice,
-            paused=loop.paused,
-            created=loop.created,
-            decisions=counts.decisions,
-            learned=loop.learned,
-            waiting=counts.decisions - counts.outcomes,
-            mean_loss=counts.loss_sum / counts.outcomes if counts.outcomes else None,
-            late=counts.late,
-            defaulted=counts.defaulted,
-            refused=loop.refused,
-            events=counts.events,
-            model=loop.model,
-            width=loop.agent.width,
-        )
+        await asyncio.wrap_future(loop.reached(event.number))
 
     def now(self) -> float:
-        """The time, which never goes back."""
-        self._latest = max(self._latest, self._clock())
-        return self._latest
+        """The time, which is never before that of anything stored."""
+        return self._clock() + self._ahead
 
     async def write(self, function: Callable[[Transaction], Any]) -> Any:
         """Have a function of the transaction written."""
@@ -260,18 +368,30 @@ class Engine:
         self.writer.submit(task)
         return await asyncio.wrap_future(task.future)
 
+    def purge(self) -> None:
+        """Remove what deleted loops have left in the store, some at a time; one replica does it for all."""
+        if self._purging and self.learner.leads():
+            self._purging = False
+            self.writer.submit(Purge(PURGED_AT_ONCE, self._purged))
+
+    def _purged(self, left: bool, error: Exception | None) -> None:  # noqa: FBT001
+        self._purging = left or error is not None
+        if error is None:
+            self.purge()
+
     def end_waits(self) -> None:
         """Settle the decisions whose wait has ended; one replica does it for all."""
         if not self.learner.leads():
             return
-        for loop in self.loops.values():
+        for loop in list(self.loops.values()):
             if loop.settings.wait is not None:
                 self.writer.submit(EndWaits(loop, self.now(), ENDED_AT_ONCE, self._learn, self.end_waits))
 
     async def _sweep(self) -> None:
         while True:
             self.end_waits()
-            waits = [loop.settings.wait for loop in self.loops.values() if loop.settings.wait is not None]
+            self.purge()
+            waits = [loop.settings.wait for loop in list(self.loops.values()) if loop.settings.wait is not None]
             await asyncio.sleep(min(1.0, max(0.05, min(waits, default=1.0) / 4)))
 
     def recovered(self, row: LoopRow) -> Loop:
@@ -282,13 +402,8 @@ class Engine:
 
     def restored(self, row: LoopRow) -> Loop:
         """A loop as its newest snapshot has it."""
-        loop = Loop(row)
-        snapshot = self.store.snapshot(row.number)
-        if snapshot is not None:
-            loop.restore(snapshot)
-            loop.history.meet(self.store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
-        loop.meet_first(self.store)
-        self._latest = max(self._latest, self.store.counts(row.number).latest)
+        loop = restored(self.store, row)
+        self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
         return loop
 
     def _check_deciding(self, loop: Loop) -> None:
@@ -303,28 +418,22 @@ class Engine:
         future = self._events.create_future()
         if not self._pending and not self._writing:
             self._events.call_soon(self._flush)
-        self._pending.setdefault(loop.name, []).append((decided, future))
+        self._pending.setdefault(loop.number, (loop, []))[1].append((decided, future))
         return future
 
     def _flush(self) -> None:
         pending, self._pending = self._pending, {}
-        for name, waiting in pending.items():
-            loop, decided, futures = self.loops[name], [each for each, _ in waiting], [future for _, future in waiting]
+        for loop, waiting in pending.values():
+            decided, futures = [each for each, _ in waiting], [future for _, future in waiting]
             self._writing += 1
-            operation = WriteDecisions(loop, decided, futures, together=False, done=self._written)
+            operation = WriteDecisions(loop, decided, futures, self._begun, together=False, done=self._written)
             self._watch(loop, futures[0], len(decided), decided[0].time)
-            self._submit(loop, operation, futures[0], quick=True)
+            self.writer.submit(operation)
 
     def _written(self) -> None:
         self._writing -= 1
         if self._pending and not self._writing:
             self._flush()
-
-    def _submit(self, loop: Loop, operation: Operation, written: Future, *, quick: bool = False) -> None:
-        if loop.first is None:
-            written.add_done_callback(lambda _: self._met(loop))
-        if not (quick and self.writer.at_once(operation)):
-            self.writer.submit(operation)
 
     def _watch(self, loop: Loop, written: Future, count: int, time: float) -> None:
         def durable(future: Future) -> None:
@@ -334,13 +443,10 @@ class Engine:
 
         written.add_done_callback(durable)
 
-    def _met(self, loop: Loop) -> None:
-        """The first decision that is durable says what contexts look like; one that is not says nothing."""
+    def _begun(self, loop: Loop) -> None:
+        """In the writer's thread: the first decision that is durable says what contexts look like."""
         if loop.first is None:
-            try:
-                loop.meet_first(self.store)
-            except StoreFailure:
-                loop.meet(None)
+            loop.meet_first(self.store)
 
     def _learn(self, loop: Loop, facts: list[Fact]) -> None:
         if self._following is None:
@@ -352,27 +458,6 @@ class Engine:
             self._events.call_soon_threadsafe(answered, answers)
         except RuntimeError:
             answered(answers)
-
-
-def check_settings(settings: schema.NewLoop) -> None:
-    """Refuses settings of a loop that cannot work together."""
-    for name in ("actions", "losses"):
-        try:
-            low, high = checked_range(name, getattr(settings, name))
-        except ManulError as error:
-            raise Invalid(str(error), name) from None
-    if settings.default_loss is not None and not low <= settings.default_loss <= high:
-        raise Invalid(
-            f"default_loss must be in [{low:g}, {high:g}], the losses; got {settings.default_loss:g}. Choose one inside.",
-            "default_loss",
-        )
-    if (settings.wait is None) != (settings.default_loss is None):
-        raise Invalid("wait and default_loss must come together; got one of them. Add the other.", "wait")
-    if settings.combine != "first" and settings.wait is None:
-        raise Invalid(
-            f"wait must be given with combine={settings.combine!r}, as losses combine at its end; got none. Add it.",
-            "wait",
-        )
 
 
 def _array(value: float) -> Any:

@@ -14,11 +14,13 @@ from manul.service.store import Store, StoreFailure
 from manul.service.writer import Writer
 
 log = logging.getLogger("manul.service")
-AT_ONCE = 512
-KEPT = 2
-# Seconds: between two looks at what other replicas did, after a store could not be read, at most between snapshots that
-# others follow, and at most until a snapshot that failed is tried again.
-POLL, REST, FOLLOWED, RETRY = 0.05, 1.0, 2.0, 10.0
+# Events of one loop before the next loop gets its turn, and snapshots kept of each loop: one that turns out damaged
+# leaves an older one to start from.
+AT_ONCE, KEPT = 512, 2
+# Seconds: between two looks at what other replicas did, after a store could not be read or a loop failed, at most
+# between snapshots that others follow, at most until a snapshot that failed is tried again, and for the last snapshots
+# when the service stops; a loop that gets none by then replays its events at the next start.
+POLL, REST, FOLLOWED, RETRY, FAREWELL = 0.05, 1.0, 2.0, 10.0, 5.0
 
 
 class Learner(threading.Thread):
@@ -39,9 +41,14 @@ class Learner(threading.Thread):
         self._seconds, self._events, self._following = seconds, events, following
         if following is not None:
             self._seconds = min(seconds, FOLLOWED)
-        self._woken, self._stopping = threading.Event(), False
+        self._woken, self._stopped = threading.Event(), threading.Event()
+        self._failed: dict[str, tuple[float, str]] = {}
         self._kept: dict[int, tuple[int, float]] = {}
         self._retry_at: dict[int, float] = {}
+
+    @property
+    def _stopping(self) -> bool:
+        return self._stopped.is_set()
 
     def wake(self) -> None:
         """There is something to learn."""
@@ -49,7 +56,7 @@ class Learner(threading.Thread):
 
     def stop(self) -> None:
         """Finish what is at hand, and keep a snapshot of every loop."""
-        self._stopping = True
+        self._stopped.set()
         self.wake()
         self.join()
 
@@ -59,12 +66,18 @@ class Learner(threading.Thread):
             try:
                 self._round()
             except StoreFailure as failure:
-                log.warning("the store cannot be read (%s); it will be tried again", failure)
-                time.sleep(REST)
+                log.warning("the store cannot be read (%s); trying again", failure)
+                self._rest()
+            except Exception:
+                log.exception("the learner failed; trying again")
+                self._rest()
         try:
             self._finish()
         except StoreFailure as failure:
             log.warning("the store cannot be read (%s); the last snapshots are not kept", failure)
+
+    def _rest(self) -> None:
+        self._stopped.wait(REST)
 
     def _round(self) -> None:
         self._woken.clear()
@@ -72,20 +85,54 @@ class Learner(threading.Thread):
             return
         if self._following is not None:
             self._following.refresh()
-        busy = [self._turn(loop) for loop in self._loops()]
+        busy = [self._guarded_turn(loop) for loop in self._loops()]
         if not any(busy):
-            self._woken.wait(self._seconds if self._following is None else POLL)
+            self._woken.wait(self._patience())
         # Replicas read their events from the store, many at a time is cheaper.
         time.sleep(0 if self._following is None else POLL / 10)
 
+    def _patience(self) -> float:
+        if self._following is not None:
+            return POLL
+        return min(self._seconds, REST) if self._failed else self._seconds
+
     def _finish(self) -> None:
+        deadline = time.monotonic() + FAREWELL
         if self._following is not None:
             self._following.refresh()
         for loop in self._loops():
-            while not loop.paused and self._turn(loop):
+            while not loop.paused and time.monotonic() < deadline and self._guarded_turn(loop):
                 pass
-            if self.leads():
+            if self.leads() and time.monotonic() < deadline:
                 self._keep(loop)
+
+    def _guarded_turn(self, loop: Loop) -> bool:
+        """A turn of one loop; if it fails, the others go on, and this one reads its events again from the store."""
+        if time.monotonic() < self._failed.get(loop.name, (0.0, ""))[0]:
+            return False
+        try:
+            busy = self._turn(loop)
+        except StoreFailure:
+            loop.fall_behind()
+            raise
+        except Exception as error:
+            log.exception("a loop cannot learn; trying again", extra={"loop": loop.name})
+            self._failed[loop.name] = (time.monotonic() + REST, f"{type(error).__name__}: {error}")
+            loop.fall_behind()
+            return False
+        self._failed.pop(loop.name, None)
+        return busy
+
+    def forget(self, loop: Loop) -> None:
+        """The loop has been deleted."""
+        self._failed.pop(loop.name, None)
+        self._kept.pop(loop.number, None)
+        self._retry_at.pop(loop.number, None)
+
+    @property
+    def failing(self) -> list[str]:
+        """The names of loops that cannot learn at the moment."""
+        return sorted(self._failed)
 
     def leads(self) -> bool:
         """Whether this is the one replica that learns."""
@@ -93,7 +140,7 @@ class Learner(threading.Thread):
 
     def catch_up(self, loop: Loop) -> None:
         """Learn all that is in the store, in the thread of the caller."""
-        while loop.behind and not loop.paused and self._turn(loop):
+        while loop.behind and not loop.paused and self._guarded_turn(loop):
             pass
 
     def _turn(self, loop: Loop) -> bool:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from manul.errors import InputError, ManulError
+from manul.errors import ManulError
 from manul.service import agents, schema
 from manul.service.history import History
 from manul.service.problems import Invalid
-from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store
+from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import Decided
 from manul.service.traffic import Traffic
 from manul.types import Decision, Decisions, Floats, Within
 
+log = logging.getLogger("manul.service")
 Fact = tuple[Event, Decided | None]
+# Outcomes that are learned under one hold of the lock: decisions wait for no more than these.
 AT_ONCE = 32
+# Events kept in memory for the learner; beyond these it reads them from the store.
 MOST_QUEUED = 20_000
 _settings = msgspec.json.Decoder(schema.NewLoop)
 
@@ -44,6 +49,7 @@ class Loop:
         # Until it has caught up, a loop reads its events from the store and queues none.
         self.behind = True
         self._queueing = threading.Lock()
+        self._waiters: list[tuple[int, Future[None]]] = []
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot."""
@@ -52,6 +58,7 @@ class Loop:
             self.agent, self.model = agent, snapshot.event
             self.learned, self.refused = snapshot.learned, snapshot.refused
         self.history.restore(snapshot.history)
+        self._tell_waiters(self.model)
 
     def meet(self, context: Any) -> None:
         """The context of the first stored decision fixes what contexts look like; without one, the agent starts anew."""
@@ -61,10 +68,26 @@ class Loop:
             self.first = self._shape = context
             self._start()
 
+    def context(self, given: Any) -> Any:
+        """A context as it is stored: a missing or empty one becomes an empty one of the loop's kind."""
+        if given:
+            return given
+        return {} if isinstance(self._shape, dict) or agents.is_named(self.agent) else []
+
+    @property
+    def begun(self) -> bool:
+        """Whether a context has fixed what contexts look like."""
+        return self._shape is not None
+
     def meet_first(self, store: Store) -> None:
         """Meet the first decision that is durable; one that is not says nothing."""
         first = store.first_decision(self.number)
         self.meet(None if first is None else first.context)
+
+    def take_back(self) -> None:
+        """A decision did not become durable: if it was the first, it says nothing about contexts."""
+        if self.first is None:
+            self.meet(None)
 
     def check(self, context: Any, within: Within | None) -> None:
         """Refuses a context or a range that could not be decided in."""
@@ -123,6 +146,17 @@ class Loop:
             if not self.behind:
                 self.queue.extend(facts)
 
+    def fall_behind(self) -> None:
+        """Read the next events from the store, whatever was queued."""
+        with self._queueing:
+            self.behind = True
+            self.queue.clear()
+
+    @property
+    def queued(self) -> int:
+        """How many events wait in memory to be learned."""
+        return len(self.queue)
+
     def caught_up(self, events: int) -> bool:
         """Whether nothing is left to read of a store with that many events; from then on events are queued."""
         with self._queueing:
@@ -138,19 +172,40 @@ class Loop:
 
     def learn(self, facts: Sequence[Fact], imported: Callable[[int], bytes]) -> None:
         """Take in the next events, in order."""
-        run: list[tuple[Event, Decided]] = []
+        run: list[Fact] = []
         for event, decided in facts:
-            if event.kind in OUTCOMES and decided is not None:
+            if event.kind in OUTCOMES:
                 run.append((event, decided))
             if event.kind == "import" or len(run) == AT_ONCE:
                 self._learn_run(run)
                 run = []
             if event.kind == "import":
-                self._replace(agents.from_bytes(imported(event.number)), event.number)
+                self._import(event, imported)
         self._learn_run(run)
         self.history.add(facts)
         if facts:
             self.model = facts[-1][0].number
+            self._tell_waiters(self.model)
+
+    def reached(self, event: int) -> Future[None]:
+        """A future of the moment when the model contains an event, or when the loop stops learning."""
+        future: Future[None] = Future()
+        with self._queueing:
+            self._waiters.append((event, future))
+        self._tell_waiters(self.model)
+        return future
+
+    def stop_waiting(self) -> None:
+        """Release everybody who waits for an event: the loop does not learn any more."""
+        self._tell_waiters(None)
+
+    def _tell_waiters(self, model: int | None) -> None:
+        with self._queueing:
+            told = [each for each in self._waiters if model is None or each[0] <= model]
+            self._waiters = [each for each in self._waiters if each not in told]
+        for _, future in told:
+            if future.set_running_or_notify_cancel():
+                future.set_result(None)
 
     def latest_contexts(self) -> list[Any]:
         """The contexts it learned in last; before that, the first it was asked in."""
@@ -164,36 +219,60 @@ class Loop:
             model = agents.to_bytes(self.agent)
             return Snapshot(self.model, model, self.learned, self.refused, self.history.to_bytes())
 
-    def _replace(self, agent: agents.LoopAgent, event: int) -> None:
-        with self.lock:
-            self.agent, self.model = agent, event
+    def _import(self, event: Event, imported: Callable[[int], bytes]) -> None:
+        with self._set_aside(event):
+            agent = agents.from_bytes(imported(event.number))
             if self.first is not None:
-                self.agent.distribution(self.first)
+                agent.distribution(self.first)
+            with self.lock:
+                self.agent, self.model = agent, event.number
 
-    def _learn_run(self, run: Sequence[tuple[Event, Decided]]) -> None:
+    def _learn_run(self, run: Sequence[Fact]) -> None:
         if not run:
             return
-        contexts = [decided.context for _, decided in run]
-        rows = None if isinstance(contexts[0], dict) else np.array(contexts, np.float64)
-        losses = [event.loss for event, _ in run]
-        outcomes = [self._outcome(decided) for _, decided in run]
         with self.lock:
-            try:
-                if rows is None:
-                    raise InputError("one by one")
-                self.agent.learn_many(rows, _columns(outcomes, self.settings.actions), losses)
-                self.learned += len(run)
-            except ManulError:
-                self._learn_each(contexts, outcomes, losses)
+            if not self.learn_together(run):
+                for event, decided in run:
+                    with self._set_aside(event):
+                        self.learn_one(event, decided)
+                    self.model = event.number
             self.model = run[-1][0].number
 
-    def _learn_each(self, contexts: Sequence[Any], outcomes: Sequence[Decision], losses: Sequence[float]) -> None:
-        for each in zip(contexts, outcomes, losses, strict=True):
-            try:
-                self.agent.learn(*each)
-                self.learned += 1
-            except ManulError:
-                self.refused += 1
+    def learn_together(self, run: Sequence[Fact]) -> bool:
+        """Learn outcomes in one call if their contexts are rows of one width; otherwise nothing is learned."""
+        decided = [each for _, each in run if each is not None and isinstance(each.context, list)]
+        if len(decided) < len(run) or len({len(each.context) for each in decided}) > 1:
+            return False
+        rows = np.array([each.context for each in decided], np.float64)
+        outcomes, losses = [self._outcome(each) for each in decided], [event.loss for event, _ in run]
+        try:
+            self.agent.learn_many(rows, _columns(outcomes, self.settings.actions), losses)
+        except ManulError:
+            return False
+        self.learned += len(run)
+        return True
+
+    def learn_one(self, event: Event, decided: Decided | None) -> None:
+        """Learn one outcome."""
+        if decided is None:
+            raise LookupError(f"decision {event.decision} cannot be read from the store")
+        self.agent.learn(decided.context, self._outcome(decided), event.loss)
+        self.learned += 1
+
+    @contextmanager
+    def _set_aside(self, event: Event) -> Iterator[None]:
+        """An event that cannot be learned is counted and logged; those after it are learned all the same."""
+        try:
+            yield
+        except (MemoryError, StoreFailure):
+            raise
+        except Exception as error:
+            self.refused += 1
+            why = f"{type(error).__name__}: {error}"
+            log.warning(
+                "an event cannot be learned and is set aside",
+                extra={"loop": self.name, "event": event.number, "decision": event.decision, "why": why},
+            )
 
     def _outcome(self, decided: Decided) -> Decision:
         """Where the density of an action is not known, it is learned as if drawn evenly."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from manul.service.engine import Engine
+from manul.service.status import status
 
 LOOP = {
     "decisions": ("counter", "Decisions in the store."),
@@ -19,10 +20,10 @@ LOOP = {
 
 def text(engine: Engine) -> str:
     """All metrics."""
-    statuses = [engine.status(loop) for loop in engine.loops.values()]
+    statuses = [status(engine.store, loop) for loop in list(engine.loops.values())]
     lines = []
     for name, (kind, meaning) in LOOP.items():
-        values = [(status.name, getattr(status, name)) for status in statuses]
+        values = [(each.name, getattr(each, name)) for each in statuses]
         lines += _metric(
             f"manul_{name}", kind, meaning, {f'{{loop="{loop}"}}': value for loop, value in values if value is not None}
         )

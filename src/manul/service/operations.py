@@ -58,12 +58,13 @@ class WriteDecisions(Operation):
         loop: Loop,
         decided: Sequence[Decided],
         futures: Sequence[Future],
+        begun: Callable[[Loop], None],
         *,
         together: bool,
-        done: Callable[[], None],
+        done: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop, self._decided, self._futures, self._together = loop, decided, futures, together
-        self._done = done
+        self._begun, self._done = begun, done
         self._answers: list[Decided | Conflict] = []
 
     def apply(self, transaction: Transaction) -> None:
@@ -106,10 +107,15 @@ class WriteDecisions(Operation):
             raise conflict
         return conflict
 
+    def kept(self) -> None:
+        """The loop has a decision."""
+        self._begun(self._loop)
+
     def answer(self, error: Exception | None) -> None:
         """Tell each what was decided."""
         self._done()
         if error is not None:
+            self._loop.take_back()
             for future in self._futures:
                 resolve(future, None, error)
         elif self._together:
@@ -133,15 +139,21 @@ def _question(decided: Decided) -> tuple[object, ...]:
 class WriteBlock(Operation):
     """Decisions that were given no ids: nothing can stand against them."""
 
-    def __init__(self, loop: Loop, block: Block, future: Future) -> None:
-        self._loop, self._block, self._future = loop, block, future
+    def __init__(self, loop: Loop, block: Block, future: Future, begun: Callable[[Loop], None]) -> None:
+        self._loop, self._block, self._future, self._begun = loop, block, future, begun
 
     def apply(self, transaction: Transaction) -> None:
         """Keep them."""
         transaction.add_block(self._loop.number, self._block)
 
+    def kept(self) -> None:
+        """The loop has a decision."""
+        self._begun(self._loop)
+
     def answer(self, error: Exception | None) -> None:
         """Tell that they are durable."""
+        if error is not None:
+            self._loop.take_back()
         resolve(self._future, None, error)
 
 
@@ -249,3 +261,18 @@ class EndWaits(Operation):
         """Go on where there are more."""
         if error is None and self._full:
             self._again()
+
+
+class Purge(Operation):
+    """Removes some of what deleted loops have left behind; `done` hears whether there is more, and what went wrong."""
+
+    def __init__(self, limit: int, done: Callable[[bool, Exception | None], None]) -> None:
+        self._limit, self._done, self._left = limit, done, False
+
+    def apply(self, transaction: Transaction) -> None:
+        """Remove some."""
+        self._left = hasattr(transaction, "purge") and transaction.purge(self._limit)
+
+    def answer(self, error: Exception | None) -> None:
+        """Say whether there is more."""
+        self._done(self._left, error)

@@ -22,9 +22,11 @@ from manul.service import bodies, export, metrics, reports, schema
 from manul.service.contract import OPERATIONS, PARQUET, Operation
 from manul.service.engine import Engine
 from manul.service.examination import Examinations
+from manul.service.loop import Loop
 from manul.service.openapi import document
 from manul.service.operations import Future, decision, id_of
 from manul.service.problems import Invalid, Problem, Unavailable, Unknown, WrongMethod
+from manul.service.status import status
 from manul.service.store import StoreFailure
 from manul.service.store.blocks import Decided
 from manul.service.summary import summary
@@ -60,14 +62,14 @@ def problem(error: Problem) -> Response:
 
 def asked_for(engine: Engine, name: str, body: bytes) -> tuple[Future, Encode]:
     """A decision in one context: a future of it, and how it is answered."""
-    return engine.decide(engine.loop(name), bodies.decoded(body, _decision)), _decided
+    return engine.decide(name, bodies.decoded(body, _decision)), _decided
 
 
 def lost(engine: Engine, name: str, given: str, body: bytes) -> tuple[Future, Encode]:
     """The loss of one decision: a future of what became of it, and how that is answered."""
     new = bodies.decoded(body, _loss)
     loss = schema.LossOf(id=given, loss=new.loss, key=new.key)
-    return engine.lose(engine.loop(name), [loss], alone=True), _taken
+    return engine.lose(name, [loss], alone=True), _taken
 
 
 def _decided(made: Decided) -> bytes:
@@ -90,16 +92,27 @@ class Routes:
         settings = await self._asked(request, schema.NewLoop)
         new = settings.name not in self.engine.loops
         loop = await self.engine.create(settings)
-        return json(self.engine.status(loop), 201 if new else 200)
+        return json(await self._status(loop), 201 if new else 200)
 
     async def loops(self, request: Request) -> Response:  # noqa: ARG002
         """All loops."""
         loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
-        return json(schema.Loops(loops=await asyncio.to_thread(lambda: [self.engine.status(loop) for loop in loops])))
+        read = asyncio.to_thread(lambda: [status(self.engine.store, loop) for loop in loops])
+        return json(schema.Loops(loops=await read))
 
     async def status(self, request: Request) -> Response:
         """One loop."""
-        return json(self.engine.status(self._loop(request)))
+        return json(await self._status(await self._loop(request)))
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a loop."""
+        name = request.path_params["loop"]
+        await self.engine.delete(name)
+        return json(schema.Deleted(name=name))
+
+    async def reset(self, request: Request) -> Response:
+        """Start a loop again from nothing."""
+        return json(await self._status(await self.engine.reset(request.path_params["loop"])))
 
     async def decide(self, request: Request) -> Response:
         """Decide."""
@@ -117,20 +130,20 @@ class Routes:
         """Decide in many contexts."""
         asked = await self._asked(request, schema.NewDecisions)
         self._check_batch("decisions", len(asked.decisions))
-        decided = await self.engine.decide_many(self._loop(request), asked.decisions)
+        decided = await self.engine.decide_many(await self._loop(request), asked.decisions)
         return json(schema.Decisions(decisions=decided))
 
     async def observe(self, request: Request) -> Response:
         """Keep what the caller did by itself."""
         seen = await self._asked(request, schema.NewObservation)
-        decided = await self.engine.observe(self._loop(request), seen)
+        decided = await self.engine.observe(await self._loop(request), seen)
         return json(schema.Observed(id=id_of(decided)))
 
     async def lose_many(self, request: Request) -> Response:
         """Take many losses."""
         asked = await self._asked(request, schema.NewLosses)
         self._check_batch("losses", len(asked.losses))
-        return json(schema.Losses(losses=await self.engine.lose(self._loop(request), asked.losses)))
+        return json(schema.Losses(losses=await self.engine.lose(request.path_params["loop"], asked.losses)))
 
     async def pause(self, request: Request) -> Response:
         """Stop learning."""
@@ -146,7 +159,7 @@ class Routes:
 
     async def model(self, request: Request) -> Response:
         """The model as a `.manul` file."""
-        loop = self._loop(request)
+        loop = await self._loop(request)
         snapshot = await asyncio.to_thread(loop.snapshot)
         headers = {
             "Content-Disposition": f'attachment; filename="{loop.name}.manul"',
@@ -156,33 +169,33 @@ class Routes:
 
     async def replace(self, request: Request) -> Response:
         """Put a `.manul` file in the place of the model."""
-        loop = self._loop(request)
+        loop = await self._loop(request)
         await self.engine.replace(loop, await self._body(request, self.engine.limits.model))
-        return json(self.engine.status(loop))
+        return json(await self._status(loop))
 
     async def report(self, request: Request) -> Response:
         """What the agent believes, and what others would have lost."""
-        loop = self._loop(request)
+        loop = await self._loop(request)
         snapshot = await asyncio.to_thread(loop.snapshot)
         return json(await asyncio.to_thread(reports.report, self.engine.store, loop, snapshot))
 
     async def summary(self, request: Request) -> Response:
         """What the dashboard shows."""
-        loop = self._loop(request)
+        loop = await self._loop(request)
         span: Any = request.query_params.get("span", "all")
         if span not in loop.history.spans:
             known = ", ".join(loop.history.spans)
             raise Invalid(f"span must be one of {known}; got {span!r}. Leave it out for all.", "span")
         examined = self.examinations.latest(loop)
-        return json(summary(loop, self.engine.status(loop), examined, self.engine.now(), span))
+        return json(summary(loop, await self._status(loop), examined, self.engine.now(), span))
 
     async def policy(self, request: Request) -> Response:
         """What is played for each value of a feature."""
-        return json(policy_view(self._loop(request), request.query_params.get("feature")))
+        return json(policy_view(await self._loop(request), request.query_params.get("feature")))
 
     async def log(self, request: Request) -> Response:
         """The log as Parquet, written to a file first and sent from there."""
-        loop = self._loop(request)
+        loop = await self._loop(request)
         folder = tempfile.TemporaryDirectory()
         path = Path(folder.name, f"{loop.name}.parquet")
         try:
@@ -210,16 +223,20 @@ class Routes:
 
     async def readyz(self, request: Request) -> Response:  # noqa: ARG002
         """Everything is loaded, and the store takes writes."""
-        if not self.engine.ready or self.engine.writer.failing:
-            raise Unavailable("service must be ready; it starts, stops or cannot write. Try again later.")
+        trouble = self.engine.trouble()
+        if trouble is not None:
+            raise Unavailable(f"Not ready: {trouble}.")
         return json(schema.Health(status="ok"))
 
     async def metrics(self, request: Request) -> Response:  # noqa: ARG002
         """Counts for Prometheus."""
         return Response(await asyncio.to_thread(metrics.text, self.engine), 200, media_type="text/plain; version=0.0.4")
 
-    def _loop(self, request: Request) -> Any:
-        return self.engine.loop(request.path_params["loop"])
+    async def _loop(self, request: Request) -> Loop:
+        return await self.engine.find(request.path_params["loop"])
+
+    async def _status(self, loop: Loop) -> schema.Status:
+        return await asyncio.to_thread(status, self.engine.store, loop)
 
     async def _asked(self, request: Request, kind: type[T]) -> T:
         asked: T = bodies.decoded(await self._body(request, self._most(kind)), DECODERS[kind])
@@ -241,9 +258,9 @@ class Routes:
             )
 
     async def _changed(self, request: Request, **change: bool) -> Response:
-        loop = self._loop(request)
+        loop = await self._loop(request)
         await self.engine.change(loop, **change)
-        return json(self.engine.status(loop))
+        return json(await self._status(loop))
 
 
 def build(engine: Engine, tokens: Tokens) -> Starlette:

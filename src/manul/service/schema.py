@@ -175,6 +175,12 @@ class Status(Struct, kw_only=True):
     width: int | None
 
 
+class Deleted(Struct, kw_only=True):
+    """The loop is gone, with all its decisions, losses and models."""
+
+    name: str
+
+
 class Loops(Struct, kw_only=True):
     """All loops, by name."""
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from manul.service.problems import Problem, Unavailable
-from manul.service.store import Collision, Store, StoreFailure, Transaction
+from manul.service.problems import Problem, Unavailable, Unknown
+from manul.service.store import Collision, LoopGone, Store, StoreFailure, Transaction
 
 log = logging.getLogger("manul.service")
 T = TypeVar("T")
-MOST = 512
-QUICK = 0.003
-TRIES = 20
-BUSY = "store must be free to write; other replicas were in the way each time. Nothing was changed: try again later."
-FULL = "store must have room to write; it has none or cannot be reached. Nothing was changed: try again later."
+# Operations that are written in one transaction, and tries of one that other replicas stand in the way of.
+MOST, TRIES = 512, 20
+BUSY = "The store is busy with writes of other replicas. Nothing was changed; try again later."
+FULL = "The store cannot be reached or cannot be written to. Nothing was changed; try again later."
 
 
 class Operation:
@@ -50,6 +48,8 @@ class Task(Operation, Generic[T]):
 
     def answer(self, error: Exception | None) -> None:
         """Set the future."""
+        if not self.future.set_running_or_notify_cancel():
+            return
         if error is not None:
             self.future.set_exception(error)
         else:
@@ -60,9 +60,20 @@ Answers = Sequence[tuple[Operation, Exception | None]]
 
 
 def answered(answers: Answers) -> None:
-    """Tells each operation what became of it."""
+    """Tells each operation what became of it; one that fails at that keeps no other from being told."""
     for operation, error in answers:
-        operation.answer(error)
+        try:
+            operation.answer(error)
+        except Exception:
+            log.exception("an answer could not be delivered")
+
+
+def _settle(operation: Operation) -> None:
+    """What follows from a durable operation; nothing that goes wrong here may undo it."""
+    try:
+        operation.kept()
+    except Exception:
+        log.exception("a durable operation could not be followed up")
 
 
 class Writer(threading.Thread):
@@ -74,23 +85,11 @@ class Writer(threading.Thread):
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self.failing = False
         self.commits = 0
-        self._turn = threading.Lock()
-        self._usual = 0.0
+        self._stopping = False
 
     def submit(self, operation: Operation) -> None:
         """Have an operation written."""
         self._queue.put(operation)
-
-    def at_once(self, operation: Operation) -> bool:
-        """Write in the caller's thread where that is free and commits are quick, which saves two changes of threads."""
-        if self._usual > QUICK or not self._turn.acquire(blocking=False):
-            return False
-        try:
-            answers = self._written([operation])
-        finally:
-            self._turn.release()
-        answered(answers)
-        return True
 
     def call(self, function: Callable[[Transaction], T]) -> T:
         """Have a function of the transaction written, from a thread that may wait."""
@@ -99,9 +98,15 @@ class Writer(threading.Thread):
         return task.future.result()
 
     def stop(self) -> None:
-        """Write what has queued up, then end."""
+        """Write what has queued up, then end; once the store fails, the rest is refused at once."""
+        self._stopping = True
         self._queue.put(None)
         self.join()
+
+    @property
+    def depth(self) -> int:
+        """How many operations wait to be written."""
+        return self._queue.qsize()
 
     def run(self) -> None:
         """Until stopped."""
@@ -111,9 +116,7 @@ class Writer(threading.Thread):
             going = None not in group
             operations = [each for each in group if each is not None]
             if operations:
-                with self._turn:
-                    answers = self._written(operations)
-                self._deliver(answers)
+                self._deliver(self._written(operations))
 
     def _deliver(self, answers: Answers) -> None:
         now = [pair for pair in answers if isinstance(pair[0], Task)]
@@ -132,29 +135,33 @@ class Writer(threading.Thread):
         return group
 
     def _written(self, operations: list[Operation], tries: int = TRIES) -> Answers:
+        if self._stopping and self.failing:
+            return [(each, Unavailable(FULL)) for each in operations]
         try:
             answers = self._committed(operations)
         except StoreFailure as failure:
             self._log_failure(failure)
             return [(each, Unavailable(FULL)) for each in operations]
-        except Collision:
-            if len(operations) > 1:
-                return [pair for each in operations for pair in self._written([each])]
-            return self._written(operations, tries - 1) if tries else [(operations[0], Unavailable(BUSY))]
-        except Exception:
+        except Exception as error:
             # One of them is at fault, and the others must not suffer for it.
             if len(operations) > 1:
                 return [pair for each in operations for pair in self._written([each])]
-            log.exception("an operation failed")
-            return [(operations[0], Problem("service must not fail; it did. Its log says more."))]
+            return self._failed(operations[0], error, tries)
         if self.failing:
             log.info("the store takes writes again")
             self.failing = False
         return answers
 
+    def _failed(self, operation: Operation, error: Exception, tries: int) -> Answers:
+        if isinstance(error, Collision):
+            return self._written([operation], tries - 1) if tries else [(operation, Unavailable(BUSY))]
+        if isinstance(error, LoopGone):
+            return [(operation, Unknown("The loop was deleted in the meantime.", "loop"))]
+        log.error("an operation failed", exc_info=error)
+        return [(operation, Problem("Internal error; see the server log."))]
+
     def _committed(self, operations: list[Operation]) -> Answers:
         answers: list[tuple[Operation, Exception | None]] = []
-        began = time.perf_counter()
         with self._store.transaction() as transaction:
             for each in operations:
                 try:
@@ -163,10 +170,9 @@ class Writer(threading.Thread):
                 except Problem as problem:
                     answers.append((each, problem))
         self.commits += 1
-        self._usual += 0.1 * (time.perf_counter() - began - self._usual)
         for each, error in answers:
             if error is None:
-                each.kept()
+                _settle(each)
         return answers
 
     def _log_failure(self, failure: StoreFailure) -> None:

@@ -73,6 +73,10 @@ class Collision(Exception):  # noqa: N818 - reads as what it is
     """Another replica was in the way. Nothing of the transaction was kept, and the same again can work."""
 
 
+class LoopGone(Exception):  # noqa: N818 - reads as what it is
+    """The loop has been deleted. Nothing of the transaction was kept."""
+
+
 class State(NamedTuple):
     """What replicas tell each other about a loop: `begun` once it has a decision, `snapshot` the event of the newest."""
 
@@ -195,6 +199,7 @@ __all__ = [
     "Decided",
     "Event",
     "Kind",
+    "LoopGone",
     "LoopRow",
     "Replicas",
     "Snapshot",

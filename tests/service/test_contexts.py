@@ -1,0 +1,95 @@
+"""Contexts of every kind in any order: a missing one is an empty one of the loop's kind, and nobody else pays for it."""
+
+import asyncio
+
+import pytest
+
+from manul.service import agents
+from manul.service.configuration import Limits
+from tests.service.conftest import Service, run
+from tests.service.test_modes import HEAT
+from tests.service.test_recovery import replayed
+
+
+async def report(service, made, loss=0.5):
+    return await service.post(f"/heat/decisions/{made['id']}/loss", loss=loss)
+
+
+@run
+async def test_a_loop_of_named_contexts_learns_from_missing_ones_and_starts_again(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await service.post("/heat/decisions", context={"x": 1})
+        await report(service, await service.post("/heat/decisions"))
+        await report(service, await service.post("/heat/decisions", context={"x": 2}))
+        await service.learned("heat", 2)
+    async with service.running():
+        await report(service, await service.post("/heat/decisions"))
+        await service.learned("heat", 3)
+        assert replayed(service.engine, "heat")[0] == agents.to_bytes(service.engine.loop("heat").agent)
+
+
+@run
+async def test_contexts_of_several_kinds_that_arrive_together_are_all_answered(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await service.post("/heat/decisions", context={"x": 1})
+        asked = [{"context": {"x": 2}}, {}, {"context": []}, {"context": {}}, {"context": None}]
+        made = await asyncio.gather(*(service.post("/heat/decisions", **each) for each in 5 * asked))
+        await service.post("/heat/decisions/batch", decisions=asked)
+        await asyncio.gather(*(report(service, each) for each in made))
+        await service.learned("heat", 25)
+        assert (await service.get("/heat"))["refused"] == 0
+
+
+@pytest.mark.parametrize("first", [{"context": {"x": 1}}, {"context": [1, 2]}, {}], ids=["named", "row", "none"])
+@run
+async def test_a_context_of_another_kind_is_refused_alone(service, first):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await service.post("/heat/decisions", **first)
+        for other in ([1, 2, 3], {"x": 1}, ["a"], [[1]], 7, "x"):
+            if other != first.get("context"):
+                await service.refused(422, "/v1/loops/heat/decisions", {"context": other})
+        await report(service, await service.post("/heat/decisions", **first))
+        await service.learned("heat", 1)
+
+
+@pytest.mark.parametrize(
+    "context", [[0.0] * 101, {f"x{i}": 1 for i in range(101)}, {"a": [{"b": 1}] * 101}], ids=["row", "named", "nested"]
+)
+@run
+async def test_a_context_of_too_many_features_is_refused(store, context):
+    service = Service(store, limits=Limits(features=100))
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        sentence = await service.refused(422, "/v1/loops/heat/decisions", {"context": context}, field="context")
+        assert sentence == "context must have at most 100 features, got more. Send fewer, or raise --max-features."
+        batch = {"decisions": [{"context": context}]}
+        await service.refused(422, "/v1/loops/heat/decisions/batch", batch, field="decisions[0].context")
+        await service.refused(422, "/v1/loops/heat/observations", {"context": context, "action": 30}, field="context")
+        assert service.engine.loop("heat").agent.width is None
+
+
+@run
+async def test_a_first_context_that_would_take_too_much_memory_is_refused(store):
+    service = Service(store, limits=Limits(loop_bytes=10 * 2**20))
+    async with service.running():
+        large = {"kind": "cats", "leaves": 2**16, "bandwidth": 2.0}
+        await service.post("", 201, name="heat", actions=[20, 70], agent=large)
+        asked = {"context": [0.0] * 4000}
+        sentence = await service.refused(422, "/v1/loops/heat/decisions", asked, field="context")
+        assert "--max-loop-bytes" in sentence
+        assert service.engine.loop("heat").agent.width is None
+        await service.post("/heat/decisions", context=[0.5])
+
+
+@run
+async def test_a_field_that_changes_its_kind_is_decided_on_but_set_aside_when_learned(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        made = [await service.post("/heat/decisions", context={"x": value}) for value in (1, "text", 2)]
+        for each in made:
+            await report(service, each)
+        await service.learned("heat", 2)
+        assert (await service.get("/heat"))["refused"] == 1
