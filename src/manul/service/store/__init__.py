@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from manul.service.store.blocks import Block, Decided
 
-Kind = Literal["loss", "part", "default", "combined", "late", "import"]
+Kind = Literal["loss", "part", "default", "combined", "late", "import", "damaged"]
 
 # The kinds that settle a decision: the model learns these, and each decision has at most one.
 OUTCOMES: tuple[Kind, ...] = ("loss", "default", "combined")
@@ -21,6 +21,7 @@ class Event(NamedTuple):
 
     `loss` is the outcome, `part` one of several losses that will combine, `default` and `combined` what was learned at
     the end of the wait, `late` a loss that came after it, and `import` a model that takes the place of the one before.
+    `damaged` is a row that cannot be read.
     """
 
     number: int
@@ -176,10 +177,10 @@ class Store(Protocol):
         """All durable events of some decisions, in order; decisions without one are left out."""
 
     def model(self, loop: int, event: int) -> bytes:
-        """An imported model."""
+        """An imported model; empty if it is missing."""
 
-    def snapshot(self, loop: int) -> Snapshot | None:
-        """The newest snapshot."""
+    def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
+        """The newest snapshot, or the newest of those that contain only events before a number."""
 
     def snapshots(self, loop: int) -> list[int]:
         """The events of all snapshots, newest first."""

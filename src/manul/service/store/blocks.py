@@ -28,8 +28,12 @@ class Decided(NamedTuple):
     observed: bool = False
 
 
+class DamagedBlock(Exception):  # noqa: N818 - reads as what it is
+    """A block that cannot be read."""
+
+
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """Decisions by column; arrays are little-endian bytes, contexts rows of numbers or else one JSON text each."""
+    """Decisions by column; arrays are little-endian bytes, contexts a matrix of numbers or else one JSON text each."""
 
     count: int
     time: float
@@ -94,12 +98,13 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         if isinstance(self.contexts, bytes):
             width = len(self.contexts) // (8 * self.count)
             return _floats(self.contexts, width * place, width)
-        named: dict[str, Any] = msgspec.json.decode(self.contexts[place])
-        return named
+        context: Context = _context_decoder.decode(self.contexts[place])
+        return context
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Block)
+_context_decoder: msgspec.json.Decoder[Context] = msgspec.json.Decoder(list[Any] | dict[str, Any])
 
 
 def packed(decided: Sequence[Decided]) -> Block:
@@ -147,12 +152,14 @@ def in_columns(
 
 
 def packed_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]:
-    """Rows of one width as numbers; contexts with names as JSON.
+    """Lists of one length as a matrix of numbers; any other mixture as one JSON text each.
 
-    >>> packed_contexts([{"outdoor": 4.5}])
-    [b'{"outdoor":4.5}']
+    >>> packed_contexts([{"outdoor": 4.5}, []])
+    [b'{"outdoor":4.5}', b'[]']
     """
-    if isinstance(contexts[0], dict):
+    if isinstance(contexts, np.ndarray):
+        return contexts.astype("<f8", copy=False).tobytes()
+    if any(isinstance(each, dict) for each in contexts) or len({len(each) for each in contexts}) > 1:
         return [msgspec.json.encode(each) for each in contexts]
     return np.array(contexts, "<f8").tobytes()
 
@@ -178,8 +185,29 @@ def encoded(block: Block) -> bytes:
 
 
 def decoded(body: bytes) -> Block:
-    """A block as it was written; see `encoded` for an example."""
-    return _decoder.decode(body)
+    """A block as it was written, or DamagedBlock; see `encoded` for an example."""
+    try:
+        block = _decoder.decode(body)
+        if isinstance(block.contexts, list):
+            for context in block.contexts:
+                _context_decoder.decode(context)
+    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+        raise DamagedBlock(str(error)) from error
+    if not _is_whole(block):
+        raise DamagedBlock(f"its columns do not have {block.count} rows")
+    return block
+
+
+def _is_whole(block: Block) -> bool:
+    arrays = (block.numbers, block.actions, block.densities)
+    contexts = block.contexts
+    return (
+        block.count > 0
+        and all(len(array) == 8 * block.count for array in arrays)
+        and (len(contexts) % (8 * block.count) == 0 if isinstance(contexts, bytes) else len(contexts) == block.count)
+        and (block.ends is None or len(block.ends) == 16 * block.count)
+        and (block.ids is None or len(block.ids) == block.count)
+    )
 
 
 def _floats(column: bytes, first: int, count: int) -> list[float]:

@@ -15,11 +15,12 @@ from typing import Any
 import psycopg
 
 from manul.errors import FileError
-from manul.service.store import Collision, Counts, Event, LoopRow, Snapshot, State, StoreFailure, Transaction
-from manul.service.store.blocks import Block, Decided, decoded
+from manul.service.store import Collision, Counts, Event, LoopRow, State, StoreFailure, Transaction
+from manul.service.store.blocks import Decided
 from manul.service.store.election import Election
 from manul.service.store.postgres_schema import SCHEMA, STARTING, VERSION
-from manul.service.store.postgres_transaction import BLOCK, PostgresTransaction, event_of, events_of
+from manul.service.store.postgres_transaction import PostgresTransaction, events_of
+from manul.service.store.reading import Reading, block_of
 from manul.service.store.recent import Recent
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -42,7 +43,7 @@ FROM loops l JOIN heads h ON h.loop = l.number LEFT JOIN firsts f ON f.loop = l.
 """
 
 
-class PostgresStore:
+class PostgresStore(Reading):
     """A store in a database by its URL. The first of its replicas leads: it learns, and the others follow its snapshots."""
 
     def __init__(self, url: str) -> None:
@@ -111,41 +112,13 @@ class PostgresStore:
     def first_decision(self, loop: int) -> Decided | None:
         """The decision that was durable first, whose context says what contexts look like."""
         rows = self._read("SELECT body FROM firsts WHERE loop = %s", loop)
-        return decoded(rows[0][0]).decisions()[0] if rows else None
-
-    def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, Decided | None]]:
-        """The next events in order, each with its decision."""
-        query = (
-            "SELECT number, decision, kind, loss, time, key FROM events WHERE loop = %s AND number > %s "
-            "ORDER BY number LIMIT %s"
-        )
-        events = [event_of(row) for row in self._read(query, loop, after, limit)]
-        return list(zip(events, self._decisions(loop, [event.decision for event in events]), strict=True))
-
-    def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
-        """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
-        query = "SELECT body FROM blocks WHERE loop = %s AND first > %s ORDER BY first LIMIT %s"
-        return [decoded(body) for (body,) in self._read(query, loop, after, limit)]
+        found = [block_of(loop, 0, rows[0][0])] if rows else []
+        block = next(filter(None, [*found, *self.blocks(loop, 0, 1)]), None)
+        return None if block is None else block.decisions()[0]
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All durable events of some decisions, in order; decisions without one are left out."""
         return events_of(self._read, loop, numbers)
-
-    def model(self, loop: int, event: int) -> bytes:
-        """An imported model."""
-        return bytes(self._read("SELECT body FROM models WHERE loop = %s AND event = %s", loop, event)[0][0])
-
-    def snapshot(self, loop: int) -> Snapshot | None:
-        """The newest snapshot."""
-        newest = (
-            "SELECT event, body, learned, refused, history FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT 1"
-        )
-        rows = self._read(newest, loop)
-        return Snapshot(*rows[0]) if rows else None
-
-    def snapshots(self, loop: int) -> list[int]:
-        """The events of all snapshots, newest first."""
-        return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC", loop)]
 
     def check(self) -> None:
         """Raises StoreFailure where the store cannot be used."""
@@ -189,7 +162,7 @@ class PostgresStore:
             fresh = not self._free
             try:
                 connection = self._connected() if fresh else self._free.pop()
-                found = connection.execute(query.encode(), values).fetchall()
+                found = connection.execute(query.replace("?", "%s").encode(), values).fetchall()
             except IndexError:
                 continue
             except GONE as error:
@@ -199,10 +172,3 @@ class PostgresStore:
                 continue
             self._free.append(connection)
             return found
-
-    def _decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
-        def find(number: int) -> Block | None:
-            rows = self._read(BLOCK, loop, number)
-            return decoded(rows[0][0]) if rows else None
-
-        return self._recent.decisions(loop, numbers, find)

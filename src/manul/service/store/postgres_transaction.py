@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 
 from manul.service.store import OUTCOMES, Event, Snapshot
-from manul.service.store.blocks import Block, Decided, decoded, encoded
+from manul.service.store.blocks import Block, Decided, encoded
+from manul.service.store.reading import EVENT, block_of, block_with, event_of
 from manul.service.store.recent import Recent
 
 SLOTS = 16
-BLOCK = "SELECT body FROM blocks WHERE loop = %s AND first <= %s ORDER BY first DESC LIMIT 1"
 TALLY = f"""
 INSERT INTO tallies VALUES (%s, pg_backend_pid() %% {SLOTS}, %s, %s) ON CONFLICT (loop, slot) DO UPDATE SET
   decisions = tallies.decisions + excluded.decisions, latest = greatest(tallies.latest, excluded.latest)
@@ -111,7 +111,7 @@ class PostgresTransaction:
         if not numbers:
             return []
         self._lock(loop)
-        return self._recent.decisions(loop, numbers, lambda number: self._block(loop, number))
+        return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All events of some decisions, in order; no replica can add any until this transaction ends."""
@@ -146,7 +146,8 @@ class PostgresTransaction:
         firsts: list[int] = []
         for first, body in self._read(query, loop, before, limit):
             firsts.append(first)
-            numbers += decoded(body).all_numbers()
+            block = block_of(loop, first, body)
+            numbers += [] if block is None else block.all_numbers()
             if len(numbers) >= limit:
                 break
         self._execute("UPDATE blocks SET ended = true WHERE loop = %s AND first = ANY(%s)", loop, firsts)
@@ -184,30 +185,17 @@ class PostgresTransaction:
                 self._forgets[loop] = row[1]
         return self._heads[loop]
 
-    def _block(self, loop: int, number: int) -> Block | None:
-        rows = self._read(BLOCK, loop, number)
-        return decoded(rows[0][0]) if rows else None
-
     def _read(self, query: str, *values: object) -> list[Any]:
-        return self._connection.execute(query.encode(), values).fetchall()
+        return self._connection.execute(query.replace("?", "%s").encode(), values).fetchall()
 
     def _execute(self, query: str, *values: object) -> None:
         self._connection.execute(query.encode(), values)
 
 
-def event_of(row: tuple[Any, ...]) -> Event:
-    """An event out of its row."""
-    number, decision, kind, loss, time, key = row
-    return Event(number, decision, kind, loss, time, None if key is None else key.decode())
-
-
 def events_of(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
     """All events of some decisions, in order; decisions without one are left out."""
     found: dict[int, list[Event]] = {}
-    query = (
-        "SELECT number, decision, kind, loss, time, key FROM events WHERE loop = %s AND decision = ANY(%s::bigint[]) "
-        "ORDER BY decision, number"
-    )
+    query = f"SELECT {EVENT} FROM events WHERE loop = %s AND decision = ANY(%s::bigint[]) ORDER BY decision, number"
     for row in read(query, loop, list(numbers)):
-        found.setdefault(row[1], []).append(event_of(row))
+        found.setdefault(row[1], []).append(event_of(loop, row))
     return found

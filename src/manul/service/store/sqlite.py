@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from manul.errors import FileError
-from manul.service.store import Counts, Event, LoopRow, Snapshot, StoreFailure, Transaction
-from manul.service.store.blocks import Block, Decided, decoded
+from manul.service.store import Counts, Event, LoopRow, StoreFailure, Transaction
+from manul.service.store.blocks import Decided
+from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
-from manul.service.store.sqlite_transaction import BLOCK, EVENT, SqliteTransaction, counted, found_block, found_events
+from manul.service.store.sqlite_transaction import SqliteTransaction, counted, found_events
 
 VERSION = 1
 WAL_PAGES = 32_768
@@ -42,7 +43,7 @@ CREATE TABLE IF NOT EXISTS snapshots (
 """
 
 
-class SqliteStore:
+class SqliteStore(Reading):
     """A store in a file, and in its two companions `-wal` and `-shm` while it is open."""
 
     replicas = None
@@ -118,48 +119,16 @@ class SqliteStore:
 
     def first_decision(self, loop: int) -> Decided | None:
         """The oldest decision, whose context says what contexts look like."""
-        rows = self._read("SELECT body FROM blocks WHERE loop = ? ORDER BY first LIMIT 1", loop)
-        return decoded(rows[0][0]).decisions()[0] if rows else None
-
-    def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, Decided | None]]:
-        """The next events in order, each with its decision."""
-        found = self._read(
-            f"SELECT {EVENT} FROM events WHERE loop = ? AND number > ? ORDER BY number LIMIT ?", loop, after, limit
-        )
-        events = [Event(*row) for row in found]
-        return list(zip(events, self._decisions(loop, [event.decision for event in events]), strict=True))
-
-    def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
-        """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
-        query = "SELECT body FROM blocks WHERE loop = ? AND first > ? ORDER BY first LIMIT ?"
-        return [decoded(body) for (body,) in self._read(query, loop, after, limit)]
+        blocks = self.blocks(loop, 0, 1)
+        return blocks[0].decisions()[0] if blocks else None
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All durable events of some decisions, in order; decisions without one are left out."""
         return found_events(self._read, loop, numbers)
 
-    def model(self, loop: int, event: int) -> bytes:
-        """An imported model."""
-        return bytes(self._read("SELECT body FROM models WHERE loop = ? AND event = ?", loop, event)[0][0])
-
-    def snapshot(self, loop: int) -> Snapshot | None:
-        """The newest snapshot."""
-        newest = (
-            "SELECT event, body, learned, refused, history FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT 1"
-        )
-        rows = self._read(newest, loop)
-        return Snapshot(*rows[0]) if rows else None
-
-    def snapshots(self, loop: int) -> list[int]:
-        """The events of all snapshots, newest first."""
-        return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC", loop)]
-
     def check(self) -> None:
         """Raises StoreFailure where the store cannot be used."""
-        try:
-            self._read("SELECT count(*) FROM loops")
-        except sqlite3.DatabaseError as error:
-            raise StoreFailure(str(error)) from error
+        self._read("SELECT 1 FROM loops LIMIT 1")
 
     def close(self) -> None:
         """Let go of everything; nothing is used afterwards."""
@@ -183,6 +152,7 @@ class SqliteStore:
 
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
+        connection.text_factory = lambda text: text.decode(errors="replace")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
@@ -197,14 +167,14 @@ class SqliteStore:
         self._writer.execute(f"PRAGMA user_version = {VERSION}")
 
     def _read(self, query: str, *values: object) -> list[Any]:
-        reader: sqlite3.Connection | None = getattr(self._threads, "reader", None)
-        if reader is None:
-            reader = self._threads.reader = self._connected()
-            self._readers.append(reader)
-        return reader.execute(query, values).fetchall()
-
-    def _decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
-        return self._recent.decisions(loop, numbers, lambda number: found_block(self._read(BLOCK, loop, number)))
+        try:
+            reader: sqlite3.Connection | None = getattr(self._threads, "reader", None)
+            if reader is None:
+                reader = self._threads.reader = self._connected()
+                self._readers.append(reader)
+            return reader.execute(query, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise StoreFailure(str(error)) from error
 
 
 class Checkpoints(threading.Thread):

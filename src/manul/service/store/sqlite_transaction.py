@@ -10,13 +10,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from manul.service.store import OUTCOMES, Counts, Event, Snapshot
-from manul.service.store.blocks import Block, Decided, decoded, encoded
+from manul.service.store.blocks import Block, Decided, encoded
+from manul.service.store.reading import EVENT, block_of, block_with, event_of
 from manul.service.store.recent import Recent
 
 _Value = TypeVar("_Value")
 AT_ONCE = 500
-BLOCK = "SELECT body FROM blocks WHERE loop = ? AND first <= ? ORDER BY first DESC LIMIT 1"
-EVENT = "number, decision, kind, loss, time, key"
 
 
 class SqliteTransaction:
@@ -81,7 +80,7 @@ class SqliteTransaction:
 
     def decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
         """Stored decisions."""
-        return self._recent.decisions(loop, numbers, lambda number: found_block(self._read(BLOCK, loop, number)))
+        return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All events of some decisions, in order; decisions without one are left out."""
@@ -101,10 +100,11 @@ class SqliteTransaction:
     def ended(self, loop: int, before: float, limit: int) -> list[int]:
         """Decisions made before a time that have not been asked for by this before, the oldest first."""
         after = self._connection.execute("SELECT ended FROM loops WHERE number = ?", (loop,)).fetchone()[0]
-        query = "SELECT body FROM blocks WHERE loop = ? AND first > ? AND time < ? ORDER BY first"
+        query = "SELECT first, body FROM blocks WHERE loop = ? AND first > ? AND time < ? ORDER BY first"
         numbers: list[int] = []
-        for (body,) in self._connection.execute(query, (loop, after, before)):
-            numbers += decoded(body).all_numbers()
+        for first, body in self._connection.execute(query, (loop, after, before)):
+            block = block_of(loop, first, body)
+            numbers += [] if block is None else block.all_numbers()
             if len(numbers) >= limit:
                 break
         if numbers:
@@ -180,11 +180,6 @@ def _count(counts: Counts, event: Event) -> None:
     counts.defaulted += event.kind == "default"
 
 
-def found_block(rows: list[Any]) -> Block | None:
-    """The block in the rows of a query for one."""
-    return decoded(rows[0][0]) if rows else None
-
-
 def found_events(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
     """All events of some decisions, in order; decisions without one are left out."""
     found: dict[int, list[Event]] = {}
@@ -192,7 +187,7 @@ def found_events(read: Callable[..., list[Any]], loop: int, numbers: Sequence[in
         marks = ", ".join("?" * len(some))
         query = f"SELECT {EVENT} FROM events WHERE loop = ? AND decision IN ({marks}) ORDER BY decision, number"
         for row in read(query, loop, *some):
-            found.setdefault(row[1], []).append(Event(*row))
+            found.setdefault(row[1], []).append(event_of(loop, row))
     return found
 
 

@@ -1,0 +1,107 @@
+"""What both stores read in the same way. A row that is damaged is set aside with a line in the log: it stops nothing else."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any, get_args
+
+from manul.service.store import Event, Kind, Snapshot
+from manul.service.store.blocks import Block, DamagedBlock, Decided, decoded
+from manul.service.store.recent import Recent
+
+log = logging.getLogger("manul.service")
+EVENT = "number, decision, kind, loss, time, key"
+KINDS = frozenset(get_args(Kind))
+
+
+class Reading:
+    """The queries of a store; `_read` runs one, with a ? for each of its values."""
+
+    _recent: Recent
+
+    def _read(self, query: str, *values: object) -> list[Any]:
+        raise NotImplementedError
+
+    def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, Decided | None]]:
+        """The next events in order, each with its decision."""
+        query = f"SELECT {EVENT} FROM events WHERE loop = ? AND number > ? ORDER BY number LIMIT ?"
+        events = [event_of(loop, row) for row in self._read(query, loop, after, limit)]
+        return list(zip(events, self._decisions(loop, [event.decision for event in events]), strict=True))
+
+    def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
+        """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
+        query = "SELECT first, body FROM blocks WHERE loop = ? AND first > ? ORDER BY first LIMIT ?"
+        while rows := self._read(query, loop, after, limit):
+            found = [block for first, body in rows if (block := block_of(loop, first, body)) is not None]
+            if found:
+                return found
+            after = rows[-1][0]
+        return []
+
+    def model(self, loop: int, event: int) -> bytes:
+        """An imported model; empty if it is missing."""
+        rows = self._read("SELECT body FROM models WHERE loop = ? AND event = ?", loop, event)
+        return bytes(rows[0][0]) if rows and isinstance(rows[0][0], bytes) else b""
+
+    def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
+        """The newest snapshot, or the newest of those that contain only events before a number."""
+        newest = (
+            "SELECT event, body, learned, refused, history FROM snapshots WHERE loop = ? AND event < ? "
+            "ORDER BY event DESC LIMIT 1"
+        )
+        while rows := self._read(newest, loop, 2**63 - 1 if before is None else before):
+            if _is_snapshot(rows[0]):
+                return Snapshot(*rows[0])
+            before = rows[0][0]
+            log.warning("snapshot %s of loop %d is damaged; an older one takes its place", before, loop)
+        return None
+
+    def snapshots(self, loop: int) -> list[int]:
+        """The events of all snapshots, newest first."""
+        return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC", loop)]
+
+    def _decisions(self, loop: int, numbers: list[int]) -> list[Decided | None]:
+        return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
+
+
+def block_with(read: Any, loop: int, number: int) -> Block | None:
+    """The block that a number would be in; None if there is none or it is damaged."""
+    query = "SELECT first, body FROM blocks WHERE loop = ? AND first <= ? ORDER BY first DESC LIMIT 1"
+    rows = read(query, loop, number)
+    return block_of(loop, *rows[0]) if rows else None
+
+
+def block_of(loop: int, first: int, body: bytes) -> Block | None:
+    """A block out of its row; None if it is damaged."""
+    try:
+        return decoded(body)
+    except DamagedBlock as damage:
+        log.warning("block %d of loop %d is damaged (%s); its decisions are unknown", first, loop, damage)
+        return None
+
+
+def event_of(loop: int, row: tuple[Any, ...]) -> Event:
+    """An event out of its row; one that is damaged keeps its number only."""
+    number, decision, kind, loss, time, key = row
+    key = key.decode(errors="replace") if isinstance(key, bytes) else key
+    event = Event(number, decision, kind, loss, time, key)
+    if _is_event(event):
+        return event
+    log.warning("event %s of loop %d is damaged; it is not learned", number, loop)
+    return Event(number, 0, "damaged", 0.0, 0.0)
+
+
+def _is_event(event: Event) -> bool:
+    return (
+        isinstance(event.decision, int)
+        and event.kind in KINDS
+        and isinstance(event.loss, float)
+        and math.isfinite(event.loss)
+        and isinstance(event.time, float)
+        and (event.key is None or isinstance(event.key, str))
+    )
+
+
+def _is_snapshot(row: tuple[Any, ...]) -> bool:
+    return all(isinstance(value, kind) for value, kind in zip(row, (int, bytes, int, int, bytes), strict=True))
