@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from manul.errors import InputError, ParameterError
 
+# The least share of the range that one decision may be narrowed to: below it, densities and positions lose their digits.
+NARROWEST = 1e-9
+
 
 def checked_range(name: str, value: tuple[float, float]) -> tuple[float, float]:
     """Two finite numbers, the first below the second.
@@ -56,6 +59,10 @@ class Actions:
         if not (self.low <= low < high <= self.high):
             raise InputError(
                 f"within must lie inside the actions ({self.low:g}, {self.high:g}) with low < high; got ({low:g}, {high:g}). Narrow it."
+            )
+        if high - low < NARROWEST * self.span:
+            raise InputError(
+                f"within must be at least {NARROWEST * self.span:g} wide, got ({low!r}, {high!r}). Widen it."
             )
         if high - low < 2 * bandwidth * (1 - 1e-12):
             raise InputError(

@@ -9,6 +9,9 @@ from manul.errors import InputError
 from manul.types import Floats, Within
 
 AS_DECIDED = "Pass the decision as decide returned it."
+# Beyond these, weights and their squares overflow; no policy that can be evaluated comes near them.
+LEAST_DENSITY, LARGEST_DENSITY = 1e-100, 1e100
+USABLE = f"in [{LEAST_DENSITY:g}, {LARGEST_DENSITY:g}]"
 DECLARE = "Declare the range with losses=(low, high)."
 
 
@@ -23,8 +26,18 @@ def check_outcomes(
     low, high = loss_range
     inside = (actions >= lows) & (actions <= highs)
     refuse(~inside, actions, "action", f"in [{lows.flat[0]:g}, {highs.flat[0]:g}]", AS_DECIDED)
-    refuse(~((densities > 0) & np.isfinite(densities)), densities, "density", "above 0 and finite", AS_DECIDED)
+    refuse(~usable_densities(densities), densities, "density", USABLE, AS_DECIDED)
     refuse(~((losses >= low) & (losses <= high)), losses, "loss", f"in [{low:g}, {high:g}]", DECLARE)
+
+
+def usable_densities(densities: Floats) -> npt.NDArray[np.bool_]:
+    """Which densities a draw can have, and weights can be made of.
+
+    >>> usable_densities(np.array([0.0, 0.24, np.inf]))
+    array([False,  True, False])
+    """
+    usable: npt.NDArray[np.bool_] = (densities >= LEAST_DENSITY) & (densities <= LARGEST_DENSITY)
+    return usable
 
 
 def refuse(bad: npt.NDArray[np.bool_], values: Floats, name: str, rule: str, remedy: str) -> None:

@@ -28,7 +28,9 @@ class AsyncClient:
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 10.0, retries: int = 8) -> None:
         self._retries = retries
-        self._http = httpx.AsyncClient(base_url=calls.checked_url(url), headers=calls.headers(token), timeout=timeout)
+        self._http = httpx.AsyncClient(
+            base_url=calls.checked_url(url), headers=calls.headers(token), timeout=calls.limits(timeout)
+        )
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -131,6 +133,14 @@ class AsyncClient:
     async def promote(self, loop: str) -> schema.Status:
         """Let an apprentice decide."""
         return await self._ask(calls.change(loop, "promote"))
+
+    async def reset(self, loop: str) -> schema.Status:
+        """Start a loop again from nothing, with the settings it was created with; its data are deleted."""
+        return await self._ask(calls.change(loop, "reset", repeatable=False))
+
+    async def delete(self, loop: str) -> schema.Deleted:
+        """Delete a loop with all its decisions, losses and models."""
+        return await self._ask(calls.delete(loop))
 
     async def report(self, loop: str) -> schema.Report:
         """What the agent believes, and what it and others would have lost."""

@@ -49,6 +49,15 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
+def limits(seconds: float) -> httpx.Timeout:
+    """Every step of a request has its time, but any number of calls may wait for a free connection.
+
+    >>> limits(10.0).pool is None
+    True
+    """
+    return httpx.Timeout(seconds, pool=None)
+
+
 def headers(token: str | None) -> dict[str, str]:
     """What every request carries.
 
@@ -73,9 +82,14 @@ def status(loop: str) -> Call[schema.Status]:
     return Call(method="GET", path=_path(loop), answers=schema.Status)
 
 
-def change(loop: str, change: str) -> Call[schema.Status]:
-    """Pause, resume or promote."""
-    return Call(method="POST", path=_path(loop, change), answers=schema.Status)
+def change(loop: str, change: str, *, repeatable: bool = True) -> Call[schema.Status]:
+    """Pause, resume, promote or reset. A reset that is repeated would delete what came after the first one."""
+    return Call(method="POST", path=_path(loop, change), answers=schema.Status, repeatable=repeatable)
+
+
+def delete(loop: str) -> Call[schema.Deleted]:
+    """Delete a loop. Repeated, it would say that there is no such loop, or delete one made since."""
+    return Call(method="DELETE", path=_path(loop), answers=schema.Deleted, repeatable=False)
 
 
 def report(loop: str) -> Call[schema.Report]:

@@ -28,7 +28,9 @@ class Client:
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 10.0, retries: int = 8) -> None:
         self._retries = retries
-        self._http = httpx.Client(base_url=calls.checked_url(url), headers=calls.headers(token), timeout=timeout)
+        self._http = httpx.Client(
+            base_url=calls.checked_url(url), headers=calls.headers(token), timeout=calls.limits(timeout)
+        )
 
     def __enter__(self) -> Client:
         return self
@@ -131,6 +133,14 @@ class Client:
     def promote(self, loop: str) -> schema.Status:
         """Let an apprentice decide."""
         return self._ask(calls.change(loop, "promote"))
+
+    def reset(self, loop: str) -> schema.Status:
+        """Start a loop again from nothing, with the settings it was created with; its data are deleted."""
+        return self._ask(calls.change(loop, "reset", repeatable=False))
+
+    def delete(self, loop: str) -> schema.Deleted:
+        """Delete a loop with all its decisions, losses and models."""
+        return self._ask(calls.delete(loop))
 
     def report(self, loop: str) -> schema.Report:
         """What the agent believes, and what it and others would have lost."""

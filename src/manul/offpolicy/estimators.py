@@ -17,6 +17,7 @@ from manul.offpolicy import intervals, played, slope
 from manul.offpolicy.intervals import Terms
 from manul.offpolicy.loss_model import LossModel
 from manul.offpolicy.rows import Logs, Rows, action_range, loss_range, pieces, repeatable
+from manul.outcomes import USABLE, usable_densities
 from manul.types import Estimate, Floats, Policy, Within
 
 ESTIMATORS = ("ips", "snips", "dr")
@@ -180,7 +181,7 @@ def _checked(rows: Rows, scale: Within) -> Rows:
     inside = (rows.losses >= low) & (rows.losses <= high)
     for name, values, good, rule, remedy in (
         ("loss", rows.losses, inside, f"in [{low:g}, {high:g}]", "Declare the range with losses=(low, high)."),
-        ("density", rows.densities, (rows.densities > 0) & np.isfinite(rows.densities), "above 0 and finite", _REMEDY),
+        ("density", rows.densities, usable_densities(rows.densities), USABLE, _REMEDY),
     ):
         if not good.all():
             bad = int(np.argmin(good))

@@ -26,4 +26,10 @@ export async function ask(path, { method = "GET", body } = {}) {
   return answer
 }
 
+// Why the service cannot work as it should, in a sentence; nothing if it can.
+export async function trouble() {
+  const reply = await fetch("readyz", { cache: "no-store" })
+  return reply.ok ? "" : ((await reply.json().catch(() => ({}))).error?.message ?? "The service is not ready.")
+}
+
 export const at = (loop, rest = "") => `/${encodeURIComponent(loop)}${rest}`

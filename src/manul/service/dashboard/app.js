@@ -1,9 +1,9 @@
 // The page: which loop is shown, and asking for it again every other second while somebody looks.
-import { ask, at } from "./api.js"
+import { ask, at, trouble } from "./api.js"
 import { Board } from "./board.js"
 import { forgetAll, redrawAll } from "./charts.js"
 import { make } from "./format.js"
-import { askForLoop, askForToken, prepare } from "./forms.js"
+import { askForLoop, askForToken, askToErase, prepare } from "./forms.js"
 
 const PERIOD = 2000
 const main = document.getElementById("main"),
@@ -24,7 +24,7 @@ function show(name) {
   forgetAll()
   const content = document.getElementById(name ? "board" : "welcome").content.cloneNode(true)
   main.replaceChildren(content)
-  board = name ? new Board(main, name, change) : null
+  board = name ? new Board(main, name, change, askToErase) : null
   for (const button of main.querySelectorAll("[data-do=new]")) button.onclick = askForLoop
 }
 
@@ -45,7 +45,7 @@ async function refresh() {
     if (turn % 5 === 0) await choose()
     await board?.refresh(turn % 3 === 0)
     turn += 1
-    say()
+    say(await trouble())
   } catch (refusal) {
     told(refusal)
   } finally {
@@ -71,6 +71,7 @@ async function change(verb) {
 
 async function again() {
   turn = 0
+  if (board) main.replaceChildren()
   await refresh()
 }
 
@@ -88,6 +89,7 @@ prepare({
     again()
   },
   allowed: again,
+  erased: again,
 })
 document.getElementById("new").onclick = askForLoop
 document.getElementById("theme").onclick = switchTheme

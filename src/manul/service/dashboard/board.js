@@ -5,9 +5,10 @@ import { clock, count, key, make, milliseconds, number, seconds } from "./format
 import { beliefs, candidates, findings } from "./report.js"
 
 export class Board {
-  constructor(root, name, change) {
+  constructor(root, name, change, erase) {
     this.root = root
     this.name = name
+    for (const verb of ["reset", "delete"]) root.querySelector(`[data-do=${verb}]`).onclick = () => erase(name, verb)
     for (const verb of ["pause", "resume", "promote"])
       root.querySelector(`[data-do=${verb}]`).onclick = () => change(verb)
     this.part("span").onchange = () => this.refresh(false)

@@ -1,7 +1,8 @@
-// The two dialogs: a new loop, and the token where the service asks for one.
-import { ask, token } from "./api.js"
+// The dialogs: a new loop, what cannot be undone, and the token if the service asks for one.
+import { ask, at, token } from "./api.js"
 
 const create = document.getElementById("create"),
+  erase = document.getElementById("erase"),
   tokens = document.getElementById("token")
 
 const given = field => (field.value.trim() === "" ? undefined : Number(field.value))
@@ -47,7 +48,28 @@ function submitted(dialog, done) {
   })
 }
 
-export function prepare({ created, allowed }) {
+const ERASING = {
+  reset: {
+    title: "Reset",
+    meaning: "All decisions, losses and models are deleted. The loop starts again with the same settings.",
+    send: loop => ask(at(loop, "/reset"), { method: "POST" }),
+  },
+  delete: {
+    title: "Delete",
+    meaning: "The loop is deleted with all its decisions, losses and models. This cannot be undone.",
+    send: loop => ask(at(loop), { method: "DELETE" }),
+  },
+}
+let erasing = null
+
+export function prepare({ created, allowed, erased }) {
+  submitted(erase, async fields => {
+    const { loop, verb } = erasing
+    if (fields.name.value !== loop) throw new Error(`Type ${loop} to confirm.`)
+    await ERASING[verb].send(loop)
+    erased()
+  })
+  erase.querySelector("[value=cancel]").onclick = () => erase.close()
   submitted(create, async fields => created((await ask("", { method: "POST", body: settings(fields) })).name))
   submitted(tokens, async fields => {
     token.set(fields.token.value)
@@ -61,6 +83,17 @@ export function prepare({ created, allowed }) {
   }
   create.querySelector("form").addEventListener("change", choose)
   create.addEventListener("close", choose)
+}
+
+export function askToErase(loop, verb) {
+  const { title, meaning } = ERASING[verb]
+  erasing = { loop, verb }
+  erase.querySelector("h2").textContent = `${title} ${loop}?`
+  erase.querySelector("[data-is=erase-meaning]").textContent = meaning
+  erase.querySelector("[type=submit]").textContent = title
+  erase.querySelector(".error").textContent = ""
+  erase.querySelector("form").reset()
+  erase.showModal()
 }
 
 export const askForLoop = () => create.showModal()
