@@ -126,7 +126,7 @@ class Engine:
         """A future of the stored decision."""
         self._check_deciding(loop)
         context: Any = asked.context if asked.context is not None else []
-        number = self.store.reserve(loop.number, 1)
+        number = self._reserved(loop, 1)
         key = number if asked.id is None else agents.key(loop.name, asked.id)
         action, density, model = loop.draw(key, context, asked.within)
         decided = Decided(number, asked.id, context, asked.within, action, density, self.now(), model)
@@ -141,7 +141,7 @@ class Engine:
             rows = agents.matrix(contexts)
         except ManulError as error:
             raise refusal(error) from None
-        first, now = self.store.reserve(loop.number, len(asked)), self.now()
+        first, now = self._reserved(loop, len(asked)), self.now()
         numbers, named = range(first, first + len(asked)), any(each.id is not None for each in asked)
         keys: Sequence[int] = numbers
         if named:
@@ -177,7 +177,7 @@ class Engine:
             check_outcomes(*(_array(value) for value in values), loss_range=loop.settings.losses)
         except ManulError as error:
             raise refusal(error, str(error).split(" ", 1)[0]) from None
-        number = self.store.reserve(loop.number, 1)
+        number = self._reserved(loop, 1)
         decided = Decided(
             number, seen.id, context, seen.within, seen.action, seen.density, self.now(), loop.model, observed=True
         )
@@ -290,6 +290,11 @@ class Engine:
         loop.meet_first(self.store)
         self._latest = max(self._latest, self.store.counts(row.number).latest)
         return loop
+
+    def _reserved(self, loop: Loop, count: int) -> int:
+        while (first := self.store.reserve(loop.number, count)) is None:
+            self.store.refill(loop.number, count)
+        return first
 
     def _check_deciding(self, loop: Loop) -> None:
         if loop.apprentice:
