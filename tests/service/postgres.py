@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -53,6 +54,23 @@ class Server:
     def stop(self, number=signal.SIGINT):
         self.process.send_signal(number)
         self.process.wait(30)
+
+    @contextmanager
+    def frozen(self):
+        """Connections stay open, and nothing is answered."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number):
+        """The server first, so that no process is added to its others."""
+        self.process.send_signal(number)
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        for each in children.split():
+            with suppress(ProcessLookupError):
+                os.kill(int(each), number)
 
     def remove(self):
         self.stop(signal.SIGQUIT)

@@ -252,8 +252,9 @@ class Engine:
 
     async def _reserve(self, loop: Loop, count: int) -> int:
         """Decision numbers, from the store if there are not enough at hand."""
-        while (number := self.store.reserve(loop.number, count)) is None:
-            await asyncio.to_thread(self.store.refill, loop.number, count)
+        async with loop.reserving:
+            while (number := self.store.reserve(loop.number, count)) is None:
+                await asyncio.to_thread(self.store.refill, loop.number, count)
         return number
 
     async def decide_many(self, loop: Loop, asked: Sequence[schema.NewDecision]) -> list[schema.Decision]:

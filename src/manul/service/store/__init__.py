@@ -145,6 +145,7 @@ class Transaction(Protocol):
 class Store(Protocol):
     """A place that survives. Transactions come from one thread; reads may come from any.
 
+    Every call but `reserve` may wait for the store, at most for some seconds, and then raises StoreFailure.
     `replicas` is None where one service has the store for itself.
     """
 
@@ -155,8 +156,14 @@ class Store(Protocol):
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Everything inside is durable after the block or, where an error comes out of it, undone."""
 
-    def reserve(self, loop: int, count: int) -> int:
-        """The first of some consecutive decision numbers that nobody else gets."""
+    def reserve(self, loop: int, count: int) -> int | None:
+        """The first of some consecutive decision numbers that nobody else gets; None if not as many are at hand.
+
+        It never waits. After None, `refill` in another thread.
+        """
+
+    def refill(self, loop: int, count: int) -> None:
+        """Have at least `count` numbers at hand; it may wait for the store."""
 
     def loops(self) -> list[LoopRow]:
         """All loops in the order they were made."""

@@ -13,8 +13,9 @@ from typing import Any
 
 import psycopg
 
-from manul.service.store import State
+from manul.service.store import State, StoreFailure
 from manul.service.store.postgres_schema import LEADING
+from manul.service.store.watchdog import Watchdog
 
 log = logging.getLogger("manul.service")
 SECONDS = 1.0
@@ -28,9 +29,11 @@ SELECT set_config('idle_session_timeout', '5s', false), set_config('tcp_keepaliv
 class Election(threading.Thread):
     """Tries for the lock every second and, once it has it, shows every second that it is alive."""
 
-    def __init__(self, connect: Callable[[], psycopg.Connection[Any]], states: Callable[[], list[State]]) -> None:
+    def __init__(
+        self, connect: Callable[[], psycopg.Connection[Any]], states: Callable[[], list[State]], watchdog: Watchdog
+    ) -> None:
         super().__init__(name="manul-election", daemon=True)
-        self._connect, self.states = connect, states
+        self._connect, self.states, self._watchdog = connect, states, watchdog
         self._session: psycopg.Connection[Any] | None = None
         self._leads, self._stopping = False, threading.Event()
         self._try()
@@ -47,6 +50,7 @@ class Election(threading.Thread):
     def stop(self) -> None:
         """Leave the lock to the others."""
         self._stopping.set()
+        self._watchdog.end_waits()
         if self.is_alive():
             self.join()
         self._leads = False
@@ -56,7 +60,7 @@ class Election(threading.Thread):
         led = self._leads
         try:
             self._leads = self._asked()
-        except psycopg.Error:
+        except (psycopg.Error, StoreFailure):
             self._leads = False
             self._close()
         if self._leads != led:
@@ -65,12 +69,12 @@ class Election(threading.Thread):
     def _asked(self) -> bool:
         if self._session is None:
             self._session = self._connect()
-            self._session.execute(PATIENCE)
             self._leads = False
-        if self._leads:
-            self._session.execute("SELECT 1")
-            return True
-        found = self._session.execute("SELECT pg_try_advisory_lock(%s)", (LEADING,)).fetchone()
+            with self._watchdog.watching(self._session):
+                self._session.execute(PATIENCE)
+        query = "SELECT true" if self._leads else f"SELECT pg_try_advisory_lock({LEADING})"
+        with self._watchdog.watching(self._session):
+            found = self._session.execute(query.encode()).fetchone()
         return found is not None and bool(found[0])
 
     def _close(self) -> None:

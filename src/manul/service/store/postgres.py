@@ -7,29 +7,25 @@ before it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import psycopg
 
 from manul.errors import FileError
 from manul.service.store import Collision, Counts, Event, LoopRow, State, StoreFailure, Transaction
 from manul.service.store.blocks import Decided
+from manul.service.store.connections import GONE, Connections
 from manul.service.store.election import Election
+from manul.service.store.numbers import Numbers
 from manul.service.store.postgres_schema import SCHEMA, STARTING, VERSION
 from manul.service.store.postgres_transaction import PostgresTransaction, events_of
 from manul.service.store.reading import Reading, block_of
 from manul.service.store.recent import Recent
+from manul.service.store.watchdog import Connection
 
-Connection = psycopg.Connection[tuple[Any, ...]]
 # The first that ends the session of a replica that hangs.
 OLDEST = 140_000
-FIRST_CHUNK, LARGEST_CHUNK = 16, 1024
-# Lost connections, full disks, servers that shut down or only read.
-GONE = (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError)
-DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 COUNTS = """
 SELECT coalesce(t.decisions, 0), h.outcomes, h.loss_sum, h.late, h.defaulted, h.events, r.numbers, coalesce(t.latest, 0)
 FROM heads h JOIN reserved r ON r.loop = h.loop,
@@ -47,52 +43,52 @@ class PostgresStore(Reading):
     """A store in a database by its URL. The first of its replicas leads: it learns, and the others follow its snapshots."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
         self._recent = Recent()
         self._begun: set[int] = set()
         self._forgets: dict[int, int] = {}
-        self._chunks: dict[int, tuple[int, int, int]] = {}
-        self._reserving = threading.Lock()
-        self._free: list[Connection] = []
         self._writer: Connection | None = None
+        self._connections = Connections(url)
+        self._watchdog, self._read = self._connections.watchdog, self._connections.read  # type: ignore[method-assign]
+        self._numbers = Numbers(self._reserved)
         try:
             self._set_up()
-        except psycopg.Error as error:
+        except (psycopg.Error, StoreFailure) as error:
+            self._connections.close()
             why = str(error).strip().partition("\n")[0]
             raise FileError(
                 f"store must be a PostgreSQL database that lets manul in; got {why}. Check the URL."
             ) from None
-        self.replicas = self._election = Election(self._connected, self.states)
+        self.replicas = self._election = Election(self._connections.connected, self.states, self._watchdog)
         self._election.start()
+        self._numbers.start()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Everything inside is durable after the block or, where an error comes out of it, undone."""
         try:
             if self._writer is None or self._writer.closed:
-                self._writer = self._connected()
-            current = PostgresTransaction(self._writer, self._recent, self._begun, self._forgets)
-            with self._writer.pipeline(), self._writer.transaction():
+                self._writer = self._connections.connected()
+            current = PostgresTransaction(self._writer, self._watchdog, self._recent, self._begun, self._forgets)
+            with self._watchdog.watching(self._writer), self._writer.pipeline(), self._writer.transaction():
                 yield current
                 current.finish()
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.IntegrityError) as error:
             raise Collision(str(error)) from error
+        except StoreFailure:
+            self._abandon()
+            raise
         except GONE as error:
             self._abandon()
             raise StoreFailure(str(error).strip()) from error
         current.kept()
 
-    def reserve(self, loop: int, count: int) -> int:
-        """The first of some consecutive decision numbers that nobody else gets."""
-        with self._reserving:
-            first, left, size = self._chunks.get(loop, (1, 0, FIRST_CHUNK // 2))
-            if count > left:
-                size = min(2 * size, LARGEST_CHUNK)
-                left = max(count, size)
-                reserving = "UPDATE reserved SET numbers = numbers + %s WHERE loop = %s RETURNING numbers"
-                first = self._read(reserving, left, loop)[0][0] - left + 1
-            self._chunks[loop] = (first + count, left - count, size)
-            return int(first)
+    def reserve(self, loop: int, count: int) -> int | None:
+        """The first of some consecutive decision numbers that nobody else gets; None if not as many are at hand."""
+        return self._numbers.take(loop, count)
+
+    def refill(self, loop: int, count: int) -> None:
+        """Have at least `count` numbers at hand."""
+        self._numbers.refill(loop, count)
 
     def loops(self) -> list[LoopRow]:
         """All loops in the order they were made."""
@@ -127,12 +123,12 @@ class PostgresStore(Reading):
     def close(self) -> None:
         """Let go of everything; nothing is used afterwards."""
         self._election.stop()
+        self._numbers.stop()
         self._abandon()
-        while self._free:
-            self._free.pop().close()
+        self._connections.close()
 
     def _set_up(self) -> None:
-        with self._connected() as connection, connection.transaction():
+        with self._connections.connected() as connection, connection.transaction():
             if connection.info.server_version < OLDEST:
                 raise FileError(f"store must be PostgreSQL {OLDEST // 10_000} or newer; got an older one. Update it.")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (STARTING,))
@@ -146,29 +142,11 @@ class PostgresStore(Reading):
                     f"store must have version {VERSION}; got {versions[0][0]}. A newer manul reads it: pip install -U manul."
                 )
 
-    def _connected(self) -> Connection:
-        connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
-        connection.execute(DURABLE)
-        return connection
+    def _reserved(self, loop: int, count: int) -> int:
+        reserving = "UPDATE reserved SET numbers = numbers + ? WHERE loop = ? RETURNING numbers"
+        return int(self._read(reserving, count, loop)[0][0]) - count + 1
 
     def _abandon(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-    def _read(self, query: str, *values: object) -> list[Any]:
-        """What a query finds; connections that were lost are replaced."""
-        while True:
-            fresh = not self._free
-            try:
-                connection = self._connected() if fresh else self._free.pop()
-                found = connection.execute(query.replace("?", "%s").encode(), values).fetchall()
-            except IndexError:
-                continue
-            except GONE as error:
-                if fresh:
-                    raise StoreFailure(str(error).strip()) from error
-                connection.close()
-                continue
-            self._free.append(connection)
-            return found

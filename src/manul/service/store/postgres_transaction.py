@@ -11,6 +11,7 @@ from manul.service.store import OUTCOMES, Event, Snapshot
 from manul.service.store.blocks import Block, Decided, encoded
 from manul.service.store.reading import EVENT, block_of, block_with, event_of
 from manul.service.store.recent import Recent
+from manul.service.store.watchdog import Connection, Watchdog
 
 SLOTS = 16
 TALLY = f"""
@@ -35,9 +36,15 @@ class PostgresTransaction:
     """One transaction; remembered blocks are taken over once it is durable."""
 
     def __init__(
-        self, connection: psycopg.Connection[Any], recent: Recent, begun: set[int], forgets: dict[int, int]
+        self,
+        connection: Connection,
+        watchdog: Watchdog,
+        recent: Recent,
+        begun: set[int],
+        forgets: dict[int, int],
     ) -> None:
-        self._connection, self._recent, self._begun, self._forgets = connection, recent, begun, forgets
+        self._connection, self._watchdog = connection, watchdog
+        self._recent, self._begun, self._forgets = recent, begun, forgets
         self._blocks: list[tuple[int, Block]] = []
         self._heads: dict[int, int] = {}
 
@@ -186,10 +193,14 @@ class PostgresTransaction:
         return self._heads[loop]
 
     def _read(self, query: str, *values: object) -> list[Any]:
-        return self._connection.execute(query.replace("?", "%s").encode(), values).fetchall()
+        return self._sent(query, values).fetchall()
 
     def _execute(self, query: str, *values: object) -> None:
-        self._connection.execute(query.encode(), values)
+        self._sent(query, values)
+
+    def _sent(self, query: str, values: tuple[object, ...]) -> psycopg.Cursor[Any]:
+        self._watchdog.go_on(self._connection)
+        return self._connection.execute(query.replace("?", "%s").encode(), values)
 
 
 def events_of(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:

@@ -20,6 +20,8 @@ from manul.service.store.sqlite_transaction import SqliteTransaction, counted, f
 VERSION = 1
 WAL_PAGES = 32_768
 CHECKPOINT_SECONDS = 1.0
+# The longest wait for another program that has locked the file.
+BUSY_SECONDS = 2.0
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS loops (
@@ -90,13 +92,16 @@ class SqliteStore(Reading):
             except sqlite3.DatabaseError as error:
                 raise StoreFailure(str(error)) from error
 
-    def reserve(self, loop: int, count: int) -> int:
+    def reserve(self, loop: int, count: int) -> int | None:
         """The first of some consecutive decision numbers that nobody else gets."""
         with self._reserving:
             counts = self._counts[loop]
             first = counts.numbers + 1
             counts.numbers += count
             return first
+
+    def refill(self, loop: int, count: int) -> None:
+        """Numbers are always at hand."""
 
     def loops(self) -> list[LoopRow]:
         """All loops in the order they were made."""
@@ -151,7 +156,7 @@ class SqliteStore(Reading):
         return file
 
     def _connected(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
         connection.text_factory = lambda text: text.decode(errors="replace")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
