@@ -41,7 +41,7 @@ from manul.service.writer import Answers, Task, Writer, answered
 log = logging.getLogger("manul.service")
 # Decisions whose waits end in one transaction, rows of deleted loops that one removes, and the seconds that threads get to
 # finish when the service stops: everything acknowledged is durable already.
-ENDED_AT_ONCE, PURGED_AT_ONCE, PATIENCE = 2000, 2000, 9.0
+ENDED_AT_ONCE, PURGED_AT_ONCE, PATIENCE = 2000, 2000, 6.0
 
 
 class Engine:
@@ -73,6 +73,7 @@ class Engine:
         )
         self._pending: dict[int, tuple[Loop, list[tuple[Decided, Future]]]] = {}
         self._purging = True
+        self._refills: dict[int, asyncio.Task[None]] = {}
         self._writing = 0
         self._sweeper: asyncio.Task[None] | None = None
         self.ready = False
@@ -252,10 +253,17 @@ class Engine:
 
     async def _reserve(self, loop: Loop, count: int) -> int:
         """Decision numbers, from the store if there are not enough at hand."""
-        async with loop.reserving:
-            while (number := self.store.reserve(loop.number, count)) is None:
-                await asyncio.to_thread(self.store.refill, loop.number, count)
+        while (number := self.store.reserve(loop.number, count)) is None:
+            await asyncio.shield(self._refill(loop.number, count))
         return number
+
+    def _refill(self, loop: int, count: int) -> asyncio.Task[None]:
+        """All who need numbers of a loop wait for one answer of the store."""
+        task = self._refills.get(loop)
+        if task is None:
+            task = self._refills[loop] = asyncio.create_task(asyncio.to_thread(self.store.refill, loop, count))
+            task.add_done_callback(lambda _: self._refills.pop(loop))
+        return task
 
     async def decide_many(self, loop: Loop, asked: Sequence[schema.NewDecision]) -> list[schema.Decision]:
         """All decisions, stored together."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections import deque
@@ -45,7 +44,7 @@ class Loop:
         self.first: Any = None
         self._shape: Any = None
         self.history, self.traffic = History(self.settings.actions), Traffic()
-        self.lock, self.reserving = threading.Lock(), asyncio.Lock()
+        self.lock = threading.Lock()
         self.queue: deque[Fact] = deque()
         # Until it has caught up, a loop reads its events from the store and queues none.
         self.behind = True

@@ -122,7 +122,7 @@ def _settings(configuration: Configuration, engine: Engine, tokens: Tokens) -> u
         log_config=None,
         access_log=False,
         limit_concurrency=configuration.limits.connections,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=5,
         server_header=False,
         proxy_headers=False,
     )
