@@ -184,6 +184,25 @@ def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(client, loop
     assert (status.decisions, status.events) == (3, 4)
 
 
+def test_a_loop_is_reset_and_deleted(client, loop):
+    client.create(loop, actions=(20, 70), agent=CATS)
+    client.lose(loop, client.decide(loop, [1, 2]), 0.5)
+    assert client.reset(loop).decisions == 0
+    client.decide(loop, {"now": "named"})
+    assert client.delete(loop).name == loop
+    with pytest.raises(ServiceError, match="does not exist"):
+        client.delete(loop)
+
+
+def test_a_thousand_calls_at_once_wait_for_their_connections(running, loop):
+    async def all_at_once():
+        async with manul.AsyncClient(running.url, running.tokens["admin"], timeout=1.0, retries=0) as client:
+            await client.create(loop, actions=(20, 70), agent=CATS)
+            return await asyncio.gather(*(client.decide(loop, [1, 2]) for _ in range(1000)))
+
+    assert len({each.id for each in asyncio.run(all_at_once())}) == 1000
+
+
 def test_a_service_that_is_not_there(client):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
