@@ -54,8 +54,14 @@ class Agent {
   // Rounds after which old evidence counts half; nothing is forgotten unless this is called.
   virtual void forget(double half_life) = 0;
 
+  // Fills in what a fresh agent starts from, where that is put off until it is needed; only the first call does anything.
+  virtual void start() {}
+
   virtual std::size_t arrays() const = 0;
   virtual Array array(std::size_t index) = 0;
+
+  // Whether arrays that came from outside can be played with. What is only added and compared may hold anything.
+  virtual bool sound() const { return true; }
 };
 
 namespace MANUL_SIMD {

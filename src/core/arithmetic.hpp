@@ -10,6 +10,11 @@ inline double smaller(double a, double b) { return a < b ? a : b; }
 inline double larger(double a, double b) { return a > b ? a : b; }
 inline double clip(double x, double low, double high) { return smaller(larger(x, low), high); }
 
+inline bool finite(double x) { return absolute(x) < __builtin_inf(); }
+
+// Whether x can be a number of rounds: those are counted in doubles, which hold every whole number up to 2^53.
+inline bool counted(double x) { return x >= 0.0 && x <= 0x1p53; }
+
 inline std::uint64_t bits(double x) {
   std::uint64_t same;
   __builtin_memcpy(&same, &x, sizeof same);

@@ -132,6 +132,7 @@ std::string name(const Array& array) {
 
 nb::typed<nb::dict, nb::str, nb::any> state(Player& player) {
   nb::dict all;
+  player.agent().start();
   for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
     const Array array = player.agent().array(i);
     const std::string type = array.type;
@@ -153,28 +154,63 @@ std::size_t nbytes(Player& player) {
 
 using Bytes = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-void restore(Player& player, const nb::typed<nb::dict, nb::str, nb::any>& saved) {
-  std::vector<std::pair<Array, Bytes>> pairs;
-  for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
-    const Array array = player.agent().array(i);
-    if (!saved.contains(name(array).c_str())) throw Rejected();
-    auto bytes = nb::cast<Bytes>(saved[name(array).c_str()]);
-    if (bytes.size() != array.size || bytes.itemsize() != item_size(array)) throw Rejected();
-    pairs.emplace_back(array, bytes);
+nb::dlpack::dtype type_of(const Array& array) {
+  const std::string type = array.type;
+  return type == "f4" ? nb::dtype<float>() : type == "f8" ? nb::dtype<double>() : nb::dtype<std::uint64_t>();
+}
+
+// Leaves pages alone that are equal already: pages of zeros that were never written to take no memory.
+void overwrite(void* to, const void* from, std::size_t size) {
+  constexpr std::size_t page = 4096;
+  for (std::size_t at = 0; at < size; at += page) {
+    char* target = static_cast<char*>(to) + at;
+    const char* source = static_cast<const char*>(from) + at;
+    const std::size_t length = std::min(page, size - at);
+    if (std::memcmp(target, source, length) != 0) std::memcpy(target, source, length);
   }
-  for (const auto& [array, bytes] : pairs) std::memcpy(array.data, bytes.data(), bytes.nbytes());
+}
+
+// All sizes and types are compared before anything is written. Where the values are refused, the player is of no more use.
+void restore(Player& player, const nb::typed<nb::dict, nb::str, nb::any>& saved) {
+  Agent& agent = player.agent();
+  if (saved.size() != agent.arrays()) throw Rejected();
+  std::vector<Bytes> given(agent.arrays());
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Array array = agent.array(i);
+    const std::string key = name(array);
+    if (!saved.contains(key.c_str()) || !nb::try_cast(saved[key.c_str()], given[i])) throw Rejected();
+    if (given[i].size() != array.size || given[i].dtype() != type_of(array)) throw Rejected();
+  }
+  agent.start();
+  for (std::size_t i = 0; i < given.size(); ++i) overwrite(agent.array(i).data, given[i].data(), given[i].nbytes());
+  if (!agent.sound()) throw Rejected();
 }
 
 void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth);
+
+// A text of Python may hold half a character, which no text outside of Python can.
+std::string_view text(Encoder& encoder, const std::string& path, PyObject* value) {
+  Py_ssize_t length = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(value, &length);
+  if (data == nullptr) {
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeError)) nb::raise_python_error();
+    PyErr_Clear();
+    encoder.fail(Fault::bad_text, path);
+  }
+  return {data, static_cast<std::size_t>(length)};
+}
 
 void walk_members(Encoder& encoder, std::string& path, PyObject* members, std::size_t depth) {
   if (depth > Encoder::most_depth) encoder.fail(Fault::too_deep, path);
   const std::size_t length = path.size();
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(members, &at, &key, &value);) {
+    // Numbers may be objects that run code, and that code may change the context.
+    const nb::object held_key = nb::borrow(key), held_value = nb::borrow(value);
     if (!PyUnicode_Check(key)) encoder.fail(Fault::bad_key, path);
+    const std::string_view name = text(encoder, path, key);
     if (length > 0) path += '.';
-    path += PyUnicode_AsUTF8(key);
+    path += name;
     walk(encoder, path, value, depth);
     path.resize(length);
   }
@@ -183,13 +219,13 @@ void walk_members(Encoder& encoder, std::string& path, PyObject* members, std::s
 void walk_items(Encoder& encoder, std::string& path, PyObject* items, std::size_t depth) {
   if (depth > Encoder::most_depth) encoder.fail(Fault::too_deep, path);
   const std::size_t length = path.size();
-  PyObject** all = PySequence_Fast_ITEMS(items);
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items); ++i) {
-    if (PyUnicode_Check(all[i])) {
-      encoder.text(path, PyUnicode_AsUTF8(all[i]));
+    const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items, i));
+    if (PyUnicode_Check(item.ptr())) {
+      encoder.text(path, text(encoder, path, item.ptr()));
     } else {
       path += '[' + std::to_string(i) + ']';
-      walk(encoder, path, all[i], depth);
+      walk(encoder, path, item.ptr(), depth);
       path.resize(length);
     }
   }
@@ -197,21 +233,19 @@ void walk_items(Encoder& encoder, std::string& path, PyObject* items, std::size_
 
 // Numbers of NumPy and the like.
 double as_number(Encoder& encoder, const std::string& path, PyObject* value) {
-  PyObject* number = PyNumber_Float(value);
-  if (number == nullptr) {
-    PyErr_Clear();
-    encoder.fail(Fault::unknown_type, path);
-  }
-  const double result = PyFloat_AS_DOUBLE(number);
-  Py_DECREF(number);
-  return result;
+  const nb::object number = nb::steal(PyNumber_Float(value));
+  if (number.is_valid()) return PyFloat_AS_DOUBLE(number.ptr());
+  const bool infinite = PyErr_ExceptionMatches(PyExc_OverflowError);
+  if (!infinite && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) nb::raise_python_error();
+  PyErr_Clear();
+  encoder.fail(infinite ? Fault::infinite : Fault::unknown_type, path);
 }
 
 void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth) {
   if (value == Py_None) return encoder.missing(path);
   if (PyBool_Check(value)) return encoder.flag(path, value == Py_True);
   if (PyFloat_Check(value)) return encoder.number(path, PyFloat_AS_DOUBLE(value));
-  if (PyUnicode_Check(value)) return encoder.text(path, PyUnicode_AsUTF8(value));
+  if (PyUnicode_Check(value)) return encoder.text(path, text(encoder, path, value));
   if (PyDict_Check(value)) return walk_members(encoder, path, value, depth + 1);
   if (PyList_Check(value) || PyTuple_Check(value)) return walk_items(encoder, path, value, depth + 1);
   encoder.number(path, as_number(encoder, path, value));
@@ -226,8 +260,13 @@ const float* encode(Player& player, const Fields& context, bool learning) {
   try {
     walk_members(player.encoder, path, context.ptr(), 0);
   } catch (const BadField&) {
+    player.encoder.undo();
     throw Rejected();
+  } catch (...) {
+    player.encoder.undo();
+    throw;
   }
+  player.encoder.finish();
   return player.encoded(learning);
 }
 
@@ -255,16 +294,16 @@ void bind_named(nb::class_<Player>& type) {
     for (const auto& [name, field] : p.encoder.fields()) all[name] = field.kind;
     return all;
   }, [](Player& p, const std::map<std::string, Kind>& all) {
-    for (const auto& [name, kind] : all) p.encoder.fields()[name] = {kind, Encoder::feature(name)};
+    for (const auto& [name, kind] : all) p.encoder.remember(name, kind);
   });
   type.def_prop_rw("names", [](Player& p) {
     return std::map<std::uint32_t, std::string>(p.encoder.names().begin(), p.encoder.names().end());
   }, [](Player& p, const std::map<std::uint32_t, std::string>& all) {
-    p.encoder.names() = {all.begin(), all.end()};
+    for (const auto& [feature, name] : all) p.encoder.remember(feature, name);
   });
   type.def_prop_rw("columns", [](Player& p) {
-    return std::map<std::uint32_t, std::uint32_t>(p.columns.begin(), p.columns.end());
-  }, [](Player& p, const std::map<std::uint32_t, std::uint32_t>& all) { p.columns = {all.begin(), all.end()}; });
+    return std::map<std::uint32_t, std::uint32_t>(p.columns().begin(), p.columns().end());
+  }, [](Player& p, const std::map<std::uint32_t, std::uint32_t>& all) { p.set_columns({all.begin(), all.end()}); });
 }
 
 template <class T>
@@ -361,7 +400,9 @@ struct TableView : Table {
 void simulate_tables(const std::vector<Player*>& players, const std::vector<const TableView*>& tables,
                      std::size_t first, std::size_t last, const std::vector<Output>& actions,
                      const std::vector<Output>& densities, const std::vector<Output>& losses, std::size_t threads) {
-  if (tables.size() != players.size()) throw Rejected();
+  const std::size_t count = players.size();
+  if (tables.size() != count || actions.size() != count || densities.size() != count || losses.size() != count) throw Rejected();
+  if (first > last) throw Rejected();
   std::vector<Record> records;
   for (std::size_t i = 0; i < players.size(); ++i) {
     if (last > tables[i]->rounds || players[i]->settings().width != tables[i]->width) throw Rejected();
@@ -400,7 +441,8 @@ NB_MODULE(_core, module) {
       .value("too_many", Fault::too_many)
       .value("unknown_type", Fault::unknown_type)
       .value("too_deep", Fault::too_deep)
-      .value("bad_key", Fault::bad_key);
+      .value("bad_key", Fault::bad_key)
+      .value("bad_text", Fault::bad_text);
   auto player = nb::class_<Player>(module, "Player");
   bind_single<double>(player);
   bind_single<float>(player);

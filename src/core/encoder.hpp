@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,7 +21,7 @@ namespace manul {
 
 enum class Kind : std::uint8_t { number, text, flag };
 
-enum class Fault : std::uint8_t { none, infinite, changed_kind, too_many, unknown_type, too_deep, bad_key };
+enum class Fault : std::uint8_t { none, infinite, changed_kind, too_many, unknown_type, too_deep, bad_key, bad_text };
 
 // Thrown in the middle of a context; the encoder says what was wrong with which field.
 struct BadField {};
@@ -34,14 +35,27 @@ class Encoder {
     std::uint32_t feature;
   };
 
-  // With `remember`, the kinds of new fields and the names of new features are kept; deciding leaves no trace.
+  // With `remember`, the kinds of new fields and the names of new features are kept; deciding leaves no trace. What is
+  // started ends with `finish` or `undo`.
   void start(bool remember) {
+    if (reading_) throw std::runtime_error("agent is in use by its own context; give each call its own agent");
+    reading_ = true;
     features_.clear();
     values_.clear();
-    fresh_.clear();
+    fresh_fields_.clear();
+    fresh_names_.clear();
     numbers_ = 0;
     remembers_ = remember;
     fault = Fault::none;
+  }
+
+  void finish() { reading_ = false; }
+
+  // Forgets what the context that was being read brought in.
+  void undo() {
+    for (const std::string& each : fresh_fields_) forget(fields_, each);
+    for (const std::uint32_t each : fresh_names_) forget(names_, each);
+    reading_ = false;
   }
 
   void number(const std::string& field, double value) {
@@ -71,7 +85,6 @@ class Encoder {
   }
 
   [[noreturn]] void fail(Fault what, const std::string& field) {
-    for (const std::string& each : fresh_) fields_.erase(each);
     fault = what;
     fault_field = field;
     throw BadField();
@@ -82,15 +95,38 @@ class Encoder {
   const std::vector<std::uint32_t>& features() const { return features_; }
   const std::vector<float>& values() const { return values_; }
 
-  std::unordered_map<std::uint32_t, std::string>& names() { return names_; }
-  std::unordered_map<std::string, Field>& fields() { return fields_; }
-  static std::uint32_t feature(const std::string& field) { return hash(field, 0); }
+  const std::unordered_map<std::uint32_t, std::string>& names() const { return names_; }
+  const std::unordered_map<std::string, Field>& fields() const { return fields_; }
+  void remember(std::uint32_t feature, const std::string& name) { keep(names_, feature, name); }
+  void remember(const std::string& field, Kind kind) { keep(fields_, field, {kind, hash(field, 0)}); }
 
   Fault fault = Fault::none;
   std::string fault_field;
 
  private:
-  static constexpr std::size_t most_names = 1u << 16;
+  static constexpr std::size_t most_names = 1u << 16, most_bytes = 1u << 24;
+
+  using Fields = std::unordered_map<std::string, Field>;
+  using Names = std::unordered_map<std::uint32_t, std::string>;
+
+  static std::size_t length(const Fields::value_type& entry) { return entry.first.size(); }
+  static std::size_t length(const Names::value_type& entry) { return entry.second.size(); }
+
+  // Whether it is new and there was room for it, in number and in bytes: a context may be as long as its sender likes.
+  template <class Map>
+  bool keep(Map& map, const typename Map::key_type& key, const typename Map::mapped_type& value) {
+    if (map.size() >= most_names || bytes_ >= most_bytes) return false;
+    const auto [place, fresh] = map.emplace(key, value);
+    if (fresh) bytes_ += length(*place);
+    return fresh;
+  }
+
+  template <class Map>
+  void forget(Map& map, const typename Map::key_type& key) {
+    const auto known = map.find(key);
+    bytes_ -= length(*known);
+    map.erase(known);
+  }
 
   // FNV-1a, finished by a multiplication so that neighbouring texts land far apart.
   static std::uint32_t hash(std::string_view text, std::uint32_t seed) {
@@ -106,18 +142,17 @@ class Encoder {
       if (known->second.kind != kind) fail(Fault::changed_kind, field);
       return known->second;
     }
-    const Field made{kind, feature(field)};
-    if (remembers_ && fields_.size() < most_names) {
-      fields_.emplace(field, made);
-      fresh_.push_back(field);
+    const Field made{kind, hash(field, 0)};
+    if (remembers_ && keep(fields_, field, made)) {
+      fresh_fields_.push_back(field);
       if (kind != Kind::text) name(made.feature, field, {});
     }
     return made;
   }
 
   void name(std::uint32_t feature, const std::string& field, std::string_view value) {
-    if (!remembers_ || names_.size() >= most_names || names_.contains(feature)) return;
-    names_.emplace(feature, value.empty() ? field : field + "=" + std::string(value));
+    if (!remembers_ || names_.contains(feature)) return;
+    if (keep(names_, feature, value.empty() ? field : field + "=" + std::string(value))) fresh_names_.push_back(feature);
   }
 
   void add(std::uint32_t feature, float value, const std::string& field) {
@@ -128,11 +163,12 @@ class Encoder {
 
   std::vector<std::uint32_t> features_;
   std::vector<float> values_;
-  std::vector<std::string> fresh_;
-  std::size_t numbers_ = 0;
-  bool remembers_ = false;
-  std::unordered_map<std::string, Field> fields_;
-  std::unordered_map<std::uint32_t, std::string> names_;
+  std::vector<std::string> fresh_fields_;
+  std::vector<std::uint32_t> fresh_names_;
+  std::size_t numbers_ = 0, bytes_ = 0;
+  bool remembers_ = false, reading_ = false;
+  Fields fields_;
+  Names names_;
 };
 
 }  // namespace manul

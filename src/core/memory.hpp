@@ -1,5 +1,10 @@
 // A block of zeros on a cache line, allocated once.
+//
+// A large block is reserved from the system, which takes memory page by page as it is first written to: an agent that
+// has learned little is small, and the sizes of its arrays can be compared with those of a file before anything is spent.
 #pragma once
+
+#include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdlib>
@@ -10,11 +15,13 @@ namespace manul::MANUL_SIMD {
 template <class T>
 class Buffer {
  public:
-  explicit Buffer(std::size_t size) : size_(size), data_(static_cast<T*>(std::aligned_alloc(64, bytes(size)))) {
-    if (data_ == nullptr) throw std::bad_alloc();
-    __builtin_memset(data_, 0, bytes(size));
+  explicit Buffer(std::size_t size) : size_(size), data_(static_cast<T*>(zeros(bytes(size)))) {}
+  ~Buffer() {
+    if (reserved(bytes(size_)))
+      munmap(data_, bytes(size_));
+    else
+      std::free(data_);
   }
-  ~Buffer() { std::free(data_); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -24,7 +31,32 @@ class Buffer {
   T& operator[](std::size_t index) { return data_[index]; }
 
  private:
-  static std::size_t bytes(std::size_t size) { return (size * sizeof(T) + 63) / 64 * 64 + 64; }
+  static constexpr std::size_t line = 64, most = std::size_t{1} << 62;
+
+  static std::size_t bytes(std::size_t size) {
+    if (size > most / sizeof(T)) throw std::bad_alloc();
+    return (size * sizeof(T) + line - 1) / line * line + line;
+  }
+
+  // AddressSanitizer watches the ends of blocks that come from the heap only.
+  static constexpr bool reserved([[maybe_unused]] std::size_t bytes) {
+#ifdef __SANITIZE_ADDRESS__
+    return false;
+#else
+    return bytes >= std::size_t{1} << 17;
+#endif
+  }
+
+  static void* zeros(std::size_t bytes) {
+    if (!reserved(bytes)) {
+      void* block = std::aligned_alloc(line, bytes);
+      if (block == nullptr) throw std::bad_alloc();
+      return __builtin_memset(block, 0, bytes);
+    }
+    void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (block == MAP_FAILED) throw std::bad_alloc();
+    return block;
+  }
 
   std::size_t size_;
   T* data_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "encoder.hpp"
+#include "memory.hpp"
 #include "simulate.hpp"
 
 namespace manul {
@@ -59,7 +60,19 @@ class Player {
   std::uint64_t decisions = 0;
 
   Encoder encoder;
-  std::unordered_map<std::uint32_t, std::uint32_t> columns;
+
+  // Which column of the row each feature has: columns are given away in order.
+  using Columns = std::unordered_map<std::uint32_t, std::uint32_t>;
+  const Columns& columns() const { return columns_; }
+  void set_columns(const Columns& columns) {
+    if (columns.size() > settings_.width) throw Rejected();
+    std::vector<bool> taken(columns.size());
+    for (const auto& [feature, column] : columns) {
+      if (column >= columns.size() || taken[column]) throw Rejected();
+      taken[column] = true;
+    }
+    columns_ = columns;
+  }
 
   Naming naming() const { return settings_.naming; }
   void sketch_names() { settings_.naming = Naming::sketched; }
@@ -70,7 +83,7 @@ class Player {
       agent_->select(encoder.features().data(), encoder.features().size(), encoder.numbers());
       return encoder.values().data();
     }
-    std::fill(row_.begin(), row_.end(), 0.0f);
+    std::fill_n(row_.data(), settings_.width, 0.0f);
     for (std::size_t i = 0; i < encoder.features().size(); ++i) sketch(encoder.features()[i], encoder.values()[i], learning);
     return row_.data();
   }
@@ -195,14 +208,14 @@ class Player {
   };
 
   void sketch(std::uint32_t feature, float value, bool learning) {
-    const auto known = columns.find(feature);
-    if (known != columns.end()) {
+    const auto known = columns_.find(feature);
+    if (known != columns_.end()) {
       row_[known->second] += value;
-    } else if (columns.size() == settings_.width) {
+    } else if (columns_.size() == settings_.width) {
       row_[feature % settings_.width] += value;
     } else if (learning) {
-      const auto column = static_cast<std::uint32_t>(columns.size());
-      columns.emplace(feature, column);
+      const auto column = static_cast<std::uint32_t>(columns_.size());
+      columns_.emplace(feature, column);
       row_[column] = value;
     }
   }
@@ -250,7 +263,8 @@ class Player {
 
   std::unique_ptr<Agent> agent_;
   PlayerSettings settings_;
-  std::vector<float> row_;
+  MANUL_SIMD::Buffer<float> row_;
+  Columns columns_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from manul.client import AsyncClient, Client
     from manul.distribution import Atoms, Distribution
     from manul.errors import ManulError
-    from manul.files import load
+    from manul.files import dumps, load, loads
     from manul.log import Log, LogWriter
     from manul.offpolicy.estimators import evaluate
     from manul.offpolicy.grid import Grid
@@ -57,10 +57,12 @@ __all__ = [
     "TreePolicy",
     "checks",
     "datasets",
+    "dumps",
     "errors",
     "evaluate",
     "learners",
     "load",
+    "loads",
     "maps",
     "offpolicy",
     "optimize",
@@ -79,7 +81,7 @@ _NAMES = {
     "client": "AsyncClient Client",
     "distribution": "Atoms Distribution",
     "errors": "ManulError",
-    "files": "load",
+    "files": "dumps load loads",
     "log": "Log LogWriter",
     "offpolicy": "Grid Optimized evaluate optimize",
     "simulation": "Run simulate simulate_many",

@@ -49,6 +49,8 @@ class Fault(enum.Enum):
 
     bad_key = 6
 
+    bad_text = 7
+
 class Player:
     @overload
     def window(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> tuple[float, float]: ...

@@ -163,14 +163,21 @@ def described(columns: Columns) -> dict[str, Any]:
 
 def from_description(description: Mapping[str, Any]) -> Columns:
     """The map that was described; see `described`."""
-    made: list[Number | Text] = []
-    for column in description["columns"]:
-        settings = {name: value for name, value in column.items() if name != "kind"}
-        if column["kind"] == "Number":
-            made.append(Number(**settings))
-        else:
-            made.append(Text(**settings | {"levels": tuple(settings["levels"])}))
-    return Columns(tuple(made))
+    return Columns(tuple(_column(**column) for column in description["columns"]))
+
+
+def _column(*, kind: str, **settings: Any) -> Number | Text:
+    column = Number(**settings) if kind == "Number" else Text(**settings | {"levels": tuple(settings["levels"])})
+    fits = isinstance(column.name, str) and (
+        isinstance(column.mean, int | float) and math.isfinite(column.mean) and isinstance(column.gaps, bool)
+        if isinstance(column, Number)
+        else all(isinstance(level, str) for level in column.levels) and isinstance(column.other, bool)
+    )
+    if not fits or kind not in ("Number", "Text"):
+        raise InputError(
+            f"columns must be of numbers or texts as they were fitted; got {settings!r:.60}. Fit them again."
+        )
+    return column
 
 
 def _has_text(values: Values) -> bool:

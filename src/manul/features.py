@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.encoding import Columns
-from manul.errors import InputError
+from manul.errors import FileError, InputError
 from manul.types import Context
 
 Row = npt.NDArray[np.float32]
 Fields = dict[str, Any]
+MOST_NAMES = 2**16  # the most that the core remembers
 
 _KINDS = {_core.Kind.number: "a number", _core.Kind.text: "text", _core.Kind.flag: "true or false"}
 
@@ -90,6 +91,37 @@ def named_rows(contexts: Any) -> list[Fields] | None:
     return [named(each) for each in rows] if rows and all(is_named(each) for each in rows) else None
 
 
+def checked_names(names: Any) -> tuple[dict[str, _core.Kind], dict[int, str], dict[int, int]]:
+    """What a file says of contexts with names: the kinds of fields, the names of features, their columns in a row.
+
+    >>> checked_names({"fields": {"age": "number"}, "features": {"7": "age"}, "columns": {"7": 0}})
+    ({'age': Kind.number}, {7: 'age'}, {7: 0})
+    """
+    try:
+        fields, known, columns = (dict(names[part]) for part in ("fields", "features", "columns"))
+        kinds = {_valid(field): _core.Kind[kind] for field, kind in fields.items()}
+        texts = {_whole(feature, 2**32): _valid(name) for feature, name in known.items()}
+        places = {_whole(feature, 2**32): _whole(column, len(columns)) for feature, column in columns.items()}
+    except (KeyError, TypeError, ValueError):
+        raise FileError(
+            "names must be the fields, features and columns of contexts; got others. Save the file again."
+        ) from None
+    if len(names) != 3 or max(len(kinds), len(texts)) > MOST_NAMES:
+        raise FileError(f"names must be at most {MOST_NAMES} fields and features; got more. Save the file again.")
+    return kinds, texts, places
+
+
+def _valid(name: str) -> str:
+    name.encode()
+    return name
+
+
+def _whole(value: Any, end: int) -> int:
+    if isinstance(value, bool | float) or not 0 <= int(value) < end:
+        raise ValueError
+    return int(value)
+
+
 def check_width(width: int, expected: int) -> None:
     """Refuses a context of another width than the first one had.
 
@@ -107,7 +139,7 @@ def fault(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) -> Inp
     >>> fault(_core.Fault.infinite, "age", {})
     InputError("field 'age' must be a finite number; got infinity. Leave the field out where it is not known.")
     """
-    name = repr(field)
+    name = _short(field)
     sentences = {
         _core.Fault.infinite: f"field {name} must be a finite number; got infinity. Leave the field out where it is not known.",
         _core.Fault.changed_kind: f"field {name} must stay {_KINDS.get(kinds.get(field), 'of one kind')}, as it was first; "  # type: ignore[arg-type]
@@ -117,6 +149,7 @@ def fault(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) -> Inp
         "got something else. Convert it first.",
         _core.Fault.too_deep: f"context must be nested at most 32 deep; got more, at field {name}. Flatten it.",
         _core.Fault.bad_key: f"context must have text as names; got another key in {name}. Use str(key).",
+        _core.Fault.bad_text: f"context must be valid Unicode; got a lone surrogate in field {name}. Replace it.",
     }
     return InputError(sentences[what])
 

@@ -7,12 +7,14 @@ whatever a file says, out of bounds too.
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.errors import FileError, MissingDependency
+from manul.errors import FileError, ManulError, MissingDependency
 
 INSTALL = "Try pip install 'manul[sklearn]'."
 
@@ -31,19 +33,27 @@ def stored(objects: list[Any], kind: str, remedy: str) -> npt.NDArray[np.uint8]:
 
 def restored(data: npt.NDArray[np.uint8], kind: str, *, method: str) -> list[Any]:
     """The objects that were stored, each of which has the method; see `stored` for an example."""
-    from zipfile import BadZipFile
-
     raw = data.tobytes()
     try:
+        _refuse_packed(raw, kind)
         _refuse_foreign(raw, "file", f"Ask for one that was saved with another {kind}.")
         loaded = _skops().loads(raw)
-    except (BadZipFile, KeyError, AttributeError, TypeError) as error:
+    except ManulError:
+        raise
+    except Exception as error:  # whatever a damaged description leads skops and scikit-learn into
         raise FileError(
             f"file must hold {kind}s that the installed scikit-learn can read; got {error}. Install the version it was saved with."
         ) from error
     if not (isinstance(loaded, list) and all(hasattr(each, method) for each in loaded)):
         raise FileError(f"file must hold a list of {kind}s; got {type(loaded).__name__}. Save it again.")
     return loaded
+
+
+def _refuse_packed(data: bytes, kind: str) -> None:
+    """Refuses an archive that holds more than its own size: skops does not compress."""
+    with ZipFile(BytesIO(data)) as archive:
+        if sum(each.file_size for each in archive.infolist()) > len(data):
+            raise FileError(f"file must hold {kind}s that are not compressed; got an archive of more. Save it again.")
 
 
 def _refuse_foreign(data: bytes, name: str, remedy: str) -> None:

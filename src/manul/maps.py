@@ -202,7 +202,9 @@ def from_description(parameters: files.Parameters, arrays: files.Arrays) -> Feat
     name = settings.pop("name", None)
     try:
         if name == "Transformer":
-            return Transformer(fitted.restored(arrays["transformer"], "transformer", method="transform")[0])
+            (data,) = files.vectors({"transformer": arrays["transformer"], **arrays}, transformer=("u1", None))
+            return Transformer(fitted.restored(data, "transformer", method="transform")[0])
+        files.vectors(arrays)
         if name == "Columns":
             return encoding.from_description(settings)
         known: dict[object, type[Crosses | Fourier]] = {"Crosses": Crosses, "Fourier": Fourier}

@@ -17,7 +17,7 @@ from manul import classifiers, features, files
 from manul.actions import Actions, checked_bandwidth, checked_epsilon, checked_leaves, checked_range
 from manul.distribution import Distribution
 from manul.drawn import Drawn
-from manul.errors import FileError, InputError
+from manul.errors import InputError
 from manul.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.types import Context, Floats, Within
 
@@ -189,21 +189,26 @@ class TreePolicy(Drawn):
 
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
+        files.write(path, *self.contents())
+
+    def contents(self) -> files.Contents:
+        """What a file of the policy holds."""
         learned = self.nodes.classifiers
         kept = classifiers.stored([learned[node] for node in sorted(learned)]) if learned else np.empty(0, np.uint8)
         names = ("actions", "leaves", "bandwidth", "epsilon", "width")
         parameters = {name: getattr(self, name) for name in names}
-        files.write(path, "TreePolicy", parameters, {"sides": self.nodes.sides, "classifiers": kept})
+        return "TreePolicy", parameters, {"sides": self.nodes.sides, "classifiers": kept}
 
     @classmethod
     def from_saved(cls, parameters: files.Parameters, arrays: files.Arrays) -> Self:
         """The policy that was saved with these parameters and arrays."""
-        width, leaves = parameters.pop("width"), parameters["leaves"]
-        sides = arrays.get("sides", np.empty(0))
+        width, leaves = files.checked_width(parameters.pop("width")), checked_leaves(parameters["leaves"])
+        sides, kept = files.vectors(arrays, sides=("i1", leaves), classifiers=("u1", None))
         learned = np.flatnonzero(sides == LEARNED).tolist()
-        fitted = classifiers.restored(arrays["classifiers"]) if learned and "classifiers" in arrays else []
-        if sides.shape != (leaves,) or len(fitted) != len(learned):
-            raise FileError("file must hold arrays that fit its settings; got others. Save it again.")
+        fitted = classifiers.restored(kept) if len(kept) else []
+        widths = {getattr(each, "n_features_in_", width) for each in fitted}
+        if not np.isin(sides, (LEFT, RIGHT, LEARNED)).all() or len(fitted) != len(learned) or widths - {width}:
+            raise files.misfit()
         return cls(**parameters, nodes=Nodes(width, sides, dict(zip(learned, fitted, strict=True))))
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ class Critic final : public Plain<CriticAgent> {
   Window window(const float* context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
     if (replay_.rounds() < warm_up) return {0.5 * (within.low + within.high), half};
+    ensemble_.start();
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(bandwidth(), 0.5 * (range.high - range.low));
     ensemble_.look(replay_.standardised(context));
@@ -35,6 +36,7 @@ class Critic final : public Plain<CriticAgent> {
     replay_.remember(context, unit(outcome.action), outcome.density * length(), outcome.loss);
     change_.age += 1.0;
     if (replay_.rounds() < warm_up) return;
+    ensemble_.start();
     const double error = ensemble_.learn(replay_, change_.age - 1.0, replay_.standard(outcome.loss));
     if (monitor_.alarmed(error)) change_ = {monitor_.restart(), change_.alarms + 1.0, replay_.rounds()};
   }
@@ -54,6 +56,7 @@ class Critic final : public Plain<CriticAgent> {
   }
 
   void curve(const float* context, std::size_t points, float* losses) override {
+    ensemble_.start();
     ensemble_.look(replay_.standardised(context));
     float actions[16], predicted[16];
     for (std::size_t first = 0; first < points; first += 16) {
@@ -67,6 +70,13 @@ class Critic final : public Plain<CriticAgent> {
 
   // It notices by itself when old evidence no longer counts.
   void forget(double) override {}
+
+  void start() override { ensemble_.start(); }
+
+  bool sound() const override {
+    return replay_.sound() && ensemble_.sound() && monitor_.sound() && counted(change_.age) && counted(change_.alarms) &&
+           counted(change_.last_alarm);
+  }
 
   std::size_t arrays() const override { return Replay::arrays + Ensemble::arrays + 2; }
 
@@ -93,7 +103,7 @@ class Critic final : public Plain<CriticAgent> {
   // In units of the range, where the predicted loss is not steep.
   double bandwidth() const {
     const double widest = smaller(0.05, 1.5 * monitor_.sigma());
-    return larger(narrowest, widest / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / 100.0)));
+    return larger(widest / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / 100.0)), narrowest);
   }
 
   // How much the predicted loss rises towards both ends of the window, in its standard units per range of actions, or 1
@@ -108,7 +118,7 @@ class Critic final : public Plain<CriticAgent> {
     ensemble_.score(actions, sides, losses);
     double rise = 0.0;
     for (std::size_t i = 0; i < sides; ++i) rise += i < sides / 4 || i >= 3 * sides / 4 ? losses[i] : -losses[i];
-    return larger(1.0, rise / (0.25 * sides * h));
+    return larger(rise / (0.25 * sides * h), 1.0);
   }
 
   // The middle of the best window among those around `points` equidistant actions.
@@ -120,7 +130,8 @@ class Critic final : public Plain<CriticAgent> {
       actions[i] = static_cast<float>(range.low + (static_cast<double>(i) + 0.5) * step);
     ensemble_.score(actions, points, losses);
     for (std::size_t i = 0; i < points; ++i) sums[i + 1] = sums[i] + losses[i];
-    const auto radius = static_cast<std::size_t>(h / step + 0.5);
+    const double reach = h / step + 0.5;  // not a number where the range is too narrow for its parts to be told apart
+    const std::size_t radius = reach < static_cast<double>(points) ? static_cast<std::size_t>(reach) : points;
     double best = 0.0, lowest = 1e300;
     for (std::size_t i = 0; i < points; ++i) {
       const std::size_t first = i > radius ? i - radius : 0, last = i + radius < points ? i + radius + 1 : points;

@@ -18,8 +18,19 @@ class Ensemble {
       : seed_(seed), networks_{{width, stride, true, blunt},
                                {width, stride, false, blunt},
                                {width, stride, false, sharp},
-                               {width, stride, false, blunt}} {
-    for (std::size_t m = 0; m < members; ++m) networks_[m].initialise(seed, first_stream + m);
+                               {width, stride, false, blunt}} {}
+
+  // Draws the first weights.
+  void start() {
+    if (started_) return;
+    started_ = true;
+    for (std::size_t m = 0; m < members; ++m) networks_[m].initialise(seed_, first_stream + m);
+  }
+
+  bool sound() const {
+    bool all = counted(state_.steps) && counted(state_.judged) && finite(state_.first_power) && finite(state_.second_power);
+    for (const double error : state_.errors) all = all && finite(error);
+    return all;
   }
 
   double error(std::size_t member) const { return state_.errors[member]; }
@@ -111,6 +122,7 @@ class Ensemble {
   };
 
   std::uint64_t seed_;
+  bool started_ = false;
   Network networks_[members];
   float q_[members][hinges], shares_[members], newest_[members];
   State state_;

@@ -84,8 +84,7 @@ struct Between {
 
   explicit Between(float action) {
     const float place = action * static_cast<float>(knots - 1);
-    knot = place > 0.0f ? static_cast<std::size_t>(place) : 0;
-    if (knot > knots - 2) knot = knots - 2;
+    knot = !(place > 0.0f) ? 0 : place < static_cast<float>(knots - 1) ? static_cast<std::size_t>(place) : knots - 2;
     share = place - static_cast<float>(knot);
   }
 

@@ -58,6 +58,13 @@ class Replay {
     }
   }
 
+  bool sound() const {
+    bool all = counted(units_.rounds) && finite(units_.weight) && finite(units_.centre) && finite(units_.spread) &&
+               finite(units_.gain) && units_.gain > 0.0;
+    for (std::size_t i = 0; i < capacity_; ++i) all = all && actions_.data()[i] >= 0.0f && actions_.data()[i] <= 1.0f;
+    return all;
+  }
+
   static constexpr std::size_t arrays = 8;
 
   Array array(std::size_t index) {
@@ -77,6 +84,7 @@ class Replay {
  private:
   static constexpr float farthest = 5.0f;
   static constexpr double usual_spread = 0.2;
+  static constexpr double least_deviation = 0x1p-127;  // its inverse is a float
 
   // 32,768 rounds, fewer where they would take more than 64 MiB.
   static std::size_t rows_for(std::size_t stride) {
@@ -97,14 +105,14 @@ class Replay {
       variance_[i] += rate * (before * (context[i] - mean_[i]) - variance_[i]);
       const double deviation = __builtin_sqrt(variance_[i]);
       shift_[i] = static_cast<float>(mean_[i]);
-      scale_[i] = deviation > 1e-6 * absolute(mean_[i]) ? static_cast<float>(1.0 / deviation) : 0.0f;
+      scale_[i] = deviation > larger(1e-6 * absolute(mean_[i]), least_deviation) ? static_cast<float>(1.0 / deviation) : 0.0f;
     }
   }
 
   // Explored rounds weigh most, so that the unit stays put while the policy improves.
   void learn_losses(double loss, double weight) {
     units_.weight += weight;
-    const double rate = weight / units_.weight, before = loss - units_.centre;
+    const double rate = units_.weight > 0.0 ? weight / units_.weight : 0.0, before = loss - units_.centre;
     units_.centre += rate * before;
     units_.spread += rate * (before * (loss - units_.centre) - units_.spread);
     units_.gain = units_.spread > 1e-12 ? usual_spread / __builtin_sqrt(units_.spread) : 1.0;

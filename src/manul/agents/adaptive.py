@@ -87,13 +87,22 @@ class AdaptiveCats(NativeAgent):
     def _narrowest(self) -> float:
         return min(self.bandwidths)
 
+    # All members are of one size, so that the first one's says that of all.
+    def _fits(self, width: int, arrays: files.Arrays) -> bool:
+        member = self._members(width, self.bandwidths[:1])
+        learned = sum(array.nbytes for name, array in arrays.items() if name != "decisions")
+        return learned == member.nbytes * len(self.bandwidths)
+
     def _player(self, width: int) -> _core.Player:
+        return self._members(width, self.bandwidths)
+
+    def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:
         return _core.AdaptivePlayer(
             actions=self.actions,
             losses=self.losses,
             width=width,
             depth=self.leaves.bit_length() - 1,
-            bandwidths=list(self.bandwidths),
+            bandwidths=list(bandwidths),
             penalty=_PENALTIES[self.penalty],
             complexity=_complexity(self.penalty, self.leaves, width),
             epsilon=self.epsilon,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Self
 
 from manul import _core, files, learners
@@ -61,10 +60,8 @@ class Cats(NativeAgent):
         names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed", "half_life", "table_bits")
         return {name: getattr(self, name) for name in names}
 
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
-        described = None if self._paper is None else learners.described(self._paper)
-        files.write(path, "Cats", {**self.parameters, **self._contexts(), "paper": described}, self.state())
+    def _settings_saved(self) -> files.Parameters:
+        return {**self.parameters, "paper": None if self._paper is None else learners.described(self._paper)}
 
     @classmethod
     def _from_parameters(cls, parameters: files.Parameters) -> Self:

@@ -6,7 +6,6 @@ estimates mean the same as those of continuous agents. A narrowed range leaves t
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -81,10 +80,8 @@ class DiscreteTree(_Discrete):
         """What the constructor needs to make this agent again."""
         return {**super().parameters, "learner": self.learner}
 
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
-        described = learners.described(self.learner)
-        files.write(path, "DiscreteTree", {**self.parameters, "learner": described, **self._contexts()}, self.state())
+    def _settings_saved(self) -> files.Parameters:
+        return {**self.parameters, "learner": learners.described(self.learner)}
 
     @classmethod
     def _from_parameters(cls, parameters: files.Parameters) -> Self:

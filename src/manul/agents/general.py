@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence, Sized
-from pathlib import Path
 from typing import Any, Self
 
 from manul import _core, files, theory
@@ -20,18 +20,31 @@ MOST_BANDWIDTHS = 10_000
 
 
 class _General(Shell[_core.Player | PolicyPlayer]):
-    """What both algorithms share: a policy class, and how it is saved."""
+    """What both algorithms share: a policy class, and how it is saved; classes that hold functions cannot be."""
 
     policies: PolicyClass
 
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file; policy classes that hold functions cannot be written."""
-        saved = {**self.parameters, "policies": described(self.policies), **self._contexts()}
-        files.write(path, type(self).__name__, saved, self.state())
+    def _settings_saved(self) -> files.Parameters:
+        return {**self.parameters, "policies": described(self.policies)}
 
     @classmethod
     def _from_parameters(cls, parameters: files.Parameters) -> Self:
         return super()._from_parameters({**parameters, "policies": from_description(parameters["policies"])})
+
+    @property
+    @abstractmethod
+    def _windows(self) -> tuple[float, ...]:
+        """The bandwidths that have a learner."""
+
+    def _fits(self, width: int, arrays: files.Arrays) -> bool:
+        if isinstance(self, SmoothedGreedy) and isinstance(self.policies, NativePolicies):
+            return True
+        saved = files.parts({name: array for name, array in arrays.items() if name != "decisions"})
+        if saved.keys() != {"", *map(str, range(len(self._windows)))}:
+            return False
+        for index, bandwidth in enumerate(self._windows):  # one after the other: all of them may take any memory
+            self.policies.start(width, self.actions, bandwidth).restore(saved[str(index)])
+        return True
 
     @property
     def _common(self) -> dict[str, Any]:
@@ -70,6 +83,10 @@ class SmoothedGreedy(_General):
     @property
     def _narrowest(self) -> float:
         return self.bandwidth
+
+    @property
+    def _windows(self) -> tuple[float, ...]:
+        return (self.bandwidth,)
 
     def _player(self, width: int) -> _core.Player | PolicyPlayer:
         if isinstance(self.policies, NativePolicies):
@@ -134,6 +151,10 @@ class ParetoGreedy(_General):
     @property
     def _narrowest(self) -> float:
         return min(min(self.bandwidths), self._range.span / 2)
+
+    @property
+    def _windows(self) -> tuple[float, ...]:
+        return self.bandwidths
 
     def _player(self, width: int) -> PolicyPlayer:
         learners = [self.policies.start(width, self.actions, bandwidth) for bandwidth in self.bandwidths]

@@ -152,21 +152,30 @@ class Mapped(Drawn):
 
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file; maps that are functions of your own cannot be written."""
+        files.write(path, *self.contents())
+
+    def contents(self) -> files.Contents:
+        """What a file of the agent holds."""
         features, features_arrays = described(self.features)
         kind, parameters, arrays = files.contents(self.agent)
         inside = {"kind": kind, "parameters": parameters}
         widths = {"width": self._width, "mapped_width": self._mapped_width}
         named = {f"features.{name}": array for name, array in features_arrays.items()}
         named |= {f"agent.{name}": array for name, array in arrays.items()}
-        files.write(path, "Mapped", {"agent": inside, "features": features, **widths}, named)
+        return "Mapped", {"agent": inside, "features": features, **widths}, named
 
     @classmethod
     def from_saved(cls, parameters: files.Parameters, arrays: files.Arrays) -> Self:
         """The agent that was saved with these parameters and arrays."""
-        inside = parameters["agent"]
-        agent = files.restored(inside["kind"], inside["parameters"], _part(arrays, "agent."))
-        mapped = cls(agent=agent, features=from_description(parameters["features"], _part(arrays, "features.")))
-        mapped._width, mapped._mapped_width = parameters["width"], parameters["mapped_width"]
+        inside, features, *widths = (parameters[name] for name in ("agent", "features", "width", "mapped_width"))
+        split = files.parts(arrays)
+        if len(parameters) != 4 or not split.keys() <= {"agent", "features"}:
+            raise files.misfit()
+        agent = files.restored(inside["kind"], inside["parameters"], split.get("agent", {}))
+        mapped = cls(agent=agent, features=from_description(features, split.get("features", {})))
+        mapped._width, mapped._mapped_width = (
+            None if width is None else files.checked_width(width) for width in widths
+        )
         return mapped
 
     def __repr__(self) -> str:
@@ -243,10 +252,6 @@ def _finite_row(made: Any) -> contexts_of.Row:
             f"features must give finite numbers; got {row[column]} in column {column}. Mend the map, or scale the context."
         )
     return row
-
-
-def _part(arrays: files.Arrays, start: str) -> files.Arrays:
-    return {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
 
 
 def _line(value: object) -> str:

@@ -101,13 +101,14 @@ class PolicyPlayer:
 
     def restore(self, saved: files.Arrays) -> None:
         """Go back to a state."""
-        if saved["estimates"].shape != self._sums.shape:
-            raise ValueError("estimates must be one per bandwidth")
+        split, count = files.parts(saved), len(self._learners)
+        estimates, counts = files.vectors(split.pop("", {}), estimates=("f8", count), counts=("u8", 2))
+        playing, rounds = (int(each) for each in counts)
+        if len(split) != count or playing >= count or rounds > files.MOST_ROUNDS:
+            raise files.misfit()
         for index, learner in enumerate(self._learners):
-            start = f"{index}."
-            learner.restore({name[len(start) :]: saved[name] for name in saved if name.startswith(start)})
-        self._sums = saved["estimates"].copy()
-        self._playing, self._rounds = (int(count) for count in saved["counts"])
+            learner.restore(split[str(index)])
+        self._sums, self._playing, self._rounds = estimates.copy(), playing, rounds
 
     def _draw(self, context: Row, within: Within, number: int) -> tuple[float, float]:
         centre, bandwidth = self.window(context, *within)

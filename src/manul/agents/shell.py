@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from manul import _core, features, files
 from manul.actions import Actions, checked_epsilon, checked_half_life, checked_range, checked_seed
 from manul.distribution import Atoms, Distribution
 from manul.drawn import Drawn
-from manul.errors import FileError, InputError
+from manul.errors import InputError
 from manul.outcomes import check_outcomes
 from manul.smoothing import explore, smooth
 from manul.types import Context, Decision, Decisions, Floats, Within
@@ -259,18 +260,41 @@ class Shell(Drawn, ABC, Generic[_Player]):
             return {}
         return {**self._core.state(), "decisions": np.array([self._core.decisions], dtype=np.uint64)}
 
+    def contents(self) -> files.Contents:
+        """What a file of the agent holds."""
+        return type(self).__name__, {**self._settings_saved(), **self._contexts()}, self.state()
+
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
-        files.write(path, type(self).__name__, {**self.parameters, **self._contexts()}, self.state())
+        files.write(path, *self.contents())
 
     @classmethod
     def from_saved(cls, parameters: files.Parameters, arrays: files.Arrays) -> Self:
         """The agent that was saved with these parameters and arrays."""
         width, names = parameters.pop("width"), parameters.pop("names")
         agent = cls._from_parameters(parameters)
-        if width is not None:
-            agent._restore(agent._start(width) if names is None else agent._start_named(names), arrays)
+        if width is None and names is None and not arrays:
+            return agent
+        columns = files.checked_width(width) if names is None else SKETCH
+        if (names is not None and width != 0) or not agent._fits(columns, arrays):
+            raise files.misfit()
+        agent._restore(agent._start(columns) if names is None else agent._start_named(names), arrays)
         return agent
+
+    def expected_nbytes(self, width: int | None) -> int:
+        """About the memory that the agent takes once it has learned for long, in contexts of a width; None: with names.
+
+        >>> import manul
+        >>> manul.Cats(leaves=1024, bandwidth=1/16).expected_nbytes(100)
+        869240
+        """
+        try:  # a fresh player has the sizes, but hardly any memory before it learns
+            return (self._named_player() if width is None else self._player(width)).nbytes
+        except MemoryError:
+            return sys.maxsize
+
+    def _settings_saved(self) -> files.Parameters:
+        return self.parameters
 
     @classmethod
     def _from_parameters(cls, parameters: files.Parameters) -> Self:
@@ -282,11 +306,16 @@ class Shell(Drawn, ABC, Generic[_Player]):
         return f"{type(self).__name__}({shown})"
 
     def _restore(self, player: _Player, arrays: files.Arrays) -> None:
-        try:
-            player.decisions = int(arrays["decisions"][0])
-            player.restore(arrays)
-        except (KeyError, ValueError):
-            raise FileError("file must hold arrays that fit its settings; got others. Save it again.") from None
+        learned = dict(arrays)
+        (decisions,) = files.vectors({"decisions": learned.pop("decisions")}, decisions=("u8", 1))
+        if decisions[0] > files.MOST_ROUNDS:
+            raise files.misfit()
+        player.decisions = int(decisions[0])
+        player.restore(learned)
+
+    def _fits(self, width: int, arrays: files.Arrays) -> bool:  # noqa: ARG002 - for agents of many parts
+        """Whether arrays can be this agent's, as far as must be known before a player is made."""
+        return True
 
     def is_native(self, contexts: features.Row) -> bool:
         """Whether contexts like these are played wholly in the core."""
@@ -349,9 +378,8 @@ class Shell(Drawn, ABC, Generic[_Player]):
         self._native = self._core
         self._forget()
         if names is not None:
-            self._core.fields = {field: _core.Kind[kind] for field, kind in names["fields"].items()}
-            self._core.names = {int(feature): name for feature, name in names["features"].items()}
-            self._core.columns = {int(feature): column for feature, column in names["columns"].items()}
+            fields, known, columns = features.checked_names(names)
+            self._core.fields, self._core.names, self._core.columns = fields, known, columns
         return self._core
 
     def _started_named(self) -> _Player:

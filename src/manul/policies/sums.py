@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from manul import files
 from manul.features import Row
 from manul.files import Arrays
 from manul.smoothing import densities_of_many
@@ -43,6 +44,7 @@ class Sums:
 
     def restore(self, arrays: Arrays) -> None:
         """Go back to a state."""
-        if arrays["sums"].shape != self._sums.shape:
-            raise ValueError("sums must be one per policy")
-        self._sums, self._rounds = arrays["sums"].copy(), int(arrays["rounds"][0])
+        sums, rounds = files.vectors(arrays, sums=("f8", len(self._sums)), rounds=("u8", 1))
+        if rounds[0] > files.MOST_ROUNDS:
+            raise files.misfit()
+        self._sums, self._rounds = sums.copy(), int(rounds[0])

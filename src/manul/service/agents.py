@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -44,7 +43,7 @@ class LoopAgent(Protocol):
     def distribution(self, context: Context, within: Within | None = None) -> Any:
         """The distribution that decisions are drawn from."""
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
 
 
@@ -63,25 +62,27 @@ def made(settings: schema.NewLoop) -> LoopAgent:
     return made
 
 
+def estimated_bytes(settings: schema.NewLoop, width: int | None) -> int:
+    """About the memory that a loop's agent takes once it has learned for long, in contexts of a width; None: with names.
+
+    >>> estimated_bytes(schema.NewLoop(name="heating", actions=(20, 70)), 4096) // 2**20
+    70
+    """
+    expected: int = made(settings).expected_nbytes(width)  # type: ignore[attr-defined]
+    return expected
+
+
 def to_bytes(agent: LoopAgent) -> bytes:
     """An agent as the bytes of its `.manul` file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.manul")
-        agent.save(path)
-        return path.read_bytes()
+    return manul.dumps(agent)
 
 
 def from_bytes(model: bytes) -> LoopAgent:
     """The agent of a `.manul` file; see `checked` for bytes from outside."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.manul")
-        path.write_bytes(model)
-        try:
-            agent: LoopAgent = manul.load(path)
-        except ManulError as error:
-            raise Invalid(str(error).replace(str(path), "model"), "model") from None
-        except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
-            raise Invalid("model must hold settings that fit its arrays; got others. Save it again.", "model") from None
+    try:
+        agent: LoopAgent = manul.loads(model, name="model")
+    except ManulError as error:
+        raise Invalid(str(error), "model") from None
     return agent
 
 
