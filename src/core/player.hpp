@@ -22,6 +22,9 @@ class Rejected : public std::invalid_argument {
   Rejected() : std::invalid_argument("rejected") {}
 };
 
+// Beyond these, weights and their squares overflow (outcomes.py has the sentence).
+inline constexpr double least_density = 1e-100, largest_density = 1e100;
+
 // How contexts come: as rows of numbers, or with names, hashed into the agent's own table or sketched into a row whose
 // columns are given to features as they are first learned from, and shared when there are no more.
 enum class Naming : std::uint8_t { rows, hashed, sketched };
@@ -251,7 +254,7 @@ class Player {
     checked(within);
     const Range losses = settings_.losses;
     if (!(action >= within.low && action <= within.high)) throw Rejected();
-    if (!(density > 0.0 && std::isfinite(density))) throw Rejected();
+    if (!(density >= least_density && density <= largest_density)) throw Rejected();
     if (!(loss >= losses.low && loss <= losses.high)) throw Rejected();
     return scaled(action, density, loss, within);
   }

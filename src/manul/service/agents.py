@@ -155,9 +155,3 @@ def draw_many(
     narrowed = [agent.actions if within is None else within for within in withins] if any(withins) else None
     made = agent.decide_many_again(np.array(numbers, np.uint64), rows, narrowed)
     return made.actions, made.densities
-
-
-def estimated_bytes(settings: schema.NewLoop, width: int | None) -> int:
-    """TEMPORARY."""
-    agent = settings.agent
-    return 8 * getattr(agent, "leaves", 64) * (width or 64)
