@@ -80,6 +80,16 @@ class Engine:
         await asyncio.to_thread(self.writer.stop)
         self.store.close()
 
+    def healthy(self) -> str | None:
+        """Why the service cannot do its work; None if it can."""
+        if not self.ready:
+            return "it starts or stops"
+        if not self.writer.is_alive():
+            return "the thread that writes has died"
+        if not self.learner.is_alive():
+            return "the thread that learns has died"
+        return "the store takes no writes" if self.writer.failing else None
+
     def loop(self, name: str) -> Loop:
         """The loop of a name."""
         if name not in self.loops and self._following is not None:

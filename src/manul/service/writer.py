@@ -77,6 +77,11 @@ class Writer(threading.Thread):
         self._turn = threading.Lock()
         self._usual = 0.0
 
+    @property
+    def depth(self) -> int:
+        """Operations that wait to be written."""
+        return self._queue.qsize()
+
     def submit(self, operation: Operation) -> None:
         """Have an operation written."""
         self._queue.put(operation)
