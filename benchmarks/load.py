@@ -51,7 +51,7 @@ class Connection(asyncio.Protocol):
 class Load:
     def __init__(self, arguments: argparse.Namespace) -> None:
         body = Path(arguments.body).read_bytes()
-        head = f"POST {arguments.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST {arguments.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         self.request, self.arguments = head.encode() + body, arguments
         self.latencies: list[float] = []
         self.bad = 0

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
+from manul.service.application import Application
 from manul.service.engine import Engine
-from manul.service.routes import build
 from manul.service.store.opening import opened
 from manul.service.tokens import Tokens
 from tests.service.postgres import Server
@@ -42,8 +42,8 @@ class Service:
     async def running(self, **settings):
         self.engine = Engine(opened(self.store), self.limits, clock=self.clock, **settings)
         await self.engine.start()
-        transport = httpx.ASGITransport(build(self.engine, self.tokens), raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://manul") as self.client:
+        transport = httpx.ASGITransport(Application(self.engine, self.tokens))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as self.client:
             try:
                 yield self
             finally:

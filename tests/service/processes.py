@@ -15,9 +15,9 @@ MANUL = Path(sys.executable).with_name("manul")
 class Process:
     """`manul serve` on a free port of loopback."""
 
-    def __init__(self, folder, store="decisions.db", *options):
+    def __init__(self, folder, store="decisions.db", *options, program=(MANUL,)):
         self.folder, self.store = Path(folder), str(Path(folder, store)) if "://" not in store else store
-        command = [MANUL, "serve", "--store", self.store, "--port", "0", *map(str, options)]
+        command = [*program, "serve", "--store", self.store, "--port", "0", *map(str, options)]
         with Path(folder, "service.log").open("ab") as log:
             began, self.killed = log.tell(), False
             self.process = subprocess.Popen(command, stderr=log, cwd=folder)

@@ -4,7 +4,7 @@ import re
 
 from starlette.routing import Mount, Route
 
-from manul.service.routes import build
+from manul.service.application import Application
 from tests.markdown import ROOT
 from tests.service.conftest import run
 
@@ -14,7 +14,7 @@ PAGE = (ROOT / "docs" / "reference" / "http.md").read_text()
 @run
 async def test_every_route_that_is_served_is_documented(service):
     async with service.running():
-        routes = build(service.engine, service.tokens).routes
+        routes = Application(service.engine, service.tokens).routes
     served = {
         f"{method} {each.path}" for each in routes if isinstance(each, Route) for method in each.methods - {"HEAD"}
     }

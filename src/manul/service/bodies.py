@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from manul.service import schema
-from manul.service.problems import Invalid, Malformed, Problem, TooLarge
+from manul.service.problems import Invalid, Malformed, Problem, TooLarge, Unavailable
 
 T = TypeVar("T")
+# Digits of a length that is surely too large, and the bytes of each body that count for no limit but its own: small
+# requests are taken even while large ones take all there is.
+DIGITS, UNCOUNTED = 18, 16 * 2**10
 _encode = msgspec.json.Encoder().encode
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<field>.*)`)?$", re.DOTALL)
 
@@ -42,27 +45,49 @@ def error_body(problem: Problem) -> bytes:
     return _encode(schema.Error(error=schema.ErrorBody(code=problem.code, message=problem.message, field=field)))
 
 
-def failure() -> Problem:
-    """What is said when the service itself is at fault."""
-    return Problem("service must answer every request; it failed on this one. Its log says why.")
+class Disconnected(Exception):  # noqa: N818 - nobody is left to be answered
+    """The caller is gone before its request was complete."""
 
 
-async def read(receive: Any, limit: int, announced: bytes | None = None) -> bytes:
-    """The whole body of a request, up to a limit."""
-    if announced is not None and announced.isdigit() and int(announced) > limit:
-        raise too_large(limit)
-    message = await receive()
+class BodyReader:
+    """Reads bodies of requests; together those that arrive in pieces may take so many bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._held = limit, 0
+
+    async def read(self, receive: Any, limit: int, announced: bytes | None = None) -> bytes:
+        """The whole body of a request, up to a limit."""
+        if announced is not None and announced.isdigit() and (len(announced) > DIGITS or int(announced) > limit):
+            raise too_large(limit)
+        message = await receive()
+        if not message.get("more_body"):
+            return _checked(message, limit, limit)
+        body, held = bytearray(), 0
+        try:
+            while message.get("more_body"):
+                body += _checked(message, limit, limit - len(body))
+                held += self._hold(max(0, len(body) - UNCOUNTED) - held)
+                del message
+                message = await receive()
+            body += _checked(message, limit, limit - len(body))
+            return bytes(body)
+        finally:
+            self._held -= held
+
+    def _hold(self, size: int) -> int:
+        if self._held + size > self._limit:
+            raise Unavailable(
+                f"bodies of requests must have at most {self._limit} bytes together; got more. Try again later."
+            )
+        self._held += size
+        return size
+
+
+def _checked(message: Any, limit: int, room: int) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise Disconnected
     body: bytes = message.get("body", b"")
-    if message.get("more_body"):
-        parts, size = [body], len(body)
-        while message.get("more_body"):
-            message = await receive()
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > limit:
-                raise too_large(limit)
-        body = b"".join(parts)
-    if len(body) > limit:
+    if len(body) > room:
         raise too_large(limit)
     return body
 

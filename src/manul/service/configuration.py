@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +10,7 @@ import msgspec
 
 from manul.closest import missing, remedy
 from manul.errors import FileError, ParameterError
+from manul.service.origins import is_loopback
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
@@ -57,7 +57,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     def check(self, *, tokens: bool) -> None:
         """Refuses to listen to the world without tokens."""
-        if not tokens and not _is_loopback(self.host):
+        if not tokens and not is_loopback(self.host):
             raise ParameterError(
                 f"host must be a loopback address without tokens; got {self.host!r}. Make tokens with manul token."
             )
@@ -100,10 +100,3 @@ def _check_names(path: Path, found: object, kind: type[msgspec.Struct]) -> None:
         if name not in known:
             advice = remedy(name, known, "See manul serve --help.")
             raise ParameterError(f"{path} must have known settings only; got {name!r}. {advice}")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

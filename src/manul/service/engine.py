@@ -242,7 +242,8 @@ class Engine:
         """Decide in a loop that another replica has just made, or with numbers that the store has to give first."""
         loop = await self.find(name)
         self._check_deciding(loop)
-        return await self._decide(loop, asked, await self._reserve(loop, 1))
+        decided: Decided = await self._decide(loop, asked, await self._reserve(loop, 1))
+        return decided
 
     def _decide(self, loop: Loop, asked: schema.NewDecision, number: int) -> Future:
         context = loop.context(asked.context)

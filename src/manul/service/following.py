@@ -62,8 +62,8 @@ class Following:
         return loop.number in self._seen and self._seen[loop.number].events > loop.model
 
     def _names(self) -> dict[str, int]:
-        known = (*list(self._served.broken.values()), *list(self._served.loops.values()))
-        return {each.name: each.number for each in known}
+        broken, loops = list(self._served.broken.values()), list(self._served.loops.values())
+        return {row.name: row.number for row in broken} | {loop.name: loop.number for loop in loops}
 
     def _follow(self, loop: Loop, state: State) -> None:
         """Only changes count, as what this replica has just changed itself may not be in the state yet."""

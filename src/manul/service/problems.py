@@ -17,7 +17,7 @@ class Problem(ManulError):  # noqa: N818 - reads as what it is
 
 
 class Malformed(Problem):
-    """A body that is no JSON."""
+    """A request that is not HTTP, or a body that is not JSON."""
 
     status, code = 400, "malformed"
 
@@ -29,7 +29,7 @@ class Unauthorized(Problem):
 
 
 class Forbidden(Problem):
-    """A token without the right that the route asks for."""
+    """A token without the right that the route asks for, or a request of another site where there are no tokens."""
 
     status, code = 403, "forbidden"
 
@@ -46,6 +46,12 @@ class WrongMethod(Problem):
     status, code = 405, "method_not_allowed"
 
 
+class Timeout(Problem):
+    """A request that did not arrive in time."""
+
+    status, code = 408, "timeout"
+
+
 class Conflict(Problem):
     """Something else is there already."""
 
@@ -58,6 +64,12 @@ class TooLarge(Problem):
     status, code = 413, "too_large"
 
 
+class HeadTooLarge(Problem):
+    """A head beyond the limit."""
+
+    status, code = 431, "head_too_large"
+
+
 class Invalid(Problem):
     """A value that cannot be used."""
 
@@ -65,6 +77,6 @@ class Invalid(Problem):
 
 
 class Unavailable(Problem):
-    """The store cannot take anything at the moment; nothing was changed."""
+    """The service cannot take anything at the moment; nothing was changed."""
 
     status, code = 503, "unavailable"

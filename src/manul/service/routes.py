@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.applications import Starlette
 from starlette.background import BackgroundTask
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
 from manul.service import bodies, export, metrics, reports, schema
@@ -25,17 +22,17 @@ from manul.service.examination import Examinations
 from manul.service.loop import Loop
 from manul.service.openapi import document
 from manul.service.operations import Future, decision, id_of
-from manul.service.problems import Invalid, Problem, Unavailable, Unknown, WrongMethod
+from manul.service.problems import Invalid, Unavailable
+from manul.service.request_metrics import RequestMetrics
 from manul.service.status import status
-from manul.service.store import StoreFailure
 from manul.service.store.blocks import Decided
 from manul.service.summary import summary
-from manul.service.tokens import Right, Tokens
+from manul.service.tokens import Tokens
 from manul.service.views import policy_view
-from manul.service.writer import FULL
 
-log = logging.getLogger("manul.service")
 T = TypeVar("T")
+# Where the scope of a request says which operation it is.
+ROUTE = "manul.route"
 DOCS = Path(__file__).with_name("docs.html")
 DASHBOARD = Path(__file__).with_name("dashboard")
 ONLY_HERE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "Cache-Control": "no-cache"}
@@ -52,12 +49,6 @@ DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
 def json(value: Any, status: int = 200) -> Response:
     """An answer in JSON."""
     return Response(bodies.encoded(value), status, media_type="application/json")
-
-
-def problem(error: Problem) -> Response:
-    """An error in its one shape."""
-    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
-    return Response(bodies.error_body(error), error.status, headers, "application/json")
 
 
 def asked_for(engine: Engine, name: str, body: bytes) -> tuple[Future, Encode]:
@@ -83,8 +74,9 @@ def _taken(losses: list[schema.Loss]) -> bytes:
 class Routes:
     """The routes of an engine."""
 
-    def __init__(self, engine: Engine, tokens: Tokens) -> None:
-        self.engine, self.tokens = engine, tokens
+    def __init__(self, engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodies.BodyReader) -> None:
+        self.engine, self.tokens, self.requests, self.reader = engine, tokens, requests, reader
+        self.counts = metrics.LoopCounts(engine)
         self.examinations = Examinations(engine.store, engine.now)
 
     async def create(self, request: Request) -> Response:
@@ -229,8 +221,10 @@ class Routes:
         return json(schema.Health(status="ok"))
 
     async def metrics(self, request: Request) -> Response:  # noqa: ARG002
-        """Counts for Prometheus."""
-        return Response(await asyncio.to_thread(metrics.text, self.engine), 200, media_type="text/plain; version=0.0.4")
+        """Counts for Prometheus; it never waits long for the store, nor fails with it."""
+        statuses = await self.counts.read()
+        text = metrics.text(self.engine, statuses, self.requests)
+        return Response(text, 200, media_type="text/plain; version=0.0.4")
 
     async def _loop(self, request: Request) -> Loop:
         return await self.engine.find(request.path_params["loop"])
@@ -244,7 +238,7 @@ class Routes:
 
     async def _body(self, request: Request, limit: int) -> bytes:
         length = request.headers.get("content-length")
-        return await bodies.read(request.receive, limit, length.encode() if length else None)
+        return await self.reader.read(request.receive, limit, length.encode() if length else None)
 
     def _most(self, kind: type) -> int:
         batches = (schema.NewDecisions, schema.NewLosses)
@@ -263,49 +257,22 @@ class Routes:
         return json(await self._status(loop))
 
 
-def build(engine: Engine, tokens: Tokens) -> Starlette:
-    """The application of all routes; its state has the engine and the tokens."""
-    routes = Routes(engine, tokens)
+def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodies.BodyReader) -> Router:
+    """The router of all routes."""
+    routes = Routes(engine, tokens, requests, reader)
 
-    def guarded(answer: Answer, right: Right | None) -> Answer:
+    def guarded(each: Operation) -> Answer:
+        answer = getattr(routes, each.name)
+
         async def checked(request: Request) -> Any:
-            if right is not None:
-                tokens.require(request.headers.get("authorization", "").encode() or None, right)
+            request.scope[ROUTE] = each.name
+            if each.right is not None:
+                tokens.require(request.headers.get("authorization", "").encode("latin-1") or None, each.right)
             return await answer(request)
 
         return checked
 
-    def route(each: Operation) -> Route:
-        return Route(each.path, guarded(getattr(routes, each.name), each.right), methods=[each.method])
-
-    table: list[BaseRoute] = [route(each) for each in OPERATIONS]
+    table: list[BaseRoute] = [Route(each.path, guarded(each), methods=[each.method]) for each in OPERATIONS]
     table += [Route("/openapi.json", routes.openapi), Route("/docs", routes.docs), Route("/", routes.dashboard)]
     table.append(Mount("/dashboard", StaticFiles(directory=DASHBOARD)))
-    application = Starlette(routes=table, exception_handlers=HANDLERS)
-    application.state.engine, application.state.tokens = engine, tokens
-    return application
-
-
-async def _told(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    assert isinstance(error, Problem)
-    return problem(error)
-
-
-async def _unavailable(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return problem(Unavailable(FULL))
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == 405:
-        return problem(
-            WrongMethod(f"method must be one that {request.url.path} takes; got {request.method}. See /openapi.json.")
-        )
-    return problem(Unknown(f"path must be one of the service; got {request.url.path!r}. See /openapi.json."))
-
-
-async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return problem(bodies.failure())
-
-
-HANDLERS: Any = {Problem: _told, StoreFailure: _unavailable, HTTPException: _refused, Exception: _failed}
+    return Router(table)

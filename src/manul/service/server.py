@@ -7,22 +7,25 @@ import errno
 import gc
 import json
 import logging
+import resource
 import signal
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 import uvloop
 
 from manul.errors import ManulError, ParameterError
+from manul.service.application import Application
 from manul.service.archive import archive
 from manul.service.configuration import Configuration
+from manul.service.connection import Connection, Connections
 from manul.service.engine import Engine
-from manul.service.lane import Lane
-from manul.service.routes import build
+from manul.service.origins import Origins
 from manul.service.store.opening import opened
 from manul.service.tokens import Tokens, read
 
@@ -92,6 +95,8 @@ def _unbound(host: str, port: int, error: OSError) -> ParameterError:
 async def _served(configuration: Configuration) -> None:
     tokens = Tokens() if configuration.token_file is None else read(configuration.token_file)
     configuration.check(tokens=bool(tokens))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload_tokens, tokens, configuration.token_file)
+    allow_files()
     with bound(configuration.host, configuration.port) as sockets:
         engine = Engine(
             opened(configuration.store),
@@ -105,7 +110,8 @@ async def _served(configuration: Configuration) -> None:
         gc.freeze()
         archiving = asyncio.create_task(_archive(engine, configuration))
         try:
-            await _Server(_settings(configuration, engine, tokens), engine).serve(sockets)
+            origins = Origins(configuration.host, configuration.allowed_host)
+            await Server(Application(engine, tokens, origins=origins)).serve(sockets)
         finally:
             archiving.cancel()
             await engine.stop()
@@ -113,19 +119,22 @@ async def _served(configuration: Configuration) -> None:
             log.info("stopped")
 
 
-def _settings(configuration: Configuration, engine: Engine, tokens: Tokens) -> uvicorn.Config:
-    return uvicorn.Config(
-        build(engine, tokens),
-        loop="none",
-        http=Lane,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        limit_concurrency=configuration.limits.connections,
-        timeout_graceful_shutdown=5,
-        server_header=False,
-        proxy_headers=False,
-    )
+def reload_tokens(tokens: Tokens, path: Path | None) -> None:
+    """Read the token file again, on SIGHUP; a file that cannot be used leaves the tokens as they are."""
+    if path is None:
+        log.info("there is no token file to read again")
+        return
+    try:
+        tokens.replace(read(path))
+        log.info("read the token file again")
+    except ManulError as error:
+        log.error("the token file cannot be used; the tokens stay as they were", extra={"why": str(error)})
+
+
+def allow_files() -> None:
+    """Let the process open as many files and connections as the system allows."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _archive(engine: Engine, configuration: Configuration) -> None:
@@ -142,12 +151,26 @@ async def _archive(engine: Engine, configuration: Configuration) -> None:
         await asyncio.sleep(3600)
 
 
-class _Server(uvicorn.Server):
-    """Says where it listens, and leaves the end to us."""
+class Server(uvicorn.Server):
+    """Serves an application: says where it listens, closes what takes too long, and leaves the end to us."""
 
-    def __init__(self, settings: uvicorn.Config, engine: Engine) -> None:
-        super().__init__(settings)
-        self._engine = engine
+    def __init__(self, application: Application) -> None:
+        self._application, self._connections = application, Connections(application)
+        super().__init__(
+            uvicorn.Config(
+                self._connections,
+                loop="none",
+                http=Connection,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                timeout_keep_alive=application.limits.idle_seconds,  # type: ignore[arg-type]
+                timeout_graceful_shutdown=5,
+                server_header=False,
+                proxy_headers=False,
+            )
+        )
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -163,4 +186,9 @@ class _Server(uvicorn.Server):
         for server in self.servers:
             for each in server.sockets:
                 host, port = each.getsockname()[:2]
-                log.info("listening", extra={"host": host, "port": port, "loops": len(self._engine.loops)})
+                log.info("listening", extra={"host": host, "port": port, "loops": len(self._application.engine.loops)})
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second."""
+        self._connections.expire(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)

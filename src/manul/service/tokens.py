@@ -68,6 +68,8 @@ def read(path: Path) -> Tokens:
                 f"{path} must have a hash and rights in every line; line {number} has not. Run manul token."
             )
         known.append((words[0].removeprefix("sha256:"), frozenset(rights)))
+    if not known:
+        raise FileError(f"{path} must have at least one token; it has none. Make one with manul token.")
     return Tokens(known)
 
 
@@ -76,6 +78,10 @@ class Tokens:
 
     def __init__(self, known: Sequence[tuple[str, frozenset[str]]] = ()) -> None:
         self._known = known
+
+    def replace(self, other: Tokens) -> None:
+        """Know the tokens of another file from now on, and none of the old ones."""
+        self._known = other._known
 
     def __bool__(self) -> bool:
         return bool(self._known)

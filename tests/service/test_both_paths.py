@@ -1,0 +1,58 @@
+"""The hot routes and the router answer alike, whatever is sent, and change the store alike."""
+
+import os
+import random
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.service.odd_requests import pieces
+from tests.service.processes import MANUL, Process
+from tests.service.wire import exchanged
+
+HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
+PROGRAMS = {"hot": (MANUL,), "router": (sys.executable, Path(__file__).with_name("router_only.py"))}
+COUNT = 20_000 if os.environ.get("MANUL_SOAK") else 300
+QUICK = ("--max-head-seconds", 0.1, "--max-body-seconds", 0.1)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    """The same loop on both, paused so that its answers do not depend on when it learns."""
+    with ExitStack() as running:
+        servers = []
+        for name, program in PROGRAMS.items():
+            servers.append(Process(tmp_path_factory.mktemp(name), "decisions.db", *QUICK, program=program))
+            running.callback(servers[-1].stop)
+            servers[-1].ask("POST", "/v1/loops", HEAT)
+            servers[-1].ask("POST", "/v1/loops/heat/pause")
+            servers[-1].ask("POST", "/v1/loops/heat/decisions", {"context": [1, 2]})
+        yield servers
+
+
+def told(server, sent):
+    """What matters of the answers: not times, nor ids of requests."""
+    found = exchanged(server.port, *sent)
+    return [(each.status, sorted(each.headers), re.sub(rb'"created":[^,]*,', b"", each.body)) for each in found]
+
+
+def state(server):
+    status = server.ask("GET", "/v1/loops/heat")[1]
+    return {name: value for name, value in status.items() if name not in ("created", "learned", "model")}
+
+
+def test_odd_requests_get_the_same_answers_and_leave_the_same_store(servers):
+    rng = random.Random(14)
+    with ThreadPoolExecutor(2) as both:
+        for number in range(COUNT):
+            sent = pieces(rng)
+            hot, router = both.map(lambda server: told(server, sent), servers)  # noqa: B023 - used at once
+            assert hot == router, (number, sent)
+            assert all(status < 500 for status, *_ in hot), (number, sent, hot)
+            assert hot, (number, sent)
+    assert state(servers[0]) == state(servers[1])
+    assert state(servers[0])["decisions"] > COUNT / 40

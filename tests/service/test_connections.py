@@ -1,0 +1,134 @@
+"""One connection cannot take much memory or time, and many cannot keep others out."""
+
+import socket
+import threading
+import time
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from tests.service.processes import Process
+from tests.service.wire import answers, connected, exchanged, request, resident
+
+HEALTH = request("GET", "/healthz")
+START = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+LIMITS = ("--max-connections", 20, "--max-head-seconds", 0.5, "--max-body-seconds", 0.5, "--max-idle-seconds", 30)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Process(tmp_path_factory.mktemp("connections"), "decisions.db", *LIMITS)
+    yield server
+    assert server.stop() == 0
+
+
+def flooded(port, start, piece, megabytes):
+    """Sends a start and then the same piece again and again; what was answered, and how much had been sent by then."""
+    sent, data = 0, b""
+    with connected(port) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+        connection.sendall(start)
+        connection.setblocking(False)
+        until = time.monotonic() + 10
+        while sent < megabytes * 2**20 and time.monotonic() < until:
+            try:
+                sent += connection.send(piece)
+            except BlockingIOError:
+                time.sleep(0.001)
+            except (ConnectionResetError, BrokenPipeError):
+                break
+            try:
+                data += connection.recv(65536)
+            except BlockingIOError:
+                continue
+            except ConnectionResetError:
+                break
+            if answers(data):
+                break
+    return answers(data), sent
+
+
+@pytest.mark.parametrize("piece", [b"a: b\r\n" * 1000, b"a" * 6000], ids=["many headers", "one endless header"])
+def test_a_head_without_an_end_is_refused_early(server, piece):
+    start = START if piece.startswith(b"a:") else START + b"X: "
+    before = resident(server.process.pid)
+    found, sent = flooded(server.port, start, piece, 20)
+    assert [each.status for each in found] == [431]
+    assert found[0].error["code"] == "head_too_large"
+    assert sent < 5 * 2**20
+    assert resident(server.process.pid) - before < 20
+
+
+def test_too_many_headers_are_refused(server):
+    many = [f"X-{number}: 1" for number in range(101)]
+    (found,) = exchanged(server.port, request("GET", "/healthz", b"", *many))
+    assert (found.status, found.error["code"]) == (431, "head_too_large")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET /healthz HTTP/1.1\nHost: 127.0.0.1\n\n",
+        START + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n",
+        START + b"Content-Length: -1\r\n\r\n",
+        START + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+        START + b"X: a\r\n folded\r\n\r\n",
+        START + b"X: a\0b\r\n\r\n",
+        START + b"Host: 127.0.0.1\r\n\r\n",
+        START + b"Authorization: a\r\nAuthorization: b\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_a_malformed_request_is_refused_in_the_one_envelope(server, data):
+    found = exchanged(server.port, data, count=1)
+    assert [(each.status, each.error["code"]) for each in found] == [(400, "malformed")]
+    assert found[0].headers["content-type"] == "application/json"
+    assert "x-request-id" in found[0].headers
+
+
+@pytest.mark.parametrize(
+    "data", [START + b"X: a", request("POST", "/v1/loops", b"{" * 100)[:-50]], ids=["head", "body"]
+)
+def test_a_request_that_does_not_end_in_time_is_refused(server, data):
+    (found,) = exchanged(server.port, data)
+    assert (found.status, found.error["code"]) == (408, "timeout")
+
+
+def test_pipelined_requests_wait_outside_of_the_service(server):
+    """The answers are read all the while: only what comes in too fast is in question."""
+    before, most, until = resident(server.process.pid), 0.0, time.monotonic() + 3
+    with connected(server.port) as connection:
+        reader = threading.Thread(target=drained, args=(connection,))
+        reader.start()
+        connection.settimeout(0.2)
+        while time.monotonic() < until:
+            with suppress(TimeoutError):
+                connection.send(HEALTH * 1000)
+            most = max(most, resident(server.process.pid) - before)
+        connection.shutdown(socket.SHUT_RDWR)
+        reader.join()
+    assert most < 20
+
+
+def drained(connection):
+    while True:
+        try:
+            if not connection.recv(2**20):
+                return
+        except TimeoutError:
+            continue
+        except OSError:
+            return
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", START, request("POST", "/v1/loops", b"{}")[:-1]], ids=["nothing", "head", "body"]
+)
+def test_connections_that_wait_keep_nobody_out(server, sent):
+    with ExitStack() as held:
+        for _ in range(30):
+            held.enter_context(connected(server.port)).sendall(sent)
+        for path in ("/healthz", "/readyz", "/metrics", "/v1/loops"):
+            (found,) = exchanged(server.port, request("GET", path), count=1)
+            assert found.status == 200
