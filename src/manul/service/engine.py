@@ -9,33 +9,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from manul.errors import ManulError
-from manul.outcomes import check_outcomes
 from manul.service import agents, schema
-from manul.service.admission import check_context, check_settings
+from manul.service.admission import check_settings
 from manul.service.clock import SteadyClock
 from manul.service.configuration import Limits
+from manul.service.deciding import Decider
 from manul.service.following import Following
 from manul.service.learner import Learner
-from manul.service.loop import Fact, Loop, refusal
+from manul.service.loop import Fact, Loop
 from manul.service.operations import (
-    OWN,
     EndWaits,
     Future,
     Purge,
-    WriteBlock,
-    WriteDecisions,
     WriteLosses,
-    decision,
     id_of,
     resolve,
 )
 from manul.service.problems import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.recovery import restored
 from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction
-from manul.service.store.blocks import Decided, in_columns
+from manul.service.store.blocks import Decided
 from manul.service.writer import Answers, Task, Writer, answered
 
 log = logging.getLogger("manul.service")
@@ -71,10 +65,8 @@ class Engine:
             events=snapshot_events,
             following=self._following,
         )
-        self._pending: dict[int, tuple[Loop, list[tuple[Decided, Future]]]] = {}
+        self._decider = Decider(store, self.writer, self.limits, self.now)
         self._purging = True
-        self._refills: dict[int, asyncio.Task[None]] = {}
-        self._writing = 0
         self._sweeper: asyncio.Task[None] | None = None
         self.ready = False
 
@@ -104,7 +96,7 @@ class Engine:
         self.ready = False
         if self._sweeper is not None:
             self._sweeper.cancel()
-        self._flush()
+        self._decider.flush()
         for loop in list(self.loops.values()):
             loop.stop_waiting()
         await self._finish_threads()
@@ -231,94 +223,19 @@ class Engine:
         """The stored decision, to be awaited."""
         if not self._known(name):
             return asyncio.ensure_future(self._decide_later(name, asked))
-        loop = self.loop(name)
-        self._check_deciding(loop)
-        number = self.store.reserve(loop.number, 1)
-        if number is None:
-            return asyncio.ensure_future(self._decide_later(name, asked))
-        return self._decide(loop, asked, number)
+        return self._decider.decide(self.loop(name), asked) or asyncio.ensure_future(self._decide_later(name, asked))
 
     async def _decide_later(self, name: str, asked: schema.NewDecision) -> Decided:
         """Decide in a loop that another replica has just made, or with numbers that the store has to give first."""
-        loop = await self.find(name)
-        self._check_deciding(loop)
-        decided: Decided = await self._decide(loop, asked, await self._reserve(loop, 1))
-        return decided
-
-    def _decide(self, loop: Loop, asked: schema.NewDecision, number: int) -> Future:
-        context = loop.context(asked.context)
-        check_context(loop, context, self.limits)
-        key = number if asked.id is None else agents.key(loop.name, asked.id)
-        action, density, model = loop.draw(key, context, asked.within)
-        return self._soon(loop, Decided(number, asked.id, context, asked.within, action, density, self.now(), model))
-
-    async def _reserve(self, loop: Loop, count: int) -> int:
-        """Decision numbers, from the store if there are not enough at hand."""
-        while (number := self.store.reserve(loop.number, count)) is None:
-            await asyncio.shield(self._refill(loop.number, count))
-        return number
-
-    def _refill(self, loop: int, count: int) -> asyncio.Task[None]:
-        """All who need numbers of a loop wait for one answer of the store."""
-        task = self._refills.get(loop)
-        if task is None:
-            task = self._refills[loop] = asyncio.create_task(asyncio.to_thread(self.store.refill, loop, count))
-            task.add_done_callback(lambda _: self._refills.pop(loop))
-        return task
+        return await self._decider.decide_later(await self.find(name), asked)
 
     async def decide_many(self, loop: Loop, asked: Sequence[schema.NewDecision]) -> list[schema.Decision]:
         """All decisions, stored together."""
-        self._check_deciding(loop)
-        contexts = [loop.context(each.context) for each in asked]
-        for place, context in enumerate(contexts):
-            check_context(loop, context, self.limits, f"decisions[{place}].context")
-        withins = [each.within for each in asked]
-        try:
-            rows = agents.matrix(contexts)
-        except ManulError as error:
-            raise refusal(error) from None
-        first, now = await self._reserve(loop, len(asked)), self.now()
-        numbers, named = range(first, first + len(asked)), any(each.id is not None for each in asked)
-        keys: Sequence[int] = numbers
-        if named:
-            given = zip(numbers, asked, strict=True)
-            keys = [number if each.id is None else agents.key(loop.name, each.id) for number, each in given]
-        actions, densities, model = loop.draw_many(keys, contexts, rows, withins)
-        future = self._events.create_future()
-        if not named:
-            columns = (numbers, actions, densities, contexts if rows is None else rows, withins)
-            self._watch(loop, future, len(asked), now)
-            self.writer.submit(WriteBlock(loop, in_columns(now, model, *columns), future, self._begun))
-            await future
-            drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
-            return [schema.Decision(id=f"{OWN}{n}", action=a, density=d, model=model) for n, a, d in drawn]
-        decided = [
-            Decided(number, each.id, context, each.within, action, density, now, model)
-            for number, each, context, action, density in zip(
-                numbers, asked, contexts, actions.tolist(), densities.tolist(), strict=True
-            )
-        ]
-        self._watch(loop, future, len(asked), now)
-        self.writer.submit(WriteDecisions(loop, decided, [future], self._begun, together=True))
-        return [decision(each) for each in await future]
+        return await self._decider.decide_many(loop, asked)
 
     async def observe(self, loop: Loop, seen: schema.NewObservation) -> Decided:
-        """Keep what the caller did by itself, and its loss where it came with one."""
-        context = loop.context(seen.context)
-        check_context(loop, context, self.limits)
-        low, high = loop.settings.actions if seen.within is None else seen.within
-        loss = loop.settings.losses[0] if seen.loss is None else seen.loss
-        loop.check(context, seen.within)
-        try:
-            values = (seen.action, seen.density or 1.0, loss, low, high)
-            check_outcomes(*(_array(value) for value in values), loss_range=loop.settings.losses)
-        except ManulError as error:
-            raise refusal(error, str(error).split(" ", 1)[0]) from None
-        number = await self._reserve(loop, 1)
-        decided = Decided(
-            number, seen.id, context, seen.within, seen.action, seen.density, self.now(), loop.model, observed=True
-        )
-        stored: Decided = await self._soon(loop, decided)
+        """Keep what the caller did by itself, and its loss if it came with one."""
+        stored = await self._decider.observe(loop, seen)
         if seen.loss is not None:
             await self._lose(loop, [schema.LossOf(id=id_of(stored), loss=seen.loss, key=seen.id)], alone=True)
         return stored
@@ -385,7 +302,7 @@ class Engine:
             self.writer.submit(Purge(PURGED_AT_ONCE, self._purged))
 
     def _purged(self, left: bool, error: Exception | None) -> None:  # noqa: FBT001
-        self._purging = left or error is not None
+        self._purging = self._purging or left or error is not None
         if error is None:
             self.purge()
 
@@ -416,48 +333,6 @@ class Engine:
         self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
         return loop
 
-    def _check_deciding(self, loop: Loop) -> None:
-        if loop.apprentice:
-            raise Conflict(
-                f"loop must be promoted to decide; {loop.name!r} is an apprentice. Report observations, or promote it.",
-                "loop",
-            )
-
-    def _soon(self, loop: Loop, decided: Decided) -> Future:
-        """What is decided in one turn of the event loop, or while others are being written, is written together."""
-        future = self._events.create_future()
-        if not self._pending and not self._writing:
-            self._events.call_soon(self._flush)
-        self._pending.setdefault(loop.number, (loop, []))[1].append((decided, future))
-        return future
-
-    def _flush(self) -> None:
-        pending, self._pending = self._pending, {}
-        for loop, waiting in pending.values():
-            decided, futures = [each for each, _ in waiting], [future for _, future in waiting]
-            self._writing += 1
-            operation = WriteDecisions(loop, decided, futures, self._begun, together=False, done=self._written)
-            self._watch(loop, futures[0], len(decided), decided[0].time)
-            self.writer.submit(operation)
-
-    def _written(self) -> None:
-        self._writing -= 1
-        if self._pending and not self._writing:
-            self._flush()
-
-    def _watch(self, loop: Loop, written: Future, count: int, time: float) -> None:
-        def durable(future: Future) -> None:
-            if not future.cancelled() and future.exception() is None:
-                now = self.now()
-                loop.traffic.add(now, count, now - time)
-
-        written.add_done_callback(durable)
-
-    def _begun(self, loop: Loop) -> None:
-        """In the writer's thread: the first decision that is durable says what contexts look like."""
-        if loop.first is None:
-            loop.meet_first(self.store)
-
     def _learn(self, loop: Loop, facts: list[Fact]) -> None:
         if self._following is None:
             loop.enqueue(facts)
@@ -468,7 +343,3 @@ class Engine:
             self._events.call_soon_threadsafe(answered, answers)
         except RuntimeError:
             answered(answers)
-
-
-def _array(value: float) -> Any:
-    return np.array([value], np.float64)
