@@ -141,10 +141,12 @@ class Writer(threading.Thread):
             if len(operations) > 1:
                 return [pair for each in operations for pair in self._written([each])]
             return self._written(operations, tries - 1) if tries else [(operations[0], Unavailable(BUSY))]
-        except Exception:
+        except Exception as error:
             # One of them is at fault, and the others must not suffer for it.
             if len(operations) > 1:
                 return [pair for each in operations for pair in self._written([each])]
+            if isinstance(error, Problem):
+                return [(operations[0], error)]
             log.exception("an operation failed")
             return [(operations[0], Problem("service must not fail; it did. Its log says more."))]
         if self.failing:
