@@ -133,7 +133,7 @@ class Player:
 
 
 KINDS = {"create": 3, "decide": 40, "decide_many": 6, "lose": 30, "lose_many": 4, "observe": 6, "change": 2, "look": 4}
-KINDS |= {"export": 1, "replace": 2, "erase": 0}
+KINDS |= {"export": 1, "replace": 2, "erase": 1}
 
 
 def models_equal_their_replay(place):

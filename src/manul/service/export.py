@@ -5,7 +5,7 @@ A row is a decision with its outcome. Decisions that wait, and actions of the ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,22 @@ VIEWS = {"action": "actions", "density": "densities", "loss": "losses", "low": "
 VIEWS |= {"id": "ids"}
 
 
-def write(store: Store, loop: Loop, path: Path, *, after: int = 0, through: int | None = None) -> int:
-    """Writes the rows of the decisions after one number and up to another; returns how many there were."""
+def write(
+    store: Store,
+    loop: Loop,
+    path: Path,
+    *,
+    after: int = 0,
+    through: int | None = None,
+    only: Container[int] | None = None,
+) -> int:
+    """Writes the rows of the decisions after one number and up to another; returns how many there were.
+
+    `only` are the first numbers of the blocks to take, if not all.
+    """
     fields: Fields = {}
     count = 0
-    for rows in pages(store, loop.number, after, through):
+    for rows in pages(store, loop.number, after, through, only):
         count += len(rows)
         for decided, _ in rows:
             if isinstance(decided.context, dict):
@@ -41,16 +52,19 @@ def write(store: Store, loop: Loop, path: Path, *, after: int = 0, through: int 
             "log must have at least one row; no decision of this loop has an outcome yet. Report losses first."
         )
     with LogWriter(path) as writer:
-        for rows in pages(store, loop.number, after, through):
+        for rows in pages(store, loop.number, after, through, only):
             if rows:
                 writer.write(log_of(loop, rows, fields))
     return count
 
 
-def pages(store: Store, loop: int, after: int = 0, through: int | None = None) -> Iterator[list[Row]]:
+def pages(
+    store: Store, loop: int, after: int = 0, through: int | None = None, only: Container[int] | None = None
+) -> Iterator[list[Row]]:
     """Decisions with their outcomes, the oldest first."""
     while blocks := store.blocks(loop, after, BLOCKS):
-        decided = [each for block in blocks for each in block.decisions() if through is None or each.number <= through]
+        taken = [block for block in blocks if only is None or block.first in only]
+        decided = [each for block in taken for each in block.decisions() if through is None or each.number <= through]
         events = store.events_of(loop, [each.number for each in decided])
         found = ((each, outcome(events.get(each.number, []))) for each in decided if each.density is not None)
         yield [(each, loss) for each, loss in found if loss is not None]

@@ -271,7 +271,7 @@ class Purge(Operation):
 
     def apply(self, transaction: Transaction) -> None:
         """Remove some."""
-        self._left = hasattr(transaction, "purge") and transaction.purge(self._limit)
+        self._left = transaction.purge(self._limit)
 
     def answer(self, error: Exception | None) -> None:
         """Say whether there is more."""

@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from manul.service.problems import Problem, Unavailable, Unknown
-from manul.service.store import Collision, LoopGone, Store, StoreFailure, Transaction
+from manul.service.problems import Problem, Unavailable
+from manul.service.store import Collision, Store, StoreFailure, Transaction
 
 log = logging.getLogger("manul.service")
 T = TypeVar("T")
@@ -155,8 +155,8 @@ class Writer(threading.Thread):
     def _failed(self, operation: Operation, error: Exception, tries: int) -> Answers:
         if isinstance(error, Collision):
             return self._written([operation], tries - 1) if tries else [(operation, Unavailable(BUSY))]
-        if isinstance(error, LoopGone):
-            return [(operation, Unknown("The loop was deleted in the meantime.", "loop"))]
+        if isinstance(error, Problem):
+            return [(operation, error)]
         log.error("an operation failed", exc_info=error)
         return [(operation, Problem("Internal error; see the server log."))]
 

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from manul.service.problems import Unknown
 from manul.service.store.blocks import Block, Decided
 
 Kind = Literal["loss", "part", "default", "combined", "late", "import", "damaged"]
@@ -43,8 +44,8 @@ class LoopRow(Struct, frozen=True, kw_only=True):
     apprentice: bool
 
 
-class Counts(Struct, kw_only=True):
-    """How much a loop holds; `events` and `numbers` are the highest numbers given so far."""
+class Counts(Struct):
+    """How much a loop has had; `events` and `numbers` are the highest numbers given so far."""
 
     decisions: int = 0
     outcomes: int = 0
@@ -74,8 +75,11 @@ class Collision(Exception):  # noqa: N818 - reads as what it is
     """Another replica was in the way. Nothing of the transaction was kept, and the same again can work."""
 
 
-class LoopGone(Exception):  # noqa: N818 - reads as what it is
-    """The loop has been deleted. Nothing of the transaction was kept."""
+class LoopGone(Unknown):
+    """The loop was deleted. Nothing was written for it."""
+
+    def __init__(self) -> None:
+        super().__init__("The loop was deleted.", "loop")
 
 
 class State(NamedTuple):
@@ -100,7 +104,8 @@ class Replicas(Protocol):
 
 
 class Transaction(Protocol):
-    """Reads and writes that become durable together."""
+    """Reads and writes that become durable together. LoopGone comes out of each call that writes to a loop which any
+    replica has deleted: at once or, where the store finds it out only then, at the end of the transaction, of which nothing is kept."""
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
         """The number of a new loop; None where the name is taken."""
@@ -138,8 +143,14 @@ class Transaction(Protocol):
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
         """Keep a snapshot, and of the older ones the newest, `keep` in all."""
 
-    def forget(self, loop: int, through: int, before: float) -> None:
-        """Remove decisions made before a time and up to a number, their ids and their events; counts go on."""
+    def forget(self, loop: int, blocks: Sequence[Block]) -> None:
+        """Remove blocks, the ids and the events of their decisions; counts go on, and blocks that are gone already are no error."""
+
+    def delete_loop(self, loop: int) -> None:
+        """Remove a loop, at once whatever its history; `purge` removes the rest. Its number is not given again."""
+
+    def purge(self, limit: int) -> bool:
+        """Remove up to `limit` rows of deleted loops; whether more are left."""
 
 
 class Store(Protocol):

@@ -174,6 +174,20 @@ def packed_ends(withins: Sequence[Within | None]) -> bytes | None:
     return np.array([(UNKNOWN, UNKNOWN) if within is None else within for within in withins], "<f8").tobytes()
 
 
+def ranges(blocks: Sequence[Block]) -> list[tuple[int, int]]:
+    """The first and last numbers of runs of blocks, in the order of their numbers, without a gap between them.
+
+    >>> ranges([packed([Decided(number, None, [], None, 0.5, 1.0, 1.5, 3)]) for number in (7, 8, 10)])
+    [(7, 8), (10, 10)]
+    """
+    found: list[tuple[int, int]] = []
+    for block in blocks:
+        adjacent = bool(found) and block.first == found[-1][1] + 1
+        first = found.pop()[0] if adjacent else block.first
+        found.append((first, block.last))
+    return found
+
+
 def encoded(block: Block) -> bytes:
     """A block as it is written.
 

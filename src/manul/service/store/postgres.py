@@ -13,19 +13,16 @@ from contextlib import contextmanager
 import psycopg
 
 from manul.errors import FileError
-from manul.service.store import Collision, Counts, Event, LoopRow, State, StoreFailure, Transaction
-from manul.service.store.blocks import Decided
+from manul.service.store import Collision, Counts, Event, LoopGone, LoopRow, State, StoreFailure, Transaction
 from manul.service.store.connections import GONE, Connections
 from manul.service.store.election import Election
 from manul.service.store.numbers import Numbers
-from manul.service.store.postgres_schema import SCHEMA, STARTING, VERSION
+from manul.service.store.postgres_schema import migrate
 from manul.service.store.postgres_transaction import PostgresTransaction, events_of
-from manul.service.store.reading import Reading, block_of
+from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
 from manul.service.store.watchdog import Connection
 
-# The first that ends the session of a replica that hangs.
-OLDEST = 140_000
 COUNTS = """
 SELECT coalesce(t.decisions, 0), h.outcomes, h.loss_sum, h.late, h.defaulted, h.events, r.numbers, coalesce(t.latest, 0)
 FROM heads h JOIN reserved r ON r.loop = h.loop,
@@ -51,7 +48,11 @@ class PostgresStore(Reading):
         self._watchdog, self._read = self._connections.watchdog, self._connections.read  # type: ignore[method-assign]
         self._numbers = Numbers(self._reserved)
         try:
-            self._set_up()
+            with self._connections.connected() as connection:
+                migrate(connection)
+        except FileError:
+            self._connections.close()
+            raise
         except (psycopg.Error, StoreFailure) as error:
             self._connections.close()
             why = str(error).strip().partition("\n")[0]
@@ -72,6 +73,8 @@ class PostgresStore(Reading):
             with self._watchdog.watching(self._writer), self._writer.pipeline(), self._writer.transaction():
                 yield current
                 current.finish()
+        except psycopg.errors.NotNullViolation as error:
+            raise LoopGone from error
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.IntegrityError) as error:
             raise Collision(str(error)) from error
         except StoreFailure:
@@ -103,14 +106,10 @@ class PostgresStore(Reading):
     def counts(self, loop: int) -> Counts:
         """How much a loop holds."""
         names = ("decisions", "outcomes", "loss_sum", "late", "defaulted", "events", "numbers", "latest")
-        return Counts(**dict(zip(names, self._read(COUNTS, loop, loop)[0], strict=True)))
-
-    def first_decision(self, loop: int) -> Decided | None:
-        """The decision that was durable first, whose context says what contexts look like."""
-        rows = self._read("SELECT body FROM firsts WHERE loop = %s", loop)
-        found = [block_of(loop, 0, rows[0][0])] if rows else []
-        block = next(filter(None, [*found, *self.blocks(loop, 0, 1)]), None)
-        return None if block is None else block.decisions()[0]
+        rows = self._read(COUNTS, loop, loop)
+        if not rows:
+            raise LoopGone
+        return Counts(**dict(zip(names, rows[0], strict=True)))
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All durable events of some decisions, in order; decisions without one are left out."""
@@ -127,24 +126,13 @@ class PostgresStore(Reading):
         self._abandon()
         self._connections.close()
 
-    def _set_up(self) -> None:
-        with self._connections.connected() as connection, connection.transaction():
-            if connection.info.server_version < OLDEST:
-                raise FileError(f"store must be PostgreSQL {OLDEST // 10_000} or newer; got an older one. Update it.")
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (STARTING,))
-            for statement in filter(str.strip, SCHEMA.split(";")):
-                connection.execute(statement.encode())
-            versions = connection.execute("SELECT version FROM manul").fetchall()
-            if not versions:
-                connection.execute("INSERT INTO manul VALUES (%s)", (VERSION,))
-            elif versions[0][0] != VERSION:
-                raise FileError(
-                    f"store must have version {VERSION}; got {versions[0][0]}. A newer manul reads it: pip install -U manul."
-                )
-
     def _reserved(self, loop: int, count: int) -> int:
         reserving = "UPDATE reserved SET numbers = numbers + ? WHERE loop = ? RETURNING numbers"
-        return int(self._read(reserving, count, loop)[0][0]) - count + 1
+        rows = self._read(reserving, count, loop)
+        if not rows:
+            self._numbers.drop(loop)
+            raise LoopGone
+        return int(rows[0][0]) - count + 1
 
     def _abandon(self) -> None:
         if self._writer is not None:

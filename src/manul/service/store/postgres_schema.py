@@ -1,38 +1,86 @@
-"""The tables of a store in PostgreSQL."""
+"""The tables of a store in PostgreSQL, as numbered migrations: a store of version n has had the first n of them."""
 
-VERSION = 1
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+from manul.errors import FileError
+
 # Keys of advisory locks: one is held while the tables are made, the other by the replica that leads.
 STARTING, LEADING = 0x6D616E756C00, 0x6D616E756C01
+# The first that ends the session of a replica that hangs.
+OLDEST = 140_000
 
 # What one replica changes all the time has a row of its own: `heads` are locked for numbering events, `reserved` for a
 # moment, and `tallies` have several rows per loop so that replicas seldom meet in one. Texts of callers are bytes, as
 # PostgreSQL's own texts cannot hold every character.
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS manul (version integer NOT NULL);
-CREATE TABLE IF NOT EXISTS loops (
+VERSION_1 = """
+CREATE TABLE manul (version integer NOT NULL);
+INSERT INTO manul VALUES (0);
+CREATE TABLE loops (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, settings bytea NOT NULL,
   created double precision NOT NULL, paused boolean NOT NULL DEFAULT false, apprentice boolean NOT NULL);
-CREATE TABLE IF NOT EXISTS heads (
+CREATE TABLE heads (
   loop bigint PRIMARY KEY, events bigint NOT NULL DEFAULT 0, outcomes bigint NOT NULL DEFAULT 0,
   loss_sum double precision NOT NULL DEFAULT 0, late bigint NOT NULL DEFAULT 0, defaulted bigint NOT NULL DEFAULT 0,
   forgets bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
-CREATE TABLE IF NOT EXISTS reserved (loop bigint PRIMARY KEY, numbers bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
-CREATE TABLE IF NOT EXISTS tallies (
+CREATE TABLE reserved (loop bigint PRIMARY KEY, numbers bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
+CREATE TABLE tallies (
   loop bigint, slot integer, decisions bigint NOT NULL, latest double precision NOT NULL, PRIMARY KEY (loop, slot))
   WITH (fillfactor = 50);
-CREATE TABLE IF NOT EXISTS firsts (loop bigint PRIMARY KEY, body bytea NOT NULL);
-CREATE TABLE IF NOT EXISTS blocks (
+CREATE TABLE firsts (loop bigint PRIMARY KEY, body bytea NOT NULL);
+CREATE TABLE blocks (
   loop bigint, first bigint, last bigint NOT NULL, time double precision NOT NULL, ended boolean NOT NULL DEFAULT false,
   body bytea NOT NULL, PRIMARY KEY (loop, first));
-CREATE INDEX IF NOT EXISTS blocks_not_ended ON blocks (loop, time, first) WHERE NOT ended;
-CREATE TABLE IF NOT EXISTS ids (loop bigint, id bytea, decision bigint NOT NULL, PRIMARY KEY (loop, id));
-CREATE INDEX IF NOT EXISTS ids_of ON ids (loop, decision);
-CREATE TABLE IF NOT EXISTS events (
+CREATE INDEX blocks_not_ended ON blocks (loop, time, first) WHERE NOT ended;
+CREATE TABLE ids (loop bigint, id bytea, decision bigint NOT NULL, PRIMARY KEY (loop, id));
+CREATE INDEX ids_of ON ids (loop, decision);
+CREATE TABLE events (
   loop bigint, number bigint, decision bigint NOT NULL, kind text NOT NULL, loss double precision NOT NULL,
   time double precision NOT NULL, key bytea, PRIMARY KEY (loop, number));
-CREATE INDEX IF NOT EXISTS events_of ON events (loop, decision);
-CREATE TABLE IF NOT EXISTS models (loop bigint, event bigint, body bytea NOT NULL, PRIMARY KEY (loop, event));
-CREATE TABLE IF NOT EXISTS snapshots (
+CREATE INDEX events_of ON events (loop, decision);
+CREATE TABLE models (loop bigint, event bigint, body bytea NOT NULL, PRIMARY KEY (loop, event));
+CREATE TABLE snapshots (
   loop bigint, event bigint, body bytea NOT NULL, learned bigint NOT NULL, refused bigint NOT NULL, history bytea NOT NULL,
   PRIMARY KEY (loop, event))
 """
+
+VERSION_2 = """
+CREATE TABLE deleted (loop bigint PRIMARY KEY)
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2)
+VERSION = len(MIGRATIONS)
+
+
+def migrate(connection: psycopg.Connection[Any]) -> None:
+    """Bring a store to the present version, all of it or nothing; replicas that start at once take turns.
+
+    A store that has it already is only read, so that a start waits for nobody.
+    """
+    if connection.info.server_version < OLDEST:
+        raise FileError(f"store must be PostgreSQL {OLDEST // 10_000} or newer; got an older one. Update it.")
+    if _version(connection) == VERSION:
+        return
+    with connection.transaction():
+        connection.execute("SET LOCAL lock_timeout = '60s'")
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (STARTING,))
+        for migration in MIGRATIONS[_version(connection) :]:
+            connection.execute(migration.encode())
+        connection.execute("UPDATE manul SET version = %s", (VERSION,))
+
+
+def _version(connection: psycopg.Connection[Any]) -> int:
+    # Not to_regclass, which after a wait for the lock may still know of no table that was made in the meantime.
+    there = "SELECT 1 FROM pg_tables WHERE tablename = 'manul' AND schemaname = ANY(current_schemas(false))"
+    if not connection.execute(there).fetchall():
+        return 0
+    rows = connection.execute("SELECT version FROM manul").fetchall()
+    version = int(rows[0][0]) if rows else 0
+    if version > VERSION:
+        raise FileError(
+            f"store must have version {VERSION} or older; got {version}. A newer manul reads it: pip install -U manul."
+        )
+    return version

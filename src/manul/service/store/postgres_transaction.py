@@ -7,9 +7,9 @@ from typing import Any
 
 import psycopg
 
-from manul.service.store import OUTCOMES, Event, Snapshot
-from manul.service.store.blocks import Block, Decided, encoded
-from manul.service.store.reading import EVENT, block_of, block_with, event_of
+from manul.service.store import OUTCOMES, Event, LoopGone, Snapshot
+from manul.service.store.blocks import Block, Decided, encoded, ranges
+from manul.service.store.reading import EVENT, HISTORY, block_of, block_with, event_of
 from manul.service.store.recent import Recent
 from manul.service.store.watchdog import Connection, Watchdog
 
@@ -26,10 +26,11 @@ EVENTS = """
 INSERT INTO events SELECT %s, * FROM
   unnest(%s::bigint[], %s::bigint[], %s::text[], %s::double precision[], %s::double precision[], %s::bytea[])
 """
-CLAIM = """
-INSERT INTO ids SELECT %s, * FROM unnest(%s::bytea[], %s::bigint[]) ON CONFLICT DO NOTHING RETURNING id
+# The number of a loop, none if it was deleted, which a table refuses; nobody can delete it until the transaction ends.
+PRESENT = "(SELECT number FROM loops WHERE number = %s FOR KEY SHARE)"
+CLAIM = f"""
+INSERT INTO ids SELECT {PRESENT}, * FROM unnest(%s::bytea[], %s::bigint[]) ON CONFLICT DO NOTHING RETURNING id
 """
-GONE = "SELECT first, last FROM blocks WHERE loop = %s AND last <= %s AND time < %s"
 
 
 class PostgresTransaction:
@@ -47,6 +48,7 @@ class PostgresTransaction:
         self._recent, self._begun, self._forgets = recent, begun, forgets
         self._blocks: list[tuple[int, Block]] = []
         self._heads: dict[int, int] = {}
+        self._gone: list[int] = []
 
     def finish(self) -> None:
         """Write the counts, loops in order so that replicas do not wait for each other in a circle."""
@@ -62,6 +64,8 @@ class PostgresTransaction:
         for loop, block in self._blocks:
             self._recent.add(loop, block)
             self._begun.add(loop)
+        for loop in self._gone:
+            self._recent.drop(loop)
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
         """The number of a new loop; None where the name is taken."""
@@ -83,9 +87,11 @@ class PostgresTransaction:
     def change_loop(self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
         """Keep a new state of a loop."""
         change = (
-            "UPDATE loops SET paused = coalesce(%s, paused), apprentice = coalesce(%s, apprentice) WHERE number = %s"
+            "UPDATE loops SET paused = coalesce(%s, paused), apprentice = coalesce(%s, apprentice) WHERE number = %s "
+            "RETURNING number"
         )
-        self._execute(change, paused, apprentice, loop)
+        if not self._read(change, paused, apprentice, loop):
+            raise LoopGone
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
         """Give ids to decision numbers; returns those that other decisions have already, with their numbers."""
@@ -101,7 +107,7 @@ class PostgresTransaction:
         body = encoded(block)
         if loop not in self._begun:
             self._execute("INSERT INTO firsts VALUES (%s, %s) ON CONFLICT DO NOTHING", loop, body)
-        insertion = "INSERT INTO blocks (loop, first, last, time, body) VALUES (%s, %s, %s, %s, %s)"
+        insertion = f"INSERT INTO blocks (loop, first, last, time, body) VALUES ({PRESENT}, %s, %s, %s, %s)"
         self._execute(insertion, loop, block.first, block.last, block.time, body)
         self._blocks.append((loop, block))
 
@@ -162,30 +168,56 @@ class PostgresTransaction:
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
         """Keep an imported model under its event."""
-        self._execute("INSERT INTO models VALUES (%s, %s, %s)", loop, event, model)
+        self._execute(f"INSERT INTO models VALUES ({PRESENT}, %s, %s)", loop, event, model)
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
         """Keep a snapshot, and of the older ones the newest, `keep` in all."""
-        self._execute("INSERT INTO snapshots VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", loop, *snapshot)
+        insertion = f"INSERT INTO snapshots VALUES ({PRESENT}, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+        self._execute(insertion, loop, *snapshot)
         kept = "SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT %s"
         self._execute(f"DELETE FROM snapshots WHERE loop = %s AND event NOT IN ({kept})", loop, loop, keep)
 
-    def forget(self, loop: int, through: int, before: float) -> None:
-        """Remove decisions made before a time and up to a number, their ids and their events; counts go on."""
+    def forget(self, loop: int, blocks: Sequence[Block]) -> None:
+        """Remove blocks, the ids and the events of their decisions; counts go on."""
         self._lock(loop)
-        for table in ("ids", "events"):
-            self._execute(
-                f"DELETE FROM {table} USING ({GONE}) b WHERE loop = %s AND decision BETWEEN b.first AND b.last",
-                *(loop, through, before, loop),
-            )
-        self._execute("DELETE FROM blocks WHERE loop = %s AND last <= %s AND time < %s", loop, through, before)
+        for first, last in ranges(blocks):
+            for table, key in (("ids", "decision"), ("events", "decision"), ("blocks", "first")):
+                self._execute(f"DELETE FROM {table} WHERE loop = %s AND {key} BETWEEN %s AND %s", loop, first, last)
         self._execute("UPDATE heads SET forgets = forgets + 1 WHERE loop = %s", loop)
         self._recent.drop(loop)
+
+    def delete_loop(self, loop: int) -> None:
+        """Remove a loop, at once whatever its history."""
+        self._lock(loop)
+        self._execute("DELETE FROM loops WHERE number = %s", loop)
+        for table in ("heads", "reserved", "tallies", "firsts"):
+            self._execute(f"DELETE FROM {table} WHERE loop = %s", loop)
+        self._execute("INSERT INTO deleted VALUES (%s)", loop)
+        self._gone.append(loop)
+
+    def purge(self, limit: int) -> bool:
+        """Remove up to `limit` rows of deleted loops; whether more are left."""
+        rows = self._read("SELECT loop FROM deleted ORDER BY loop LIMIT 1 FOR UPDATE SKIP LOCKED")
+        if not rows:
+            return False
+        (loop,) = rows[0]
+        for table, key in HISTORY.items():
+            some = f"SELECT ctid FROM {table} WHERE loop = %s ORDER BY {key} LIMIT %s"
+            removal = f"DELETE FROM {table} WHERE ctid = ANY(ARRAY({some})) RETURNING 1"
+            limit -= len(self._read(removal, loop, limit))
+            if limit <= 0:
+                return True
+        self._execute("DELETE FROM deleted WHERE loop = %s", loop)
+        return bool(self._read("SELECT 1 FROM deleted LIMIT 1"))
 
     def _lock(self, loop: int) -> int:
         """The number of the last event; nobody else adds one, or forgets decisions, until this transaction ends."""
         if loop not in self._heads:
-            row = self._read("SELECT events, forgets FROM heads WHERE loop = %s FOR UPDATE", loop)[0]
+            rows = self._read("SELECT events, forgets FROM heads WHERE loop = %s FOR UPDATE", loop)
+            if not rows:
+                self._recent.drop(loop)
+                raise LoopGone
+            row = rows[0]
             self._heads[loop] = int(row[0])
             if self._forgets.setdefault(loop, row[1]) != row[1]:
                 self._recent.drop(loop)

@@ -12,6 +12,8 @@ from manul.service.store.recent import Recent
 
 log = logging.getLogger("manul.service")
 EVENT = "number, decision, kind, loss, time, key"
+# The tables with the history of loops, and what orders the rows of one loop in each.
+HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"}
 KINDS = frozenset(get_args(Kind))
 
 
@@ -22,6 +24,13 @@ class Reading:
 
     def _read(self, query: str, *values: object) -> list[Any]:
         raise NotImplementedError
+
+    def first_decision(self, loop: int) -> Decided | None:
+        """The decision that was durable first, whose context says what contexts look like."""
+        rows = self._read("SELECT 0, body FROM firsts WHERE loop = ?", loop)
+        first = block_of(loop, *rows[0]) if rows else None
+        blocks = [first] if first is not None else self.blocks(loop, 0, 1)
+        return blocks[0].decisions()[0] if blocks else None
 
     def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, Decided | None]]:
         """The next events in order, each with its decision."""

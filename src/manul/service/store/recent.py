@@ -38,6 +38,7 @@ class Recent:
         with self._lock:
             for first in list(self._firsts.get(loop, [])):
                 self._forget((loop, first))
+            self._firsts.pop(loop, None)
 
     def decisions(self, loop: int, numbers: Sequence[int], find: Find) -> list[Decided | None]:
         """Decisions out of remembered blocks, and out of those that `find` reads."""

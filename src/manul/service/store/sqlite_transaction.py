@@ -7,15 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-import msgspec
+from msgspec.structs import astuple
 
-from manul.service.store import OUTCOMES, Counts, Event, Snapshot
-from manul.service.store.blocks import Block, Decided, encoded
-from manul.service.store.reading import EVENT, block_of, block_with, event_of
+from manul.service.store import OUTCOMES, Counts, Event, LoopGone, Snapshot
+from manul.service.store.blocks import Block, Decided, encoded, ranges
+from manul.service.store.reading import EVENT, HISTORY, block_with, event_of
 from manul.service.store.recent import Recent
 
 _Value = TypeVar("_Value")
 AT_ONCE = 500
+
+
+COUNT = """
+UPDATE counts SET decisions = decisions + ?, outcomes = outcomes + ?, loss_sum = loss_sum + ?, late = late + ?,
+  defaulted = defaulted + ?, events = events + ?, numbers = max(numbers, ?), latest = max(latest, ?) WHERE loop = ?
+"""
 
 
 class SqliteTransaction:
@@ -24,39 +30,51 @@ class SqliteTransaction:
     def __init__(self, connection: sqlite3.Connection, recent: Recent, counts: dict[int, Counts]) -> None:
         self._connection, self._recent, self._counts = connection, recent, counts
         self._blocks: list[tuple[int, Block]] = []
-        self._events: dict[int, list[Event]] = {}
-        self._loops: list[int] = []
+        self._added: dict[int, Counts] = {}
+        self._forgotten: set[int] = set()
+        self._created: set[int] = set()
+        self._gone: set[int] = set()
+
+    def finish(self) -> None:
+        """Write the counts."""
+        rows = [(*astuple(added), loop) for loop, added in self._added.items() if loop not in self._gone]
+        self._connection.executemany(COUNT, rows)
 
     def kept(self) -> None:
         """The transaction is durable."""
-        for loop in self._loops:
+        for loop in self._created:
             self._counts[loop] = Counts()
+        for loop in self._gone:
+            self._counts.pop(loop, None)
+        for loop, added in self._added.items():
+            if loop not in self._gone:
+                _add(self._counts[loop], added)
+        for loop in self._forgotten | self._gone:
+            self._recent.drop(loop)
         for loop, block in self._blocks:
-            self._recent.add(loop, block)
-            self._counts[loop].decisions += block.count
-            self._counts[loop].latest = max(self._counts[loop].latest, block.time)
-        for loop, events in self._events.items():
-            for event in events:
-                _count(self._counts[loop], event)
+            if loop not in self._gone:
+                self._recent.add(loop, block)
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
         """The number of a new loop; None where the name is taken."""
-        added = self._connection.execute(
-            "INSERT INTO loops (name, settings, created, apprentice) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (name, settings, created, apprentice),
-        )
-        if added.rowcount == 0 or added.lastrowid is None:
+        if self._read("SELECT 1 FROM loops WHERE name = ?", name):
             return None
-        self._loops.append(added.lastrowid)
-        return added.lastrowid
+        number = self._connection.execute("INSERT INTO counts DEFAULT VALUES").lastrowid
+        assert number is not None
+        insertion = "INSERT INTO loops (number, name, settings, created, apprentice) VALUES (?, ?, ?, ?, ?)"
+        self._connection.execute(insertion, (number, name, settings, created, apprentice))
+        self._created.add(number)
+        return number
 
     def change_loop(self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
         """Keep a new state of a loop."""
+        self._check(loop)
         change = "UPDATE loops SET paused = coalesce(?, paused), apprentice = coalesce(?, apprentice) WHERE number = ?"
         self._connection.execute(change, (paused, apprentice, loop))
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
         """Give ids to decision numbers; returns those that other decisions have already, with their numbers."""
+        self._check(loop)
         taken = dict(zip(ids, self.numbers(loop, list(ids)), strict=True))
         found = {given: number for given, number in taken.items() if number is not None}
         fresh = [(loop, given, number) for given, number in ids.items() if given not in found]
@@ -65,9 +83,16 @@ class SqliteTransaction:
 
     def add_block(self, loop: int, block: Block) -> None:
         """Keep decisions."""
-        row = (loop, block.first, block.last, block.count, block.time, encoded(block))
+        added = self._adding(loop)
+        body = encoded(block)
+        if added.decisions == 0 and (loop not in self._counts or self._counts[loop].decisions == 0):
+            self._connection.execute("INSERT INTO firsts VALUES (?, ?) ON CONFLICT DO NOTHING", (loop, body))
+        row = (loop, block.first, block.last, block.count, block.time, body)
         self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
+        self._connection.execute("INSERT INTO waiting VALUES (?, ?, ?)", (loop, block.time, block.first))
         self._blocks.append((loop, block))
+        added.decisions += block.count
+        added.numbers, added.latest = max(added.numbers, block.last), max(added.latest, block.time)
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
         """The decision numbers behind given ids."""
@@ -80,104 +105,115 @@ class SqliteTransaction:
 
     def decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
         """Stored decisions."""
+        self._check(loop)
         return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All events of some decisions, in order; decisions without one are left out."""
+        self._check(loop)
         return found_events(self._read, loop, numbers)
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         """Keep events under the next numbers of the loop; returns them with these."""
-        before = self._events.setdefault(loop, [])
-        first = self._counts[loop].events + len(before) + 1
+        added = self._adding(loop)
+        first = added.events + 1 + (self._counts[loop].events if loop in self._counts else 0)
         numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
         self._connection.executemany(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", [(loop, *event) for event in numbered]
         )
-        before += numbered
+        settled, kinds = [event.loss for event in numbered if event.kind in OUTCOMES], [each.kind for each in numbered]
+        late, defaulted = kinds.count("late"), kinds.count("default")
+        counted = Counts(0, len(settled), sum(settled), late, defaulted, len(numbered))
+        _add(added, counted)
         return numbered
 
     def ended(self, loop: int, before: float, limit: int) -> list[int]:
         """Decisions made before a time that have not been asked for by this before, the oldest first."""
-        after = self._connection.execute("SELECT ended FROM loops WHERE number = ?", (loop,)).fetchone()[0]
-        query = "SELECT first, body FROM blocks WHERE loop = ? AND first > ? AND time < ? ORDER BY first"
+        self._check(loop)
+        query = "SELECT loop, time, first FROM waiting WHERE loop = ? AND time < ? ORDER BY time, first LIMIT ?"
         numbers: list[int] = []
-        for first, body in self._connection.execute(query, (loop, after, before)):
-            block = block_of(loop, first, body)
+        given = []
+        for row in self._read(query, loop, before, limit):
+            block = block_with(self._read, loop, row[2])
             numbers += [] if block is None else block.all_numbers()
+            given.append(row)
             if len(numbers) >= limit:
                 break
-        if numbers:
-            self._connection.execute("UPDATE loops SET ended = ? WHERE number = ?", (numbers[-1], loop))
+        self._connection.executemany("DELETE FROM waiting WHERE loop = ? AND time = ? AND first = ?", given)
         return numbers
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
         """Keep an imported model under its event."""
+        self._check(loop)
         self._connection.execute("INSERT INTO models VALUES (?, ?, ?)", (loop, event, model))
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
         """Keep a snapshot, and of the older ones the newest, `keep` in all."""
+        self._check(loop)
         self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", (loop, *snapshot))
         kept = "SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT ?"
         self._connection.execute(f"DELETE FROM snapshots WHERE loop = ? AND event NOT IN ({kept})", (loop, loop, keep))
 
-    def forget(self, loop: int, through: int, before: float) -> None:  # noqa: ARG002 - numbers are in the order of time
-        """Remove decisions made before a time and up to a number, their ids and their events; counts go on."""
-        held = counted(self._read, loop)
-        for removal in (
-            "DELETE FROM blocks WHERE loop = ? AND last <= ?",
-            "DELETE FROM ids WHERE loop = ? AND decision <= ?",
-            "DELETE FROM events WHERE loop = ? AND decision BETWEEN 1 AND ?",
-        ):
-            self._connection.execute(removal, (loop, through))
-        self._connection.execute("UPDATE loops SET archived = NULL WHERE number = ?", (loop,))
-        left = counted(self._read, loop)
-        gone = Counts(
-            decisions=held.decisions - left.decisions,
-            outcomes=held.outcomes - left.outcomes,
-            loss_sum=held.loss_sum - left.loss_sum,
-            late=held.late - left.late,
-            defaulted=held.defaulted - left.defaulted,
-            events=held.events,
-            numbers=held.numbers,
-            latest=held.latest,
-        )
-        self._connection.execute("UPDATE loops SET archived = ? WHERE number = ?", (msgspec.json.encode(gone), loop))
-        self._recent.drop(loop)
+    def forget(self, loop: int, blocks: Sequence[Block]) -> None:
+        """Remove blocks, the ids and the events of their decisions; counts go on."""
+        self._check(loop)
+        ids = [(loop, each) for block in blocks for each in block.ids or [] if each is not None]
+        self._connection.executemany("DELETE FROM ids WHERE loop = ? AND id = ?", ids)
+        given = [(loop, block.time, block.first) for block in blocks]
+        self._connection.executemany("DELETE FROM waiting WHERE loop = ? AND time = ? AND first = ?", given)
+        for table in ("events INDEXED BY events_of WHERE loop = ? AND decision", "blocks WHERE loop = ? AND first"):
+            numbers = [(loop, first, last) for first, last in ranges(blocks)]
+            self._connection.executemany(f"DELETE FROM {table} BETWEEN ? AND ?", numbers)
+        self._forgotten.add(loop)
+
+    def delete_loop(self, loop: int) -> None:
+        """Remove a loop, at once whatever its history."""
+        self._check(loop)
+        self._connection.execute("DELETE FROM loops WHERE number = ?", (loop,))
+        for table in ("counts", "firsts"):
+            self._connection.execute(f"DELETE FROM {table} WHERE loop = ?", (loop,))
+        self._connection.execute("INSERT INTO deleted VALUES (?)", (loop,))
+        self._gone.add(loop)
+
+    def purge(self, limit: int) -> bool:
+        """Remove up to `limit` rows of deleted loops; whether more are left."""
+        rows = self._read("SELECT loop FROM deleted ORDER BY loop LIMIT 1")
+        if not rows:
+            return False
+        (loop,) = rows[0]
+        for table, key in (HISTORY | {"waiting": "time, first"}).items():
+            some = f"SELECT {key} FROM {table} WHERE loop = ? ORDER BY {key} LIMIT ?"
+            removal = f"DELETE FROM {table} WHERE loop = ? AND ({key}) IN ({some})"
+            limit -= self._connection.execute(removal, (loop, loop, limit)).rowcount
+            if limit <= 0:
+                return True
+        self._connection.execute("DELETE FROM deleted WHERE loop = ?", (loop,))
+        return bool(self._read("SELECT 1 FROM deleted LIMIT 1"))
+
+    def _check(self, loop: int) -> None:
+        if loop in self._gone or not (loop in self._counts or loop in self._created):
+            raise LoopGone
+
+    def _adding(self, loop: int) -> Counts:
+        """What this transaction adds to a loop's counts; its `events` is how many they are."""
+        self._check(loop)
+        return self._added.setdefault(loop, Counts())
 
     def _read(self, query: str, *values: object) -> list[Any]:
         return self._connection.execute(query, values).fetchall()
 
 
-def counted(read: Callable[..., list[Any]], loop: int) -> Counts:
-    """What a loop holds and what was archived of it."""
-    kinds = read("SELECT kind, count(*), sum(loss) FROM events WHERE loop = ? GROUP BY kind", loop)
-    found = {kind: (count, total) for kind, count, total in kinds}
-    blocks = "SELECT coalesce(sum(count), 0), coalesce(max(last), 0), coalesce(max(time), 0) FROM blocks WHERE loop = ?"
-    decisions, numbers, latest = read(blocks, loop)[0]
-    events = read("SELECT coalesce(max(number), 0) FROM events WHERE loop = ?", loop)[0][0]
-    settled = [found[kind] for kind in OUTCOMES if kind in found]
-    archived = read("SELECT archived FROM loops WHERE number = ?", loop)[0][0]
-    before = Counts() if archived is None else msgspec.json.decode(archived, type=Counts)
-    return Counts(
-        decisions=before.decisions + decisions,
-        outcomes=before.outcomes + sum(count for count, _ in settled),
-        loss_sum=before.loss_sum + sum(total for _, total in settled),
-        late=before.late + found.get("late", (0, 0))[0],
-        defaulted=before.defaulted + found.get("default", (0, 0))[0],
-        events=max(before.events, events),
-        numbers=max(before.numbers, numbers),
-        latest=max(before.latest, latest),
-    )
-
-
-def _count(counts: Counts, event: Event) -> None:
-    counts.events = event.number
-    if event.kind in OUTCOMES:
-        counts.outcomes += 1
-        counts.loss_sum += event.loss
-    counts.late += event.kind == "late"
-    counts.defaulted += event.kind == "default"
+def _add(counts: Counts, added: Counts) -> None:
+    counts.decisions += added.decisions
+    counts.outcomes += added.outcomes
+    counts.loss_sum += added.loss_sum
+    counts.late += added.late
+    counts.defaulted += added.defaulted
+    counts.events += added.events
+    counts.latest = max(counts.latest, added.latest)
+    # Numbers are reserved in another thread, which is why they are left alone where they are ahead, as they mostly are.
+    if added.numbers > counts.numbers:
+        counts.numbers = added.numbers
 
 
 def found_events(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
@@ -185,7 +221,11 @@ def found_events(read: Callable[..., list[Any]], loop: int, numbers: Sequence[in
     found: dict[int, list[Event]] = {}
     for some in _some(numbers):
         marks = ", ".join("?" * len(some))
-        query = f"SELECT {EVENT} FROM events WHERE loop = ? AND decision IN ({marks}) ORDER BY decision, number"
+        # Left to itself, SQLite takes the primary key for a single decision, and reads all events of the loop.
+        query = (
+            f"SELECT {EVENT} FROM events INDEXED BY events_of WHERE loop = ? AND decision IN ({marks}) "
+            "ORDER BY decision, number"
+        )
         for row in read(query, loop, *some):
             found.setdefault(row[1], []).append(event_of(loop, row))
     return found

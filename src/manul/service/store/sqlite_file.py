@@ -1,0 +1,78 @@
+"""The file of a store in SQLite: whose it is, read without changing it, and a lock that holds for all of its names."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
+
+from manul.errors import FileError
+from manul.service.store.sqlite_schema import VERSION, version_of
+
+
+class FileLock:
+    """Held from the first look at a file until its last connection is closed.
+
+    The lock is on the file itself and not on its name, so that links lead to the same lock. Closing any descriptor of a file
+    drops SQLite's own locks in the same process: a file that this process has open already is never opened for a try.
+    """
+
+    _held: ClassVar[set[tuple[int, int]]] = set()
+    _holding: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, path: Path) -> None:
+        try:
+            with self._holding:
+                if path.exists() and _identity(path.stat()) in self._held:
+                    raise _in_use(path)
+                self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                self._identity = _identity(os.fstat(self._descriptor))
+                self._lock(path)
+                self._held.add(self._identity)
+        except OSError as error:
+            raise FileError(f"{path} must be writable; got {error.strerror}. Choose another folder.") from error
+
+    def _lock(self, path: Path) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise _in_use(path) if isinstance(error, BlockingIOError) else error from None
+
+    def close(self) -> None:
+        """Let go of it."""
+        with self._holding:
+            self._held.discard(self._identity)
+            os.close(self._descriptor)
+
+
+def check_file(path: Path) -> int:
+    """The version of a store, 0 where there is none yet; the file of another program is refused as it is."""
+    version = 0 if path.stat().st_size == 0 else _version(path)
+    if version is None:
+        raise FileError(f"{path} must be a store of manul; got a database of another program. Choose another file.")
+    if version > VERSION:
+        raise FileError(
+            f"{path} must have version {VERSION} or older; got {version}. A newer manul reads it: pip install -U manul."
+        )
+    return version
+
+
+def _version(path: Path) -> int | None:
+    # Without a write-ahead log the file is all there is, and reading it so leaves no companions behind.
+    mode = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
+    with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)) as connection:
+        return version_of(connection)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _in_use(path: Path) -> FileError:
+    return FileError(f"{path} must not be in use; another process serves it. Stop that one, or choose another file.")

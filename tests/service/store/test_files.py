@@ -1,0 +1,107 @@
+"""The file of a store: another program's is refused as it is, and no name leads into one that is open."""
+
+import multiprocessing
+import os
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from manul.errors import FileError
+from manul.service.store.opening import opened
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "decisions.db"
+
+
+def make_database(path, *statements):
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+OTHERS = {
+    "tables": ["CREATE TABLE notes (text)", "INSERT INTO notes VALUES ('mine')"],
+    "version 1": ["CREATE TABLE loops (number, name)", "PRAGMA user_version = 1"],
+    "version 2": ["CREATE TABLE notes (text)", "PRAGMA user_version = 2"],
+    "application": ["PRAGMA application_id = 7"],
+    "write-ahead log": ["PRAGMA journal_mode = WAL", "CREATE TABLE notes (text)"],
+}
+
+
+@pytest.mark.parametrize("statements", OTHERS.values(), ids=OTHERS)
+def test_the_database_of_another_program_is_refused_as_it_is(place, statements):
+    make_database(place, *statements)
+    before = place.read_bytes()
+    with pytest.raises(FileError, match="must be a store of manul; got a database of another program"):
+        opened(str(place))
+    assert place.read_bytes() == before
+    assert os.listdir(place.parent) == ["decisions.db"]  # noqa: PTH208 - the names are the claim
+
+
+def test_the_open_database_of_another_program_is_refused_as_it_is(place):
+    with closing(sqlite3.connect(place, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("CREATE TABLE notes (text)")
+        with pytest.raises(FileError, match="a database of another program"):
+            opened(str(place))
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
+
+
+@pytest.mark.parametrize("content", [b"some text", b"SQLite format 3\0" + b"\xff" * 5000], ids=["text", "damaged"])
+def test_a_file_that_is_no_database_is_refused_as_it_is(place, content):
+    place.write_bytes(content)
+    with pytest.raises(FileError, match="must be a store of manul"):
+        opened(str(place))
+    assert place.read_bytes() == content
+
+
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_no_link_leads_into_a_store_that_is_open(place, link):
+    store = opened(str(place))
+    other = place.with_name("other.db")
+    getattr(other, link)(place)
+    assert _refusal_elsewhere(other) == _refusal_here(other)
+    with store.transaction() as transaction:
+        transaction.add_loop("heat", b"{}", 1.0, apprentice=False)
+    store.close()
+    opened(str(other)).close()
+
+
+def _refusal_here(path):
+    with pytest.raises(FileError, match="must not be in use") as refusal:
+        opened(str(path))
+    return str(refusal.value)
+
+
+def _refusal_elsewhere(path):
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_refusal_here, (path,))
+
+
+def test_a_second_try_in_the_same_process_leaves_the_locks_of_the_first(place):
+    store = opened(str(place))
+    _refusal_here(place)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_is_locked, (place,))
+    store.close()
+
+
+def _is_locked(path):
+    """A connection that could close a database for good must find that another is on it."""
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            return True
+        return False
+
+
+def test_a_store_whose_creation_was_cut_short_is_made_anew(place):
+    make_database(place, "PRAGMA journal_mode = WAL")
+    store = opened(str(place))
+    assert store.loops() == []
+    store.close()
