@@ -95,7 +95,7 @@ async def test_a_kill_around_the_removal_loses_and_doubles_nothing(service, tmp_
                 patched.setattr(SqliteTransaction, "forget", killed)
             else:
                 patched.setattr(archive, "finish", killed)
-            with pytest.raises(Exception, match=r"killed|log says"):
+            with pytest.raises(Exception, match=r"killed|server log"):
                 await archived(service, tmp_path)
         assert in_files(tmp_path) == []
         await service.post("/heat/decisions", context=[1, 2, 3])

@@ -27,6 +27,11 @@ return {
     .map(node => node.outerHTML.slice(0, 80)),
 }
 """
+NOT_READY = """
+const usual = window.fetch
+const answer = () => new Response('{"error":{"message":"Not ready: the learner has stopped."}}', { status: 503 })
+window.fetch = (path, options) => path === "readyz" ? Promise.resolve(answer()) : usual(path, options)
+"""
 CHARTS = ("loss", "density", "moved", "policy", "rate", "latency", "waits")
 PAINTED = """
 const canvas = document.querySelector(`[data-chart=${arguments[0]}] canvas`)
@@ -141,6 +146,33 @@ def test_a_loop_is_paused_and_resumed(browser, taught):
     assert taught.ask("GET", "/v1/loops/heating")[1]["paused"]
     browser.find("[data-do=resume]").click()
     browser.until(lambda: browser.text("[data-is=state]") == "deciding")
+
+
+def test_a_loop_is_reset_and_deleted_after_its_name_is_typed(browser, tmp_path):
+    service = Process(tmp_path)
+    service.ask("POST", "/v1/loops", {"name": "heating", "actions": RANGE})
+    observe(service, 1, 10)
+    browser.open(f"http://127.0.0.1:{service.port}/#heating")
+    gone = {"reset": lambda: tile(browser, "Decisions") == 0, "delete": lambda: "No loop yet" in browser.text("main")}
+    for verb in gone:
+        browser.until(lambda: tile(browser, "Decisions") is not None)
+        browser.find(f"[data-do={verb}]").click()
+        browser.enter("#erase [name=name]", "heat")
+        browser.find("#erase [type=submit]").click()
+        browser.until(lambda: browser.text("#erase .error") == "Type heating to confirm.")
+        browser.picture(tmp_path / f"{verb}.png")
+        browser.enter("#erase [name=name]", "heating")
+        browser.find("#erase [type=submit]").click()
+        browser.until(gone[verb])
+    assert service.ask("GET", "/v1/loops")[1] == {"loops": []}
+    assert browser.complaints() == []
+    assert service.stop() == 0
+
+
+def test_a_service_that_cannot_learn_says_so_on_the_page(browser, taught):
+    shown(browser, taught)
+    browser.run(NOT_READY)
+    browser.until(lambda: "the learner has stopped" in browser.text("#notice"))
 
 
 def test_the_policy_is_shown_against_any_feature(browser, taught):
