@@ -68,6 +68,23 @@ async def test_a_reset_keeps_the_settings_and_forgets_the_rest(service):
 
 
 @run
+async def test_a_summary_after_a_reset_shows_nothing_of_what_was(service):
+    async with service.running():
+        await taught(service)
+        await service.get("/heat/summary")
+        await until_examined(service)
+        await service.post("/heat/reset")
+        found = await service.get("/heat/summary")
+        assert (found["examined"], found["density"], found["history"]["loss"]) == (None, [], [])
+
+
+async def until_examined(service):
+    async with asyncio.timeout(30):
+        while (await service.get("/heat/summary"))["examined"] is None:
+            pass
+
+
+@run
 async def test_what_is_under_way_for_a_deleted_loop_gets_404_and_brings_nothing_back(service):
     async with service.running():
         await taught(service)
