@@ -48,6 +48,7 @@ soak: .venv/soak
 
 bench-serve: .venv/dev
 	$(BIN)/python -m benchmarks.serve --out results/serve.json
+	$(BIN)/python -m benchmarks.history --out results/history.json
 	$(BIN)/python -m benchmarks.dashboard --out results/dashboard.json
 
 bench-coverage: .venv/dev

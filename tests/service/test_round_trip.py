@@ -62,6 +62,18 @@ async def test_contexts_with_names_are_exported_as_columns(service, tmp_path):
 
 
 @run
+async def test_a_decision_without_a_context_has_no_values_in_the_columns(service, tmp_path):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await service.post("/heat/pause")
+        for asked in ({"context": {"x": 1}}, {}, {"context": {"x": 2}}):
+            made = await service.post("/heat/decisions", **asked)
+            await service.post(f"/heat/decisions/{made['id']}/loss", loss=0.5)
+        log = await exported(service, tmp_path)
+        assert [row["x"] for row in log.context_rows()] == [1, None, 2]
+
+
+@run
 async def test_a_report_says_what_the_agent_believes_and_what_others_would_have_lost(service):
     async with service.running():
         await service.post("", 201, name="heat", actions=[20, 70])

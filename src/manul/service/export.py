@@ -140,11 +140,12 @@ def log_of(
     decided = [each for each, _ in rows]
     ranges: Any = {"action_range": loop.settings.actions, "loss_range": loop.settings.losses}
     columns = _columns(loop, rows)
-    if contexts is not None or not isinstance(decided[0].context, dict):
+    named = bool(fields) or any(isinstance(each.context, dict) for each in decided)
+    if contexts is not None or not named:
         numbers = [each.context for each in decided] if contexts is None else contexts
         views: Any = {VIEWS[name]: column for name, column in columns.items()}
         return Log(np.array(numbers, np.float32), **views, **ranges)
-    flat = [flattened(each.context) for each in decided if isinstance(each.context, dict)]
+    flat = [flattened(each.context) if isinstance(each.context, dict) else {} for each in decided]
     for name, text in (_noted(flat) if fields is None else fields).items():
         values = [row.get(name) for row in flat]
         kept = [None if value is None else str(value) for value in values] if text else values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import sqlite3
 import threading
@@ -13,6 +14,8 @@ from urllib.parse import quote
 
 from manul.errors import FileError
 from manul.service.store.sqlite_schema import VERSION, version_of
+
+log = logging.getLogger("manul.service")
 
 
 class FileLock:
@@ -53,7 +56,9 @@ class FileLock:
 
 def check_file(path: Path) -> int:
     """The version of a store, 0 where there is none yet; the file of another program is refused as it is."""
-    version = 0 if path.stat().st_size == 0 else _version(path)
+    if path.stat().st_nlink > 1:
+        log.warning("%s has several names (hard links); use one only, as its write-ahead log goes by the name", path)
+    version = 0 if path.stat().st_size == 0 else _version(path.resolve())
     if version is None:
         raise FileError(f"{path} must be a store of manul; got a database of another program. Choose another file.")
     if version > VERSION:

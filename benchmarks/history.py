@@ -1,0 +1,135 @@
+"""CPU of the service per decision and its loss, with more and more history in the store: it must not grow.
+
+    python -m benchmarks.history [--pairs 400] [--passes 5] [--events 1000 100000 1000000] [--out results/history.json]
+
+Services with histories of each length run side by side and are measured in turns, so that a slow spell of the machine
+meets them all. The limit is 1.3 times the CPU at the shortest history.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from benchmarks.serve import AGENTS, MANUL, WIDTH, cpu_seconds, free_port, running, stored
+from manul.service import schema
+from manul.service.loop import Loop
+from manul.service.store import Event, Store, Transaction
+from manul.service.store.blocks import in_columns
+from manul.service.store.opening import opened
+
+LIMIT, BLOCK, CHUNK = 1.3, 10, 10_000
+SETTINGS = {"name": "heat", "actions": [0, 1], "agent": AGENTS["cats"]}
+
+
+def fill(place: str, events: int) -> None:
+    """A loop with as many decisions and losses, and a snapshot that contains them."""
+    store = opened(place)
+    settings = msgspec.json.encode(msgspec.convert(SETTINGS, schema.NewLoop))
+    with store.transaction() as transaction:
+        loop = transaction.add_loop("heat", settings, time.time(), apprentice=False)
+    assert loop is not None
+    for first in range(1, events + 1, CHUNK):
+        with store.transaction() as transaction:
+            add(transaction, loop, range(first, min(first + CHUNK, events + 1)))
+    keep_snapshot(store, events)
+    reserve(store, loop, events)
+    store.close()
+
+
+def add(transaction: Transaction, loop: int, numbers: range) -> None:
+    rng, now = np.random.default_rng(numbers.start), time.time()
+    for first in numbers[::BLOCK]:
+        some = range(first, min(first + BLOCK, numbers.stop))
+        contexts = rng.normal(size=(len(some), WIDTH))
+        ones = np.ones(len(some))
+        transaction.add_block(loop, in_columns(now, 0, some, 0.5 * ones, ones, contexts, [None] * len(some)))
+    transaction.add_events(loop, [Event(0, number, "loss", 0.25, now) for number in numbers])
+
+
+def keep_snapshot(store: Store, events: int) -> None:
+    loop = Loop(store.loops()[0])
+    loop.meet_first(store)
+    snapshot = loop.snapshot()._replace(event=events, learned=events)
+    with store.transaction() as transaction:
+        transaction.add_snapshot(loop.number, snapshot, keep=2)
+
+
+def reserve(store: Store, loop: int, count: int) -> None:
+    """Numbers that the history has used are not given again."""
+    store.refill(loop, count)
+    store.reserve(loop, count)
+
+
+def play(port: int, pairs: int) -> None:
+    """Decisions and their losses, one after another."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    body = json.dumps({"context": np.random.default_rng(0).normal(size=WIDTH).round(4).tolist()})
+    for _ in range(pairs):
+        made = ask(connection, "/v1/loops/heat/decisions", body)
+        ask(connection, f"/v1/loops/heat/decisions/{made['id']}/loss", '{"loss": 0.5}')
+    connection.close()
+
+
+def ask(connection: http.client.HTTPConnection, path: str, body: str) -> Any:
+    connection.request("POST", path, body)
+    answer = connection.getresponse()
+    said = json.loads(answer.read())
+    assert answer.status == 200, said
+    return said
+
+
+def measured(kind: str, sizes: list[int], pairs: int, passes: int) -> dict[int, float]:
+    """Microseconds of CPU per pair, by length of history."""
+    with ExitStack() as stack:
+        services = {}
+        for events in sizes:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            place = stack.enter_context(stored(folder, postgres=kind == "postgres"))
+            fill(place, events)
+            port = free_port()
+            command = (str(MANUL), "serve", "--store", place, "--port", str(port))
+            services[events] = stack.enter_context(running(*command, port=port)), port
+            play(port, pairs)
+        taken: dict[int, list[float]] = {events: [] for events in sizes}
+        for _ in range(passes):
+            for events, (process, port) in services.items():
+                before = cpu_seconds(process)
+                play(port, pairs)
+                taken[events].append(1e6 * (cpu_seconds(process) - before) / pairs)
+    return {events: float(np.median(some)) for events, some in taken.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", type=int, default=400)
+    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--events", type=int, nargs="+", default=[1000, 100_000, 1_000_000])
+    parser.add_argument("--store", action="append", choices=["sqlite", "postgres"])
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    found = {}
+    for kind in arguments.store or ["sqlite", "postgres"]:
+        cpu = found[kind] = measured(kind, arguments.events, arguments.pairs, arguments.passes)
+        for events, taken in cpu.items():
+            ratio = taken / cpu[arguments.events[0]]
+            print(f"{kind}, {events:,} events: {taken:,.0f} us of CPU per decision and loss, ratio {ratio:.2f}")
+    if arguments.out is not None:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(json.dumps(found, indent=2))
+    if any(max(cpu.values()) > LIMIT * cpu[arguments.events[0]] for cpu in found.values()):
+        sys.exit(f"CPU per decision and loss must be at most {LIMIT} times that of the shortest history.")
+
+
+if __name__ == "__main__":
+    main()
