@@ -19,7 +19,7 @@ from manul.service.origins import ALWAYS
 from manul.service.problems import HeadTooLarge, Malformed, Problem, Timeout, Unavailable
 
 END = b"\r\n\r\n"
-# Bytes of a chunked body that are parsed at a time: the next requests may be in them, and are held parsed.
+# Bytes of a body in chunks that are parsed at least: its data may have ends of its own, and each must not cost a call.
 CHUNK = 1024
 # Seconds and bytes that a caller who was refused has to read the answer, and to stop sending.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**20
@@ -203,11 +203,11 @@ class Connection(HttpToolsProtocol):
             self.flow.release()
 
     def _end(self) -> int:
-        """Where the present request ends, as far as it is here: the end of its head, or of its body."""
-        if self._in_body:
-            size = CHUNK if self._announced is None else max(1, self._announced - self._body)
-            return min(len(self._waiting), self._parsed + size)
-        found = self._waiting.find(END, self._parsed, self._parsed + self._limits.head)
+        """Where the present request may end: after its head, after a body of known length, or where chunks may end."""
+        if self._in_body and self._announced is not None:
+            return min(len(self._waiting), self._parsed + max(1, self._announced - self._body))
+        least, most = (CHUNK, len(self._waiting)) if self._in_body else (0, self._limits.head)
+        found = self._waiting.find(END, self._parsed + least, self._parsed + most)
         return len(self._waiting) if found < 0 else found + len(END)
 
     def _feed(self, piece: memoryview) -> None:
