@@ -76,7 +76,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget what waits."""
-        self._service.waiting.pop(self, None)
+        self._service.forget(self)
         self._waiting = b""
         super().connection_lost(exc)
 
@@ -197,7 +197,9 @@ class Connection(HttpToolsProtocol):
             piece = memoryview(self._waiting)[start:end]
             self._waiting, self._parsed = (self._waiting, end) if end < len(self._waiting) else (b"", 0)
             self._feed(piece)
-        if self._waiting:
+        if not self._service.has_room(self, len(self._waiting)):
+            self.transport.abort()
+        elif self._waiting:
             self.flow.hold()
         else:
             self.flow.release()
@@ -234,6 +236,8 @@ class Connections:
     def __init__(self, application: Application) -> None:
         self.application = application
         self.waiting: dict[Connection, None] = {}
+        self._ahead: dict[Connection, int] = {}
+        self._total = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -259,6 +263,19 @@ class Connections:
         del self.waiting[oldest]
         oldest.transport.abort()
         return True
+
+    def has_room(self, connection: Connection, size: int) -> bool:
+        """Whether so many bytes of requests sent ahead may wait; together they may be as many as those of bodies."""
+        before = self._ahead.pop(connection, 0)
+        if size:
+            self._ahead[connection] = size
+        self._total += size - before
+        return self._total <= self.application.limits.all_bodies
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is closed."""
+        self.waiting.pop(connection, None)
+        self._total -= self._ahead.pop(connection, 0)
 
     def expire(self, now: float) -> None:
         """Close what takes too long."""
