@@ -43,7 +43,8 @@ bench-offline: .venv/bench
 
 soak: .venv/soak
 	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py
-	MANUL_SOAK=1 $(BIN)/python -m pytest tests/service/test_crash.py
+	MANUL_SOAK=1 $(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_both_paths.py
+	$(BIN)/python -m benchmarks.attacks
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
 
 bench-serve: .venv/dev

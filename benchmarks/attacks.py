@@ -15,6 +15,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from benchmarks.serve import MANUL, free_port, running
 from benchmarks.soak import memory
@@ -141,16 +143,16 @@ def measured(attack: Callable[[int, float], None], manul: str, seconds: float) -
         slowest_health(port, time.monotonic() + 1)
         before, until = memory(server), time.monotonic() + seconds
         thread = threading.Thread(target=attack, args=(port, until), daemon=True)
-        thread.start()
-        health: list[float] = []
-        asking = threading.Thread(target=lambda: health.append(slowest_health(port, until)))
-        asking.start()
-        while asking.is_alive():
-            largest = max(largest, memory(server) - before)
-            time.sleep(0.02)
+        # The one who asks is a process of its own: the attacker's threads would make it wait.
+        with ProcessPoolExecutor(1, get_context("spawn")) as other:
+            asking = other.submit(slowest_health, port, until)
+            thread.start()
+            while not asking.done():
+                largest = max(largest, memory(server) - before)
+                time.sleep(0.02)
         thread.join(10)
         time.sleep(1)
-        return largest, memory(server) - before, health[0]
+        return largest, memory(server) - before, asking.result()
 
 
 def main() -> None:

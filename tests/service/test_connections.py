@@ -1,12 +1,20 @@
 """One connection cannot take much memory or time, and many cannot keep others out."""
 
+import asyncio
 import socket
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from functools import partial
 
 import pytest
 
+from manul.service.application import Application
+from manul.service.configuration import Limits
+from manul.service.problems import Unavailable
+from manul.service.server import Server, bound
+from manul.service.tokens import Tokens
+from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
 from tests.service.wire import answers, connected, exchanged, request, resident
 
@@ -132,3 +140,36 @@ def test_connections_that_wait_keep_nobody_out(server, sent):
         for path in ("/healthz", "/readyz", "/metrics", "/v1/loops"):
             (found,) = exchanged(server.port, request("GET", path), count=1)
             assert found.status == 200
+
+
+@run
+async def test_while_all_connections_are_answered_only_whoever_watches_gets_in(tmp_path, monkeypatch):
+    service = Service(tmp_path / "decisions.db", limits=Limits(connections=2))
+    decide = request("POST", "/v1/loops/heat/decisions", b"{}")
+    async with service.running(), AsyncExitStack() as held:
+        await service.post("", 201, name="heat", actions=[20, 70])
+        never = asyncio.get_running_loop().create_future()
+        monkeypatch.setattr(service.engine, "decide", lambda *_: never)
+        port, server = await held.enter_async_context(listening(service.engine))
+        busy = [await asyncio.to_thread(connected, port) for _ in range(2)]
+        for each in busy:
+            held.enter_context(each).sendall(decide)
+        await until(lambda: len(server.server_state.tasks) == 2)
+        (found,) = await asyncio.to_thread(exchanged, port, request("GET", "/v1/loops"))
+        assert (found.status, found.error["code"], found.headers["retry-after"]) == (503, "unavailable", "1")
+        for path in ("/healthz", "/readyz", "/metrics"):
+            (found,) = await asyncio.to_thread(partial(exchanged, port, request("GET", path), count=1))
+            assert found.status == 200
+        never.set_exception(Unavailable("never mind"))
+
+
+@asynccontextmanager
+async def listening(engine):
+    """The port and the server of an engine inside the test."""
+    server = Server(Application(engine, Tokens()))
+    with bound("127.0.0.1", 0) as sockets:
+        serving = asyncio.create_task(server.serve(sockets))
+        await until(lambda: server.started)
+        yield sockets[0].getsockname()[1], server
+        server.should_exit = True
+        await serving

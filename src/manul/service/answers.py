@@ -42,6 +42,7 @@ def problem_of(error: BaseException, method: str = "", path: str = "") -> Proble
     if isinstance(error, StoreFailure):
         return Unavailable(FULL)
     if isinstance(error, HTTPException):
+        path = path[:200]
         if error.status_code == 405:
             return WrongMethod(f"method must be one that {path} takes; got {method}. See /openapi.json.")
         return Unknown(f"path must be one of the service; got {path!r}. See /openapi.json.")

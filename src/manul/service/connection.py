@@ -18,8 +18,8 @@ from manul.service.application import Application
 from manul.service.origins import ALWAYS
 from manul.service.problems import HeadTooLarge, Malformed, Problem, Timeout, Unavailable
 
-END, NOTHING = b"\r\n\r\n", memoryview(b"")
-# Bytes of a chunked body that are parsed at a time: the next requests may be in them, and are held parsed.
+END = b"\r\n\r\n"
+# Bytes of a body in chunks that are parsed at least: its data may have ends of its own, and each must not cost a call.
 CHUNK = 1024
 # Seconds and bytes that a caller who was refused has to read the answer, and to stop sending.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**20
@@ -59,7 +59,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*arguments, **settings)
         self._service = cast("Connections", self.config.app)
         self._limits = self._service.application.limits
-        self._waiting = NOTHING
+        self._waiting, self._parsed = b"", 0
         self._in_head = self._in_body = False
         self._refused: Problem | None = None
         self._head = self._body = self._lingered = self._unanswered = 0
@@ -76,8 +76,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget what waits."""
-        self._service.waiting.pop(self, None)
-        self._waiting = NOTHING
+        self._service.forget(self)
+        self._waiting = b""
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -87,7 +87,8 @@ class Connection(HttpToolsProtocol):
             if self._lingered > LINGER_BYTES:
                 self.transport.abort()
             return
-        self._waiting = memoryview(bytes(self._waiting) + data if self._waiting else data)
+        self._waiting = self._waiting[self._parsed :] + data if self._waiting else data
+        self._parsed = 0
         self._parse()
 
     def expire(self, now: float) -> None:
@@ -106,7 +107,7 @@ class Connection(HttpToolsProtocol):
 
     def refuse(self, problem: Problem) -> None:
         """Answer what cannot be answered otherwise, after what came before it, and close."""
-        self._refused, self._waiting = problem, NOTHING
+        self._refused, self._waiting = problem, b""
         if self._in_body and self.cycle.response_started:
             self.transport.close()
         elif self._in_body and not self.pipeline:
@@ -185,36 +186,41 @@ class Connection(HttpToolsProtocol):
             self._service.waiting.pop(self, None)
 
     def _parse(self) -> None:
-        while self._waiting and not self._refused and (self._in_body or not self._unanswered):
-            size = self._size()
+        """Parse up to the end of the present request; what is behind it waits, and nothing more is read meanwhile."""
+        while self._waiting and (self._in_body or not self._unanswered):
+            start, end = self._parsed, self._end()
             if not self._in_body:
-                self._head += size
+                self._head += end - start
                 if self._head > self._limits.head:
                     self.refuse(HeadTooLarge(f"head must have at most {self._limits.head} bytes; got more."))
                     return
-            # Even an empty view would keep all of the bytes that it was cut from.
-            piece, self._waiting = self._waiting[:size], self._waiting[size:] or NOTHING
+            piece = memoryview(self._waiting)[start:end]
+            self._waiting, self._parsed = (self._waiting, end) if end < len(self._waiting) else (b"", 0)
             self._feed(piece)
-        if self._waiting:
+        if not self._service.has_room(self, len(self._waiting)):
+            self.transport.abort()
+        elif self._waiting:
             self.flow.hold()
         else:
             self.flow.release()
 
+    def _end(self) -> int:
+        """Where the present request may end: after its head, after a body of known length, or where chunks may end."""
+        if self._in_body and self._announced is not None:
+            return min(len(self._waiting), self._parsed + max(1, self._announced - self._body))
+        least, most = (CHUNK, len(self._waiting)) if self._in_body else (0, self._limits.head)
+        found = self._waiting.find(END, self._parsed + least, self._parsed + most)
+        return len(self._waiting) if found < 0 else found + len(END)
+
     def _feed(self, piece: memoryview) -> None:
-        self._unset_keepalive_if_required()
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
             return  # Nothing to change to: the request is answered as if it had not asked.
         except httptools.HttpParserError as error:
             self.refuse(Malformed(f"request must be HTTP/1.1; got something else ({error}). Check how it was made."))
-
-    def _size(self) -> int:
-        """How many bytes belong to the present request: up to the end of its head, or of its body."""
-        if self._in_body:
-            return CHUNK if self._announced is None else self._announced - self._body
-        found = bytes(self._waiting[: self._limits.head + len(END)]).find(END)
-        return len(self._waiting) if found < 0 else found + len(END)
 
     def _write(self, answer: answers.Answer, request_id: bytes) -> None:
         length = (b"content-length", b"%d" % len(answer.body))
@@ -230,6 +236,8 @@ class Connections:
     def __init__(self, application: Application) -> None:
         self.application = application
         self.waiting: dict[Connection, None] = {}
+        self._ahead: dict[Connection, int] = {}
+        self._total = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -255,6 +263,19 @@ class Connections:
         del self.waiting[oldest]
         oldest.transport.abort()
         return True
+
+    def has_room(self, connection: Connection, size: int) -> bool:
+        """Whether so many bytes of requests sent ahead may wait; together they may be as many as those of bodies."""
+        before = self._ahead.pop(connection, 0)
+        if size:
+            self._ahead[connection] = size
+        self._total += size - before
+        return self._total <= self.application.limits.all_bodies
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is closed."""
+        self.waiting.pop(connection, None)
+        self._total -= self._ahead.pop(connection, 0)
 
     def expire(self, now: float) -> None:
         """Close what takes too long."""

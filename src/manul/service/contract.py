@@ -79,6 +79,6 @@ OPERATIONS = (
               says="Put a .manul file in the place of the model, once it has been seen to fit."),
     Operation(name="healthz", method="GET", path="/healthz", right=None, answers=schema.Health, says="The process is alive."),
     Operation(name="readyz", method="GET", path="/readyz", right=None, answers=schema.Health,
-              says="Everything is loaded, and the store takes writes."),
-    Operation(name="metrics", method="GET", path="/metrics", right="report", answers="text/plain", says="Counts for Prometheus."),
+              says="Everything is loaded, the store takes writes, and the threads that write and learn are alive."),
+    Operation(name="metrics", method="GET", path="/metrics", right="report", answers="text/plain", says="Metrics for Prometheus."),
 )  # fmt: skip

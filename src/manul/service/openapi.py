@@ -12,16 +12,18 @@ from manul.service import schema
 from manul.service.contract import OPERATIONS, Operation
 
 ERRORS = {
-    400: "A body that is no JSON.",
+    400: "A request that is not HTTP, or a body that is not JSON.",
     401: "No token, or one that nobody was given.",
-    403: "A token without the right.",
+    403: "A token without the right; without tokens, a foreign host name or a request of another site.",
     404: "A path, loop or decision that does not exist.",
     405: "Another method.",
+    408: "A request that did not arrive in time.",
     409: "Something else is there already.",
     413: "A body beyond the limit.",
     422: "A value that cannot be used.",
+    431: "A head beyond the limit.",
     500: "A fault of the service.",
-    503: "The store takes no writes; nothing was changed.",
+    503: "The store or the service cannot take anything more at the moment; nothing was changed. Try again.",
 }
 REFERENCE = "#/components/schemas/{name}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from manul.service.problems import Forbidden
@@ -24,18 +25,20 @@ class Origins:
     def __init__(self, host: str = "localhost", allowed: Iterable[str] = ()) -> None:
         self._names = {host.lower()}
         self._allowed = {name.lower() for name in allowed}
+        self._is_known = lru_cache(maxsize=256)(self._find)
 
     def check(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> None:
         """Refuses a request for another name, and one that changes something and comes from another site."""
         host = headers.get(b"host", b"").decode("latin-1")
-        if host and path not in ALWAYS and not self._is_known(host_name(host)):
+        if host and not self._is_known(host) and path not in ALWAYS:
             raise Forbidden(
                 f"host must be a loopback address without tokens; got {host[:80]!r}. Allow it with --allowed-host."
             )
         if method not in SAFE and not self._is_own(host, headers):
             raise Forbidden("request must come from the service's own pages without tokens; got one of another site.")
 
-    def _is_known(self, name: str) -> bool:
+    def _find(self, host: str) -> bool:
+        name = host_name(host)
         return name in self._names or name in self._allowed or is_loopback(name)
 
     def _is_own(self, host: str, headers: Mapping[bytes, bytes]) -> bool:
