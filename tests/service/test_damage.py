@@ -2,8 +2,6 @@
 
 import logging
 
-import pytest
-
 from manul.service import agents
 from manul.service.loop import Loop
 from tests.service.conftest import run, until
@@ -117,17 +115,6 @@ async def test_a_loop_with_damaged_settings_is_out_of_service_alone(service):
         answer = await service.client.post("/v1/loops/heat/decisions", json={"context": [1]})
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
         await service.post("/other/decisions", context=[1])
-
-
-@pytest.mark.parametrize("thread", ["learner", "writer"])
-@run
-async def test_a_thread_that_has_stopped_shows_in_readyz_and_metrics(service, monkeypatch, thread):
-    async with service.running():
-        assert (await service.client.get("/readyz")).status_code == 200
-        monkeypatch.setattr(getattr(service.engine, thread), "is_alive", lambda: False)
-        answer = await service.client.get("/readyz")
-        assert (answer.status_code, thread in answer.json()["error"]["message"]) == (503, True)
-        assert f"manul_{thread}_alive 0" in (await service.client.get("/metrics")).text
 
 
 @run

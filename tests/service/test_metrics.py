@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from manul.service import metrics
+from manul.service import metrics, routes
 from manul.service.store import StoreFailure
 from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
@@ -101,7 +101,7 @@ async def test_a_thread_that_has_died_shows(tmp_path, monkeypatch, thread):
             death.setattr(getattr(service.engine, thread), "is_alive", lambda: False)
             answer = await service.client.get("/readyz")
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-            assert "has died" in answer.json()["error"]["message"]
+            assert f"the {thread} has stopped" in answer.json()["error"]["message"]
             assert (await scraped(service))[f"manul_{thread}_alive"] == 0
 
 
@@ -126,7 +126,7 @@ async def test_a_request_that_fails_is_one_json_answer_and_one_line_of_the_log(t
     async with service.running():
         await service.post("", 201, **HEAT)
         monkeypatch.setattr(service.engine, "decide", lambda *_: 1 / 0)
-        monkeypatch.setattr(service.engine, "status", lambda *_: 1 / 0)
+        monkeypatch.setattr(routes, "status", lambda *_: 1 / 0)
         for method, path, route in (("POST", DECIDE, "decide"), ("GET", "/v1/loops/heat", "status")):
             caplog.clear()
             answer = await service.client.request(method, path, content=b"{}", headers={"X-Request-Id": "mine"})

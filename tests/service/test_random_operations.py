@@ -104,7 +104,9 @@ class Player:
 
     def lose(self, path):
         path, given = self.rng.choice(self.ids[-50:] or [(path, "~1")])
-        self.ask("POST", f"{path}/decisions/{given}/loss", {"loss": self.rng.choice([0.0, 0.5, 1.0, self.rng.random()])})
+        self.ask(
+            "POST", f"{path}/decisions/{given}/loss", {"loss": self.rng.choice([0.0, 0.5, 1.0, self.rng.random()])}
+        )
 
     def lose_many(self, path):
         losses = [{"id": given, "loss": self.rng.random()} for place, given in self.ids[-9:] if place == path]
