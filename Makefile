@@ -2,9 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 60
+ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
+SANITIZED ?= tests/agents tests/policies tests/test_critic.py tests/test_determinism.py tests/test_exactness.py tests/test_features.py \
+  tests/test_files.py tests/test_half_life.py tests/test_hostile_contexts.py tests/test_hostile_files.py tests/test_mutations.py tests/test_path.py
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
-.PHONY: demo test chromium lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak clean
+.PHONY: demo test chromium sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -16,6 +19,16 @@ test: .venv/dev chromium
 chromium:
 	@command -v chromedriver >/dev/null && command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 	  || { apt-get update -qq; apt-get install -qq -y chromium chromium-driver >/dev/null; } || true
+
+# The core's tests, and files and contexts that were changed at random, under AddressSanitizer and UBSan: a report is the end.
+sanitize: .venv/dev build/sanitize/built
+	rm -rf build/sanitize/site
+	mkdir -p build/sanitize/site
+	cp -rs "$(CURDIR)/src/manul" build/sanitize/site/
+	cp build/sanitize/core/manul/_core*.so build/sanitize/site/manul/
+	PYTHONPATH="$(CURDIR)/build/sanitize/site:$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')" \
+	  LD_PRELOAD="$(ASAN)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	  build/sanitize/venv/bin/python -m pytest -n 2 $(SANITIZED)
 
 lint: .venv/dev
 	$(BIN)/ruff check src tests benchmarks docs examples
@@ -43,7 +56,8 @@ bench-offline: .venv/bench
 
 soak: .venv/soak
 	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py
-	MANUL_SOAK=1 $(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_both_paths.py
+	MANUL_SOAK=1 $(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_both_paths.py tests/service/test_random_operations.py
+	MANUL_SOAK=1 $(MAKE) sanitize SANITIZED=tests/test_mutations.py
 	$(BIN)/python -m benchmarks.attacks
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
 
@@ -67,6 +81,13 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/run
+
+build/sanitize/built: $(SOURCES)
+	rm -rf build/sanitize
+	$(PYTHON) -m venv --without-pip build/sanitize/venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/sanitize/core \
+	  --config-settings=cmake.define.MANUL_SANITIZE=ON --config-settings=build-dir=build/sanitize/cmake .
+	touch $@
 
 .venv/bench: .venv/dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'

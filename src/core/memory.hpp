@@ -39,13 +39,12 @@ class Buffer {
   }
 
   // AddressSanitizer watches the ends of blocks that come from the heap only.
-  static constexpr bool reserved([[maybe_unused]] std::size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
-    return false;
+  static constexpr std::size_t large = std::size_t{1} << 24;
 #else
-    return bytes >= std::size_t{1} << 17;
+  static constexpr std::size_t large = std::size_t{1} << 17;
 #endif
-  }
+  static constexpr bool reserved(std::size_t bytes) { return bytes >= large; }
 
   static void* zeros(std::size_t bytes) {
     if (!reserved(bytes)) {

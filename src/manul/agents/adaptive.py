@@ -89,6 +89,8 @@ class AdaptiveCats(NativeAgent):
 
     # All members are of one size, so that the first one's says that of all.
     def _fits(self, width: int, arrays: files.Arrays) -> bool:
+        if not super()._fits(width, arrays):
+            return False
         member = self._members(width, self.bandwidths[:1])
         learned = sum(array.nbytes for name, array in arrays.items() if name != "decisions")
         return learned == member.nbytes * len(self.bandwidths)

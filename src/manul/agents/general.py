@@ -37,6 +37,8 @@ class _General(Shell[_core.Player | PolicyPlayer]):
         """The bandwidths that have a learner."""
 
     def _fits(self, width: int, arrays: files.Arrays) -> bool:
+        if isinstance(self.policies, NativePolicies) and not super()._fits(width, arrays):
+            return False
         if isinstance(self, SmoothedGreedy) and isinstance(self.policies, NativePolicies):
             return True
         saved = files.parts({name: array for name, array in arrays.items() if name != "decisions"})

@@ -313,9 +313,9 @@ class Shell(Drawn, ABC, Generic[_Player]):
         player.decisions = int(decisions[0])
         player.restore(learned)
 
-    def _fits(self, width: int, arrays: files.Arrays) -> bool:  # noqa: ARG002 - for agents of many parts
+    def _fits(self, width: int, arrays: files.Arrays) -> bool:
         """Whether arrays can be this agent's, as far as must be known before a player is made."""
-        return True
+        return width <= sum(array.size for array in arrays.values())  # there is a number for each at least
 
     def is_native(self, contexts: features.Row) -> bool:
         """Whether contexts like these are played wholly in the core."""
