@@ -78,7 +78,7 @@ class Numbers(threading.Thread):
         self.join()
 
     def _order_more(self, loop: int, count: int) -> None:
-        size = self._sizes[loop]
+        size = self._sizes.get(loop, SMALLEST)
         left = max(len(chunk) for chunk in self._chunks[loop])
         if left < max(min(count, LARGEST), size // 2) and loop not in self._fetching:
             self._fetching.add(loop)
