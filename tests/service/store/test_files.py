@@ -1,8 +1,9 @@
 """The file of a store: another program's is refused as it is, and no name leads into one that is open."""
 
-import multiprocessing
 import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -76,28 +77,42 @@ def _refusal_here(path):
     return str(refusal.value)
 
 
+def _elsewhere(script, path):
+    """What a script says about a path in a process of its own."""
+    command = [sys.executable, "-c", script, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+
 def _refusal_elsewhere(path):
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_refusal_here, (path,))
+    return _elsewhere(OPEN, path)
+
+
+OPEN = """
+import sys
+from manul.errors import FileError
+from manul.service.store.opening import opened
+try:
+    opened(sys.argv[1])
+except FileError as refusal:
+    print(refusal)
+"""
+# A connection that could close a database for good must find that another is on it.
+CLOSE = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
+connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+try:
+    connection.execute("BEGIN EXCLUSIVE")
+except sqlite3.OperationalError as error:
+    print(error)
+"""
 
 
 def test_a_second_try_in_the_same_process_leaves_the_locks_of_the_first(place):
     store = opened(str(place))
     _refusal_here(place)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(_is_locked, (place,))
+    assert _elsewhere(CLOSE, place) == "database is locked"
     store.close()
-
-
-def _is_locked(path):
-    """A connection that could close a database for good must find that another is on it."""
-    with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as connection:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        try:
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError:
-            return True
-        return False
 
 
 def test_a_store_whose_creation_was_cut_short_is_made_anew(place):

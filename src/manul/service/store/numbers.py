@@ -9,7 +9,8 @@ from queue import SimpleQueue
 from manul.service.problems import Problem
 from manul.service.store import StoreFailure
 
-SMALLEST, LARGEST = 16, 1024
+# Half a chunk is left when the next is fetched: few numbers stay unused, and thousands of decisions per second never wait.
+SMALLEST, LARGEST = 16, 512
 CHUNKS = 3
 
 
@@ -77,8 +78,8 @@ class Numbers(threading.Thread):
         self.join()
 
     def _order_more(self, loop: int, count: int) -> None:
-        size = self._sizes[loop]
+        size = self._sizes.get(loop, SMALLEST)
         left = max(len(chunk) for chunk in self._chunks[loop])
-        if left < max(count, size // 2) and loop not in self._fetching:
+        if left < max(min(count, LARGEST), size // 2) and loop not in self._fetching:
             self._fetching.add(loop)
-            self._due.put((loop, max(count, size)))
+            self._due.put((loop, min(max(count, size), LARGEST)))

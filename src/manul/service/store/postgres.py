@@ -17,7 +17,7 @@ from manul.service.store import Collision, Counts, Event, LoopGone, LoopRow, Sta
 from manul.service.store.connections import GONE, Connections
 from manul.service.store.election import Election
 from manul.service.store.numbers import Numbers
-from manul.service.store.postgres_schema import migrate
+from manul.service.store.postgres_schema import is_current, migrate
 from manul.service.store.postgres_transaction import PostgresTransaction, events_of
 from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
@@ -48,8 +48,7 @@ class PostgresStore(Reading):
         self._watchdog, self._read = self._connections.watchdog, self._connections.read  # type: ignore[method-assign]
         self._numbers = Numbers(self._reserved)
         try:
-            with self._connections.connected() as connection:
-                migrate(connection)
+            self._set_up()
         except FileError:
             self._connections.close()
             raise
@@ -125,6 +124,14 @@ class PostgresStore(Reading):
         self._numbers.stop()
         self._abandon()
         self._connections.close()
+
+    def _set_up(self) -> None:
+        """A store of the present version is only read, so that a start waits for nobody."""
+        with self._connections.connected() as connection:
+            with self._watchdog.watching(connection):
+                current = is_current(connection)
+            if not current:
+                migrate(connection)
 
     def _reserved(self, loop: int, count: int) -> int:
         reserving = "UPDATE reserved SET numbers = numbers + ? WHERE loop = ? RETURNING numbers"

@@ -55,15 +55,15 @@ MIGRATIONS = (VERSION_1, VERSION_2)
 VERSION = len(MIGRATIONS)
 
 
-def migrate(connection: psycopg.Connection[Any]) -> None:
-    """Bring a store to the present version, all of it or nothing; replicas that start at once take turns.
-
-    A store that has it already is only read, so that a start waits for nobody.
-    """
+def is_current(connection: psycopg.Connection[Any]) -> bool:
+    """Whether a store has the present version; a server or a store that cannot be used is refused."""
     if connection.info.server_version < OLDEST:
         raise FileError(f"store must be PostgreSQL {OLDEST // 10_000} or newer; got an older one. Update it.")
-    if _version(connection) == VERSION:
-        return
+    return _version(connection) == VERSION
+
+
+def migrate(connection: psycopg.Connection[Any]) -> None:
+    """Bring a store to the present version, all of it or nothing; replicas that start at once take turns."""
     with connection.transaction():
         connection.execute("SET LOCAL lock_timeout = '60s'")
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (STARTING,))
