@@ -56,13 +56,24 @@ def flooded(port, start, piece, megabytes):
     return answers(data), sent
 
 
-@pytest.mark.parametrize("piece", [b"a: b\r\n" * 1000, b"a" * 6000], ids=["many headers", "one endless header"])
-def test_a_head_without_an_end_is_refused_early(server, piece):
-    start = START if piece.startswith(b"a:") else START + b"X: "
+CHUNKED = b"POST /v1/loops HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "headers": (START, b"a: b\r\n" * 1000),
+    "one header": (START + b"X: ", b"a" * 6000),
+    "trailers": (CHUNKED + b"0\r\n", b"a: b\r\n" * 1000),
+    "one trailer": (CHUNKED + b"0\r\nX: ", b"a" * 6000),
+    "extension of a chunk": (CHUNKED + b"1;", b"a" * 6000),
+    "tiny chunks": (CHUNKED, b"1\r\na\r\n" * 1000),
+    "empty lines": (b"", b"\r\n" * 1000),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_head_without_an_end_is_refused_early(server, name):
+    start, piece = ENDLESS[name]
     before = resident(server.process.pid)
     found, sent = flooded(server.port, start, piece, 20)
-    assert [each.status for each in found] == [431]
-    assert found[0].error["code"] == "head_too_large"
+    assert [(each.status, each.error["code"]) for each in found] == [(431, "head_too_large")]
     assert sent < 5 * 2**20
     assert resident(server.process.pid) - before < 20
 

@@ -89,3 +89,20 @@ def test_a_request_for_another_protocol_is_answered_in_this_one(port):
     upgrade = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
     found = exchanged(port, request("GET", "/healthz", b"", *upgrade) + request("GET", "/readyz"), count=2)
     assert [each.status for each in found] == [200, 200]
+
+
+@pytest.mark.parametrize("size", [None, 16, 5000, 200_000])
+def test_a_large_body_arrives_whole_or_in_chunks_of_any_size(port, size):
+    body = json.dumps({"decisions": [{"context": [0.123456, 1]}] * 10_000}).encode()
+    whole = request("POST", DECIDE + "/batch", body)
+    if size is not None:
+        chunks = b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in cut(body, size))
+        head = f"POST {DECIDE}/batch HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        whole = head.encode() + chunks + b"0\r\n\r\n"
+    found = exchanged(port, whole + request("GET", "/healthz"), count=2)
+    assert [each.status for each in found] == [200, 200]
+    assert len(json.loads(found[0].body)["decisions"]) == 10_000
+
+
+def cut(data, size):
+    return [data[start : start + size] for start in range(0, len(data), size)]
