@@ -108,6 +108,12 @@ ATTACKS: dict[str, Callable[[int, float], None]] = {
     "50 connections of pipelined requests": lambda port, until: many(
         50, lambda: flood(port, until, b"", GET * 200, 11_000_000)
     ),
+    "50 connections of trailers": lambda port, until: many(
+        50, lambda: flood(port, until, CHUNKED + b"0\r\n", SMALL, 20_000_000)
+    ),
+    "50 connections of small chunks": lambda port, until: many(
+        50, lambda: flood(port, until, CHUNKED, b"6\r\n[[[[[[\r\n" * 1000, 20_000_000)
+    ),
     "1,000 idle connections": lambda port, until: held(port, until, 1000, b""),
     "1,000 heads that do not end": lambda port, until: held(port, until, 1000, HEAD),
     "1,000 bodies that do not end": lambda port, until: held(port, until, 1000, BODY + b"[" * 100_000),

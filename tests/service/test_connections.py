@@ -78,6 +78,14 @@ def test_a_head_without_an_end_is_refused_early(server, name):
     assert resident(server.process.pid) - before < 20
 
 
+@pytest.mark.parametrize(("extra", "status"), [(0, 200), (1, 431)])
+def test_a_head_may_be_as_large_as_the_limit(server, extra, status):
+    head = START + b"X: " + b"a" * (32768 + extra - len(START) - 3 - 4) + b"\r\n\r\n"
+    for pieces in ([head], [head[:7], head[7:30000], head[30000:]]):
+        (found,) = exchanged(server.port, *pieces, count=1)
+        assert found.status == status
+
+
 def test_too_many_headers_are_refused(server):
     many = [f"X-{number}: 1" for number in range(101)]
     (found,) = exchanged(server.port, request("GET", "/healthz", b"", *many))

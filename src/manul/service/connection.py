@@ -69,8 +69,9 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; one too many takes the place of the one that has been waited for longest."""
-        super().connection_made(transport)
-        self.flow = Flow(transport)
+        # Not uvicorn's own: it makes two sockets to find out addresses that nobody asks for.
+        self.connections.add(self)
+        self.transport, self.flow, self.scheme = transport, Flow(transport), "http"
         self._service.wait_for(self)
         if len(self.connections) > self._limits.connections and not self._service.close_oldest(self):
             self.app = self._service.overloaded
@@ -181,7 +182,7 @@ class Connection(HttpToolsProtocol):
             self._since = self.loop.time()
         if self._refused is not None and not self._unanswered and not self.transport.is_closing():
             self._close(self._refused)
-        elif not self.transport.is_closing():
+        else:
             self._parse()
 
     def pause_writing(self) -> None:
@@ -198,6 +199,8 @@ class Connection(HttpToolsProtocol):
 
     def _parse(self) -> None:
         """Parse up to the end of the present request; what is behind it waits, and nothing more is read meanwhile."""
+        if self.transport.is_closing():
+            return
         chunks = False
         while self._waiting and not chunks and (self._in_body or not self._unanswered):
             chunks = self._in_body and self._announced is None
@@ -219,9 +222,9 @@ class Connection(HttpToolsProtocol):
     def _count(self, size: int) -> None:
         """Refuse a head that is too large, and a body in chunks that is mostly not body."""
         if not self._in_body:
-            self._head += size
-            if self._head > self._limits.head:
+            if self._head >= self._limits.head:
                 self.refuse(HeadTooLarge(f"head must have at most {self._limits.head} bytes; got more."))
+            self._head += size
         elif self._announced is None:
             self._framing += size
             if self._framing > self._limits.head + self._body + CHUNK_MOST:
@@ -231,11 +234,9 @@ class Connection(HttpToolsProtocol):
         """Where the present request may end: after its head, after a body of known length, or where chunks may end."""
         if self._in_body and self._announced is not None:
             return min(len(self._waiting), self._parsed + max(1, self._announced - self._body))
-        least, most = (CHUNK_LEAST, CHUNK_MOST) if self._in_body else (0, self._limits.head)
+        least, most = (CHUNK_LEAST, CHUNK_MOST) if self._in_body else (0, self._limits.head - self._head)
         found = self._waiting.find(END, self._parsed + least, self._parsed + most)
-        if found >= 0:
-            return found + len(END)
-        return min(len(self._waiting), self._parsed + most) if self._in_body else len(self._waiting)
+        return min(len(self._waiting), self._parsed + most) if found < 0 else found + len(END)
 
     def _feed(self, piece: memoryview) -> None:
         if self.timeout_keep_alive_task is not None:
