@@ -21,7 +21,7 @@ from manul.service.problems import HeadTooLarge, Malformed, Problem, Timeout, Un
 END = b"\r\n\r\n"
 # Bytes of a body in chunks that are parsed at a time, at least and at most: its data may have ends of its own, and each
 # must not cost a call; chunks may be tiny, and others must get their turn.
-CHUNK_LEAST, CHUNK_MOST = 2**10, 2**14
+CHUNK_LEAST, CHUNK_MOST = 2**10, 2**12
 # Seconds and bytes that a caller who was refused has to read the answer, and to stop sending.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**20
 # Bytes per second: a large body has more time, as long as it comes at least that fast.
@@ -241,12 +241,17 @@ class Connection(HttpToolsProtocol):
     def _feed(self, piece: memoryview) -> None:
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
-        try:
-            self.parser.feed_data(piece)
-        except httptools.HttpParserUpgrade:
-            return  # Nothing to change to: the request is answered as if it had not asked.
-        except httptools.HttpParserError as error:
-            self.refuse(Malformed(f"request must be HTTP/1.1; got something else ({error}). Check how it was made."))
+        while piece and not self._refused:
+            try:
+                self.parser.feed_data(piece)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                # There is no other protocol to change to: the request is answered as if it had not asked.
+                piece = piece[upgrade.args[0] :]
+            except httptools.HttpParserError as error:
+                self.refuse(
+                    Malformed(f"request must be HTTP/1.1; got something else ({error}). Check how it was made.")
+                )
 
     def _write(self, answer: answers.Answer, request_id: bytes) -> None:
         length = (b"content-length", b"%d" % len(answer.body))
