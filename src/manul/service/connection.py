@@ -21,7 +21,7 @@ from manul.service.problems import HeadTooLarge, Malformed, Problem, Timeout, Un
 END = b"\r\n\r\n"
 # Bytes of a body in chunks that are parsed at a time, at least and at most: its data may have ends of its own, and each
 # must not cost a call; chunks may be tiny, and others must get their turn.
-CHUNK_LEAST, CHUNK_MOST = 2**10, 2**12
+CHUNK_LEAST, CHUNK_MOST = 2**6, 2**12
 # Seconds and bytes that a caller who was refused has to read the answer, and to stop sending.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**20
 # Bytes per second: a large body has more time, as long as it comes at least that fast.
@@ -61,7 +61,7 @@ class Connection(HttpToolsProtocol):
         self._service = cast("Connections", self.config.app)
         self._limits = self._service.application.limits
         self._waiting, self._parsed = b"", 0
-        self._in_head = self._in_body = False
+        self._in_head = self._in_body = self._has_turn = False
         self._refused: Problem | None = None
         self._head = self._body = self._framing = self._lingered = self._unanswered = 0
         self._announced: int | None = 0
@@ -202,7 +202,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         chunks = False
-        while self._waiting and not chunks and (self._in_body or not self._unanswered):
+        while self._waiting and not chunks and self._unanswered <= self._in_body:
             chunks = self._in_body and self._announced is None
             start, end = self._parsed, self._end()
             self._count(end - start)
@@ -216,8 +216,13 @@ class Connection(HttpToolsProtocol):
             self.flow.release()
         else:
             self.flow.hold()
-            if chunks:
-                self.loop.call_soon(self._parse)
+            if chunks and not self._has_turn:
+                self._has_turn = True
+                self.loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._has_turn = False
+        self._parse()
 
     def _count(self, size: int) -> None:
         """Refuse a head that is too large, and a body in chunks that is mostly not body."""
