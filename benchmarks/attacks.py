@@ -99,14 +99,20 @@ ATTACKS: dict[str, Callable[[int, float], None]] = {
     "11 MB pipelined, answers not read": lambda port, until: flood(
         port, until, b"", GET * 200, 11_000_000, reads=False
     ),
-    "11 MB of empty chunked requests": lambda port, until: flood(
-        port, until, b"", (CHUNKED + b"0\r\n\r\n") * 100, 11_000_000
+    "50 connections of empty chunked requests": lambda port, until: many(
+        50, lambda: flood(port, until, b"", (CHUNKED + b"0\r\n\r\n") * 100, 11_000_000)
     ),
     "50 connections of small headers": lambda port, until: many(
         50, lambda: flood(port, until, HEAD, SMALL, 20_000_000)
     ),
     "50 connections of pipelined requests": lambda port, until: many(
         50, lambda: flood(port, until, b"", GET * 200, 11_000_000)
+    ),
+    "50 connections of trailers": lambda port, until: many(
+        50, lambda: flood(port, until, CHUNKED + b"0\r\n", SMALL, 20_000_000)
+    ),
+    "50 connections of small chunks": lambda port, until: many(
+        50, lambda: flood(port, until, CHUNKED, b"6\r\n[[[[[[\r\n" * 1000, 20_000_000)
     ),
     "1,000 idle connections": lambda port, until: held(port, until, 1000, b""),
     "1,000 heads that do not end": lambda port, until: held(port, until, 1000, HEAD),

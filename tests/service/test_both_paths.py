@@ -17,7 +17,7 @@ from tests.service.wire import exchanged
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
 PROGRAMS = {"hot": (MANUL,), "router": (sys.executable, Path(__file__).with_name("router_only.py"))}
 COUNT = 20_000 if os.environ.get("MANUL_SOAK") else 300
-QUICK = ("--max-head-seconds", 0.1, "--max-body-seconds", 0.1)
+QUICK = ("--max-head-seconds", 0.5, "--max-body-seconds", 0.5)
 
 
 @pytest.fixture(scope="module")

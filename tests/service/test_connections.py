@@ -56,15 +56,34 @@ def flooded(port, start, piece, megabytes):
     return answers(data), sent
 
 
-@pytest.mark.parametrize("piece", [b"a: b\r\n" * 1000, b"a" * 6000], ids=["many headers", "one endless header"])
-def test_a_head_without_an_end_is_refused_early(server, piece):
-    start = START if piece.startswith(b"a:") else START + b"X: "
+CHUNKED = b"POST /v1/loops HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "headers": (START, b"a: b\r\n" * 1000),
+    "one header": (START + b"X: ", b"a" * 6000),
+    "trailers": (CHUNKED + b"0\r\n", b"a: b\r\n" * 1000),
+    "one trailer": (CHUNKED + b"0\r\nX: ", b"a" * 6000),
+    "extension of a chunk": (CHUNKED + b"1;", b"a" * 6000),
+    "tiny chunks": (CHUNKED, b"1\r\na\r\n" * 1000),
+    "empty lines": (b"", b"\r\n" * 1000),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_head_without_an_end_is_refused_early(server, name):
+    start, piece = ENDLESS[name]
     before = resident(server.process.pid)
     found, sent = flooded(server.port, start, piece, 20)
-    assert [each.status for each in found] == [431]
-    assert found[0].error["code"] == "head_too_large"
+    assert [(each.status, each.error["code"]) for each in found] == [(431, "head_too_large")]
     assert sent < 5 * 2**20
     assert resident(server.process.pid) - before < 20
+
+
+@pytest.mark.parametrize(("extra", "status"), [(0, 200), (1, 431)])
+def test_a_head_may_be_as_large_as_the_limit(server, extra, status):
+    head = START + b"X: " + b"a" * (32768 + extra - len(START) - 3 - 4) + b"\r\n\r\n"
+    for pieces in ([head], [head[:7], head[7:30000], head[30000:]]):
+        (found,) = exchanged(server.port, *pieces, count=1)
+        assert found.status == status
 
 
 def test_too_many_headers_are_refused(server):
@@ -103,7 +122,8 @@ def test_a_request_that_does_not_end_in_time_is_refused(server, data):
     assert (found.status, found.error["code"]) == (408, "timeout")
 
 
-def test_pipelined_requests_wait_outside_of_the_service(server):
+@pytest.mark.parametrize("sent", [HEALTH, CHUNKED + b"0\r\n\r\n"], ids=["no body", "chunks"])
+def test_pipelined_requests_wait_outside_of_the_service(server, sent):
     """The answers are read all the while: only what comes in too fast is in question."""
     before, most, until = resident(server.process.pid), 0.0, time.monotonic() + 3
     with connected(server.port) as connection:
@@ -112,11 +132,11 @@ def test_pipelined_requests_wait_outside_of_the_service(server):
         connection.settimeout(0.2)
         while time.monotonic() < until:
             with suppress(TimeoutError):
-                connection.send(HEALTH * 1000)
+                connection.send(sent * 1000)
             most = max(most, resident(server.process.pid) - before)
         connection.shutdown(socket.SHUT_RDWR)
         reader.join()
-    assert most < 20
+    assert most < 10
 
 
 def drained(connection):

@@ -1,12 +1,14 @@
 """A request is answered alike in one piece, in several, behind others and in chunks."""
 
 import json
+import socket
 import subprocess
+from contextlib import suppress
 
 import pytest
 
 from tests.service.processes import MANUL, Process
-from tests.service.wire import exchanged, request
+from tests.service.wire import answers, connected, exchanged, request
 
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
 
@@ -85,7 +87,36 @@ def test_what_follows_a_body_in_chunks_waits_for_its_answer(port):
     assert [each.status for each in found] == [200, 400]
 
 
-def test_a_request_for_another_protocol_is_answered_in_this_one(port):
+@pytest.mark.parametrize("cut_at", [-40, -3, -2, -1, 0, 5])
+def test_a_request_for_another_protocol_is_answered_in_this_one(port, cut_at):
     upgrade = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
-    found = exchanged(port, request("GET", "/healthz", b"", *upgrade) + request("GET", "/readyz"), count=2)
+    first = request("GET", "/healthz", b"", *upgrade)
+    data, place = first + request("GET", "/readyz"), len(first) + cut_at
+    with connected(port) as connection:
+        connection.sendall(data[:place])
+        connection.settimeout(0.02)
+        with suppress(TimeoutError):
+            connection.recv(1, socket.MSG_PEEK)
+        connection.settimeout(10)
+        connection.sendall(data[place:])
+        found = b""
+        while len(answers(found)) < 2:
+            found += connection.recv(65536)
+    assert [each.status for each in answers(found)] == [200, 200]
+
+
+@pytest.mark.parametrize("size", [None, 16, 5000, 200_000])
+def test_a_large_body_arrives_whole_or_in_chunks_of_any_size(port, size):
+    body = json.dumps({"decisions": [{"context": [0.123456, 1]}] * 10_000}).encode()
+    whole = request("POST", DECIDE + "/batch", body)
+    if size is not None:
+        chunks = b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in cut(body, size))
+        head = f"POST {DECIDE}/batch HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        whole = head.encode() + chunks + b"0\r\n\r\n"
+    found = exchanged(port, whole + request("GET", "/healthz"), count=2)
     assert [each.status for each in found] == [200, 200]
+    assert len(json.loads(found[0].body)["decisions"]) == 10_000
+
+
+def cut(data, size):
+    return [data[start : start + size] for start in range(0, len(data), size)]

@@ -19,8 +19,9 @@ from manul.service.origins import ALWAYS
 from manul.service.problems import HeadTooLarge, Malformed, Problem, Timeout, Unavailable
 
 END = b"\r\n\r\n"
-# Bytes of a body in chunks that are parsed at least: its data may have ends of its own, and each must not cost a call.
-CHUNK = 1024
+# Bytes of a body in chunks that are parsed at a time, at least and at most: its data may have ends of its own, and each
+# must not cost a call; chunks may be tiny, and others must get their turn.
+CHUNK_LEAST, CHUNK_MOST = 2**6, 2**12
 # Seconds and bytes that a caller who was refused has to read the answer, and to stop sending.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**20
 # Bytes per second: a large body has more time, as long as it comes at least that fast.
@@ -60,16 +61,17 @@ class Connection(HttpToolsProtocol):
         self._service = cast("Connections", self.config.app)
         self._limits = self._service.application.limits
         self._waiting, self._parsed = b"", 0
-        self._in_head = self._in_body = False
+        self._in_head = self._in_body = self._has_turn = False
         self._refused: Problem | None = None
-        self._head = self._body = self._lingered = self._unanswered = 0
+        self._head = self._body = self._framing = self._lingered = self._unanswered = 0
         self._announced: int | None = 0
         self._since = self.loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; one too many takes the place of the one that has been waited for longest."""
-        super().connection_made(transport)
-        self.flow = Flow(transport)
+        # Not uvicorn's own: it makes two sockets to find out addresses that nobody asks for.
+        self.connections.add(self)
+        self.transport, self.flow, self.scheme = transport, Flow(transport), "http"
         self._service.wait_for(self)
         if len(self.connections) > self._limits.connections and not self._service.close_oldest(self):
             self.app = self._service.overloaded
@@ -98,12 +100,16 @@ class Connection(HttpToolsProtocol):
             return
         if self._in_head and waited > limits.head_seconds:
             self.refuse(Timeout(f"head must arrive within {limits.head_seconds:g} seconds; it did not. Send it again."))
-        elif self._in_body and waited > limits.body_seconds + self._body / SLOWEST:
+        elif self._in_body and waited > limits.body_seconds + self._more_time():
             self.refuse(Timeout(f"body must arrive within {limits.body_seconds:g} seconds; it did not. Send it again."))
         elif self.flow.write_paused and waited > limits.body_seconds:
             self.transport.abort()
         elif not self._in_head and not self._unanswered and waited > limits.idle_seconds:
             self.transport.close()
+
+    def _more_time(self) -> float:
+        """Seconds for a large body that comes fast enough, if anybody still waits for it."""
+        return 0.0 if self.cycle.response_complete else self._body / SLOWEST
 
     def refuse(self, problem: Problem) -> None:
         """Answer what cannot be answered otherwise, after what came before it, and close."""
@@ -133,6 +139,11 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head, self._since = True, self.loop.time()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; those that follow a body in chunks are for nobody."""
+        if not self._in_body:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Its head is complete."""
         self._in_head, self._head = False, 0
@@ -142,7 +153,7 @@ class Connection(HttpToolsProtocol):
             )
         if self._refused:
             return
-        self._announced, self._body = _announced(self.headers), 0
+        self._announced, self._body, self._framing = _announced(self.headers), 0, 0
         super().on_headers_complete()
         self._unanswered += 1
         self._in_body, self._since = True, self.loop.time()
@@ -150,6 +161,7 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Some of its body has come."""
         self._body += len(body)
+        self._framing -= len(body)
         if not self._refused:
             super().on_body(body)
 
@@ -170,7 +182,7 @@ class Connection(HttpToolsProtocol):
             self._since = self.loop.time()
         if self._refused is not None and not self._unanswered and not self.transport.is_closing():
             self._close(self._refused)
-        elif not self.transport.is_closing():
+        else:
             self._parse()
 
     def pause_writing(self) -> None:
@@ -187,40 +199,64 @@ class Connection(HttpToolsProtocol):
 
     def _parse(self) -> None:
         """Parse up to the end of the present request; what is behind it waits, and nothing more is read meanwhile."""
-        while self._waiting and (self._in_body or not self._unanswered):
+        if self.transport.is_closing():
+            return
+        chunks = False
+        while self._waiting and not chunks and self._unanswered <= self._in_body:
+            chunks = self._in_body and self._announced is None
             start, end = self._parsed, self._end()
-            if not self._in_body:
-                self._head += end - start
-                if self._head > self._limits.head:
-                    self.refuse(HeadTooLarge(f"head must have at most {self._limits.head} bytes; got more."))
-                    return
+            self._count(end - start)
             piece = memoryview(self._waiting)[start:end]
             self._waiting, self._parsed = (self._waiting, end) if end < len(self._waiting) else (b"", 0)
-            self._feed(piece)
+            if not self._refused:
+                self._feed(piece)
         if not self._service.has_room(self, len(self._waiting)):
             self.transport.abort()
-        elif self._waiting:
-            self.flow.hold()
-        else:
+        elif not self._waiting:
             self.flow.release()
+        else:
+            self.flow.hold()
+            if chunks and not self._has_turn:
+                self._has_turn = True
+                self.loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._has_turn = False
+        self._parse()
+
+    def _count(self, size: int) -> None:
+        """Refuse a head that is too large, and a body in chunks that is mostly not body."""
+        if not self._in_body:
+            if self._head >= self._limits.head:
+                self.refuse(HeadTooLarge(f"head must have at most {self._limits.head} bytes; got more."))
+            self._head += size
+        elif self._announced is None:
+            self._framing += size
+            if self._framing > self._limits.head + self._body + CHUNK_MOST:
+                self.refuse(HeadTooLarge("chunks must be larger, and what follows them shorter; got mostly framing."))
 
     def _end(self) -> int:
         """Where the present request may end: after its head, after a body of known length, or where chunks may end."""
         if self._in_body and self._announced is not None:
             return min(len(self._waiting), self._parsed + max(1, self._announced - self._body))
-        least, most = (CHUNK, len(self._waiting)) if self._in_body else (0, self._limits.head)
+        least, most = (CHUNK_LEAST, CHUNK_MOST) if self._in_body else (0, self._limits.head - self._head)
         found = self._waiting.find(END, self._parsed + least, self._parsed + most)
-        return len(self._waiting) if found < 0 else found + len(END)
+        return min(len(self._waiting), self._parsed + most) if found < 0 else found + len(END)
 
     def _feed(self, piece: memoryview) -> None:
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
-        try:
-            self.parser.feed_data(piece)
-        except httptools.HttpParserUpgrade:
-            return  # Nothing to change to: the request is answered as if it had not asked.
-        except httptools.HttpParserError as error:
-            self.refuse(Malformed(f"request must be HTTP/1.1; got something else ({error}). Check how it was made."))
+        while piece and not self._refused:
+            try:
+                self.parser.feed_data(piece)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                # There is no other protocol to change to: the request is answered as if it had not asked.
+                piece = piece[upgrade.args[0] :]
+            except httptools.HttpParserError as error:
+                self.refuse(
+                    Malformed(f"request must be HTTP/1.1; got something else ({error}). Check how it was made.")
+                )
 
     def _write(self, answer: answers.Answer, request_id: bytes) -> None:
         length = (b"content-length", b"%d" % len(answer.body))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from manul.service.request_metrics import RequestMetrics
 from manul.service.status import status
 from manul.service.store import StoreFailure
 
+log = logging.getLogger("manul.service")
 # Seconds that a scrape waits for the store.
 PATIENCE = 0.5
 LOOP = {
@@ -50,6 +52,9 @@ class LoopCounts:
         try:
             statuses = [status(self._engine.store, loop) for loop in list(self._engine.loops.values())]
         except StoreFailure:
+            statuses = None
+        except Exception:
+            log.exception("the state of the loops cannot be read")
             statuses = None
         try:
             reading.get_loop().call_soon_threadsafe(reading.set_result, statuses)

@@ -29,7 +29,7 @@ class Origins:
 
     def check(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> None:
         """Refuses a request for another name, and one that changes something and comes from another site."""
-        host = headers.get(b"host", b"").decode("latin-1")
+        host = headers.get(b"host", b"")[:300].decode("latin-1")
         if host and not self._is_known(host) and path not in ALWAYS:
             raise Forbidden(
                 f"host must be a loopback address without tokens; got {host[:80]!r}. Allow it with --allowed-host."
