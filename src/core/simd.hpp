@@ -107,7 +107,7 @@ Vector root(Vector v) {
 template <class Vector>
 Vector inverse_root(Vector v) {
   using Bits = decltype(v < v);
-  Vector guess = reinterpret_cast<Vector>(0x5f375a86 - (reinterpret_cast<Bits>(v) >> 1));
+  Vector guess = reinterpret_cast<Vector>(0x5f375a86 - (reinterpret_cast<Bits>(v) >> 1 & 0x3fffffff));  // without the sign
   for (int i = 0; i < 2; ++i) guess *= 1.5f - 0.5f * v * guess * guess;
   return guess;
 }

@@ -42,6 +42,11 @@ class Actions:
         """The length of the range."""
         return self.high - self.low
 
+    @property
+    def least_bandwidth(self) -> float:
+        """The narrowest window around any action whose ends can be told apart from each other in doubles."""
+        return max(abs(self.low), abs(self.high)) * 2.0**-50
+
     def narrowed(self, within: tuple[float, float] | None, bandwidth: float) -> tuple[float, float]:
         """The range of one decision, wide enough for a window of the bandwidth on both sides.
 
@@ -78,6 +83,11 @@ def checked_bandwidth(bandwidth: float, actions: Actions) -> float:
     2.0
     """
     half = actions.span / 2
+    if isinstance(bandwidth, int | float) and 0 < bandwidth < actions.least_bandwidth:
+        raise ParameterError(
+            f"bandwidth must be at least {actions.least_bandwidth:.2g}, so that the ends of a window are numbers of their own; "
+            f"got {bandwidth!r}. Try {actions.span / 16:g}."
+        )
     if not (isinstance(bandwidth, int | float) and 0 < bandwidth <= half):
         raise ParameterError(
             f"bandwidth must be in (0, {half:g}], half the range of actions; got {bandwidth!r}. "

@@ -194,7 +194,7 @@ def _checked_bandwidths(
     # The paper's grid is in shares of the range.
     unit = actions.span if isinstance(bandwidths, theory.BandwidthGrid) else 1.0
     for bandwidth in bandwidths:
-        if not (isinstance(bandwidth, int | float) and 0 < unit * bandwidth <= actions.span):
+        if not (isinstance(bandwidth, int | float) and actions.least_bandwidth <= unit * bandwidth <= actions.span):
             raise ParameterError(
                 f"bandwidths must be in (0, {actions.span:g}], the range of actions; got {bandwidth!r}. {remedy}"
             )

@@ -1,0 +1,53 @@
+"""Models and contexts that anybody may send: what cannot be used is refused before it takes memory or a place in the store."""
+
+import json
+
+import pytest
+
+from manul import files
+from tests.saved_agents import saved
+from tests.service.conftest import Service, run
+
+UPLOAD = "/v1/loops/heat/model"
+
+
+def changed(name, **settings):
+    kind, parameters, arrays = files.decode(saved(name))
+    return files.encode(kind, {**parameters, **settings}, arrays)
+
+
+def columns(name):
+    kind, parameters, arrays = files.decode(saved(name))
+    parameters["names"]["columns"] = {"5": 4_000_000_000}
+    return files.encode(kind, parameters, arrays)
+
+
+def flat(name):
+    kind, parameters, arrays = files.decode(saved(name))
+    return files.encode(kind, parameters, {key: array.reshape(1, -1) for key, array in arrays.items()})
+
+
+@pytest.mark.parametrize(
+    "model",
+    [columns("auto-named"), flat("auto"), changed("auto", width=10**6), changed("auto", seed=None), changed("cats", leaves="8"), saved("auto")[:99]],
+    ids=range(6),
+)  # fmt: skip
+@run
+async def test_models_that_contradict_themselves_are_refused(tmp_path, model):
+    service = Service(tmp_path / "decisions.db")
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[0, 1])
+        await service.refused(422, UPLOAD, model, method="PUT", field="model")
+
+
+@pytest.mark.parametrize("context", [{"\ud800": 1.0}, {"a": "\ud800"}, {"a": ["\udfff"]}, {"a": {"\ud800": 1}}])
+@pytest.mark.parametrize("path", ["decisions", "decisions/batch", "observations"])
+@run
+async def test_lone_surrogates_are_refused(tmp_path, context, path):
+    service = Service(tmp_path / "decisions.db")
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[0, 1], agent={"kind": "cats", "leaves": 8, "bandwidth": 0.1})
+        body = {"decisions": [{"context": context}]} if path.endswith("batch") else {"context": context}
+        body |= {"action": 0.5} if path == "observations" else {}
+        answer = await service.client.post(f"/v1/loops/heat/{path}", content=json.dumps(body))
+        assert 400 <= answer.status_code < 500, answer.text
