@@ -1,6 +1,6 @@
 """Resident memory and the time to stop with many loops of the default agent, each with a few outcomes.
 
-    python -m benchmarks.many_loops [--loops 1000] [--outcomes 5]
+python -m benchmarks.many_loops [--loops 1000] [--outcomes 5]
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def main() -> None:
             process.terminate()
             process.wait()
             stop = time.perf_counter() - began
-            print(f"{turn}: listens after {start:.1f} s, {empty:.0f} MiB then, {full:.0f} MiB in use, stops in {stop:.1f} s")
+            print(
+                f"{turn}: listens after {start:.1f} s, {empty:.0f} MiB then, {full:.0f} MiB in use, stops in {stop:.1f} s"
+            )
 
 
 if __name__ == "__main__":

@@ -106,6 +106,21 @@ async def test_a_damaged_block_costs_its_own_outcomes_only(service):
 
 
 @run
+async def test_events_that_are_gone_keep_no_service_from_starting(service):
+    async with service.running(snapshot_events=10**9):
+        await service.post("", 201, **HEAT)
+        await play(service, 3)
+        await service.learned("heat", 3)
+    damage(service, "DELETE FROM snapshots")
+    damage(service, "DELETE FROM events WHERE number = 3")
+    async with service.running():
+        status = await service.get("/heat")
+        assert (status["learned"], status["refused"], status["model"]) == (2, 1, 3)
+        await play(service, 1)
+        await service.learned("heat", 3)
+
+
+@run
 async def test_a_loop_with_damaged_settings_is_out_of_service_alone(service):
     async with service.running():
         await service.post("", 201, **HEAT)

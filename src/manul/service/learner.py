@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from manul.service.following import Following
 from manul.service.loop import Fact, Loop
 from manul.service.problems import Problem
-from manul.service.store import Store, StoreFailure
+from manul.service.store import Event, Store, StoreFailure
 from manul.service.writer import Writer
 
 log = logging.getLogger("manul.service")
@@ -160,11 +160,20 @@ class Learner(threading.Thread):
     def _next(self, loop: Loop) -> list[Fact]:
         """Other replicas add events too, so that where there are any only the store knows what comes next."""
         if loop.behind or (self._following is not None and self._following.news(loop)):
-            facts = self._store.events(loop.number, loop.model, AT_ONCE)
+            facts = self._read(loop)
             if loop.first is None and any(decided is not None for _, decided in facts):
                 loop.meet_first(self._store)
             return facts
         return loop.dequeue(AT_ONCE)
+
+    def _read(self, loop: Loop) -> list[Fact]:
+        """The next events of the store; if some that it has counted are gone, the loop goes on after them."""
+        counted = self._store.counts(loop.number).events
+        facts = self._store.events(loop.number, loop.model, AT_ONCE)
+        if not facts and counted > loop.model:
+            log.error("events are missing in the store", extra={"loop": loop.name, "after": loop.model, "to": counted})
+            return [(Event(counted, 0, "damaged", 0.0, 0.0), None)]
+        return facts
 
     def _keep_now_and_then(self, loop: Loop) -> None:
         event, at = self._kept[loop.number]

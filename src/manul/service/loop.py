@@ -181,6 +181,7 @@ class Loop:
                 run = []
             if event.kind == "import":
                 self._import(event, imported)
+            self.refused += event.kind == "damaged"
         self._learn_run(run)
         self.history.add(facts)
         if facts:
