@@ -122,6 +122,11 @@ def test_a_request_that_does_not_end_in_time_is_refused(server, data):
     assert (found.status, found.error["code"]) == (408, "timeout")
 
 
+def test_a_body_behind_another_request_has_to_end_in_time_too(server):
+    found = exchanged(server.port, CHUNKED + b"0\r\n\r\n" + request("POST", "/v1/loops", b"{}")[:-1])
+    assert [each.status for each in found] == [400, 408]
+
+
 @pytest.mark.parametrize("sent", [HEALTH, CHUNKED + b"0\r\n\r\n"], ids=["no body", "chunks"])
 def test_pipelined_requests_wait_outside_of_the_service(server, sent):
     """The answers are read all the while: only what comes in too fast is in question."""

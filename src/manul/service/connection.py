@@ -177,7 +177,7 @@ class Connection(HttpToolsProtocol):
         """It has been answered: go on with what came behind it."""
         super().on_response_complete()
         self._unanswered -= 1
-        if not self._in_body:
+        if self._unanswered <= self._in_body:
             self._service.wait_for(self)
             self._since = self.loop.time()
         if self._refused is not None and not self._unanswered and not self.transport.is_closing():
