@@ -29,9 +29,16 @@ def flat(name):
 
 @pytest.mark.parametrize(
     "model",
-    [columns("auto-named"), flat("auto"), changed("auto", width=10**6), changed("auto", seed=None), changed("cats", leaves="8"), saved("auto")[:99]],
+    [
+        columns("auto-named"),
+        flat("auto"),
+        changed("auto", width=10**6),
+        changed("auto", seed=None),
+        changed("cats", leaves="8"),
+        saved("auto")[:99],
+    ],
     ids=range(6),
-)  # fmt: skip
+)
 @run
 async def test_models_that_contradict_themselves_are_refused(tmp_path, model):
     service = Service(tmp_path / "decisions.db")
