@@ -117,3 +117,10 @@ def test_names_that_were_refused_are_not_remembered(kind):
     with pytest.raises(InputError):
         agent.learn({"fresh": "text", "size": "text"}, agent.decide({}), 0.5)
     assert fields(manul.files.dumps(agent)) == before
+
+
+def test_long_texts_are_remembered_up_to_16_mib():
+    agent = manul.Cats(leaves=8, bandwidth=1 / 8, table_bits=10)
+    for number in range(40):
+        agent.learn({"note": f"{number}" + "x" * 10**6}, manul.Decision(0.5, 1.0), 0.5)
+    assert sum(map(len, fields(manul.files.dumps(agent))["names"]["features"].values())) < 18 * 10**6
