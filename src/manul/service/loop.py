@@ -172,21 +172,18 @@ class Loop:
 
     def learn(self, facts: Sequence[Fact], imported: Callable[[int], bytes]) -> None:
         """Take in the next events, in order."""
-        run: list[Fact] = []
-        for event, decided in facts:
-            if event.kind in OUTCOMES:
-                run.append((event, decided))
-            if event.kind == "import" or len(run) == AT_ONCE:
-                self._learn_run(run)
-                run = []
-            if event.kind == "import":
-                self._import(event, imported)
-            self.refused += event.kind == "damaged"
-        self._learn_run(run)
-        self.history.add(facts)
-        if facts:
-            self.model = facts[-1][0].number
-            self._tell_waiters(self.model)
+        some: list[Fact] = []
+        for fact in facts:
+            if fact[0].kind == "import":
+                self._learn_some(some)
+                self._import(fact[0], imported)
+                some = []
+            some.append(fact)
+            if len(some) == AT_ONCE:
+                self._learn_some(some)
+                some = []
+        self._learn_some(some)
+        self._tell_waiters(self.model)
 
     def reached(self, event: int) -> Future[None]:
         """A future of the moment when the model contains an event, or when the loop stops learning."""
@@ -228,16 +225,18 @@ class Loop:
             with self.lock:
                 self.agent, self.model = agent, event.number
 
-    def _learn_run(self, run: Sequence[Fact]) -> None:
-        if not run:
-            return
+    def _learn_some(self, facts: Sequence[Fact]) -> None:
+        """Count events, then learn those that are outcomes."""
+        self.history.add(facts)
+        run = [fact for fact in facts if fact[0].kind in OUTCOMES]
         with self.lock:
-            if not self.learn_together(run):
+            if run and not self.learn_together(run):
                 for event, decided in run:
                     with self._set_aside(event):
                         self.learn_one(event, decided)
                     self.model = event.number
-            self.model = run[-1][0].number
+            self.refused += sum(event.kind == "damaged" for event, _ in facts)
+            self.model = facts[-1][0].number if facts else self.model
 
     def learn_together(self, run: Sequence[Fact]) -> bool:
         """Learn outcomes in one call if their contexts are rows of one width; otherwise nothing is learned."""
