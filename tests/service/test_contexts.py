@@ -93,3 +93,17 @@ async def test_a_field_that_changes_its_kind_is_decided_on_but_set_aside_when_le
             await report(service, each)
         await service.learned("heat", 2)
         assert (await service.get("/heat"))["refused"] == 1
+
+
+@run
+async def test_a_first_context_whose_field_was_learned_as_another_kind_stops_nothing(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await service.post("/heat/decisions", context={"x": True})
+        await report(service, await service.post("/heat/decisions", context={"x": "text"}))
+        await service.learned("heat", 1)
+        await service.refused(422, "/v1/loops/heat/decisions", {"context": [1, 2]}, field="context")
+        await service.refused(422, "/v1/loops/heat/decisions", {"context": {"x": 1}}, field="context")
+        await service.get("/heat/summary")
+    async with service.running():
+        await service.post("/heat/decisions", context={"x": "other"})

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -134,8 +134,10 @@ class Loop:
         """An agent that has learned nothing knows the shape of contexts from one that was taken, never from one refused."""
         if self.first is None and self.model == 0:
             self.agent = agents.made(self.settings)
-        if self._shape is not None:
-            self.agent.distribution(self._shape)
+        if self._shape is not None and self.agent.width is None:
+            # A field may have been learned as another kind than the first context had it: then there is nothing to meet.
+            with suppress(ManulError):
+                self.agent.distribution(self._shape)
 
     def enqueue(self, facts: Sequence[Fact]) -> None:
         """Have events learned that are in the store now."""
