@@ -107,3 +107,19 @@ async def test_a_first_context_whose_field_was_learned_as_another_kind_stops_not
         await service.get("/heat/summary")
     async with service.running():
         await service.post("/heat/decisions", context={"x": "other"})
+
+
+@run
+async def test_a_loop_without_contexts_that_gets_a_model_of_named_ones_shows_both(service):
+    async with service.running():
+        for name in ("heat", "named"):
+            await service.post("", 201, **HEAT | {"name": name})
+        await report(service, await service.post("/heat/decisions"))
+        await service.post("/named/decisions", context={"x": 1})
+        model = (await service.client.get("/v1/loops/named/model")).content
+        assert (await service.client.put("/v1/loops/heat/model", content=model)).status_code == 200
+        await report(service, await service.post("/heat/decisions", context={"x": 2}))
+        await service.learned("heat", 2)
+        for view in ("summary", "policy", "report"):
+            await service.get(f"/heat/{view}")
+        assert (await service.client.get("/v1/loops/heat/log")).status_code == 200

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -207,11 +208,21 @@ class Loop:
             if future.set_running_or_notify_cancel():
                 future.set_result(None)
 
-    def latest_contexts(self) -> list[Any]:
-        """The contexts it learned in last; before that, the first it was asked in."""
+    def latest_contexts(self, count: int) -> list[Any]:
+        """The newest of the contexts it learned in that its agent takes; before any, the first it was asked in."""
         with self.history.settled() as settled:
-            contexts = list(settled.contexts)
-        return contexts or ([] if self._shape is None else [self._shape])
+            contexts = [self.context(each) for each in settled.contexts]
+        if not contexts and self._shape is not None:
+            contexts = [self._shape]
+        return list(islice(filter(self._takes, reversed(contexts)), count))[::-1]
+
+    def _takes(self, context: Any) -> bool:
+        try:
+            with self.lock:
+                self.agent.distribution(context)
+        except ManulError:
+            return False
+        return True
 
     def snapshot(self) -> Snapshot:
         """The model as it is now; to be called where it learns."""

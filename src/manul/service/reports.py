@@ -69,8 +69,17 @@ def _finite(value: Any) -> Any:
 
 
 def _latest(store: Store, loop: Loop) -> list[export.Row]:
+    """The newest rows, with contexts of the loop's kind."""
     first = max(0, store.counts(loop.number).numbers - 2 * LATEST)
-    return list(deque((row for page in export.pages(store, loop.number, first) for row in page), LATEST))
+    rows = deque((row for page in export.pages(store, loop.number, first) for row in page), LATEST)
+    alike = [(decided._replace(context=loop.context(decided.context)), loss) for decided, loss in rows]
+    return [row for row in alike if _shape(row) == _shape(alike[-1])]
+
+
+def _shape(row: export.Row) -> int | None:
+    """How many numbers a context has; None for one with names."""
+    context = row[0].context
+    return None if isinstance(context, dict) else len(context)
 
 
 def _numeric(loop: Loop, rows: Sequence[export.Row]) -> Log:

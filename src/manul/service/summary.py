@@ -9,7 +9,7 @@ import numpy as np
 from manul.service import schema
 from manul.service.history import BINS, PARTS, Buckets, Span
 from manul.service.loop import Loop
-from manul.service.views import density_now, features
+from manul.service.views import LATEST, density_now, features
 from manul.types import Floats, Within
 
 # A constant action is judged by what was played within a sixteenth of the range around it, as in the report.
@@ -23,7 +23,7 @@ def summary(
     loop: Loop, status: schema.Status, examined: schema.Examined | None, time: float, span: Span
 ) -> schema.Summary:
     """A loop at a glance."""
-    contexts = loop.latest_contexts()
+    contexts = loop.latest_contexts(LATEST)
     with loop.history.settled() as settled:
         past = history(settled.spans[span], loop.settings.actions)
     return schema.Summary(

@@ -11,6 +11,7 @@ import numpy as np
 
 from manul.service import schema
 from manul.service.export import leaves
+from manul.service.history import RECENT
 from manul.service.loop import Loop
 from manul.service.problems import Invalid
 from manul.types import Floats
@@ -25,13 +26,13 @@ Table = dict[str, Sequence[Value]]
 def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
     """The density over even parts of the range of actions, averaged over the latest contexts; nothing before the first."""
     edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
-    found = [densities(loop, context, edges) for context in contexts[-LATEST:]]
+    found = [densities(loop, context, edges) for context in contexts]
     return np.mean(found, axis=0).tolist() if found else []
 
 
 def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
     """The density over actions for values of a feature."""
-    contexts = loop.latest_contexts()
+    contexts = loop.latest_contexts(RECENT)
     known = table(contexts)
     if feature is None:
         feature = next(iter(known), None)
@@ -77,7 +78,7 @@ def features(contexts: Sequence[Any]) -> list[str]:
     >>> features([[0.5, 2.0]]), features([{"outdoor": 4.5, "sky": "grey"}])
     (['0', '1'], ['outdoor', 'sky'])
     """
-    return list(table(contexts[-LATEST:]))
+    return list(table(contexts))
 
 
 def table(contexts: Sequence[Any]) -> Table:
