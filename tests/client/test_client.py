@@ -1,9 +1,11 @@
 """Both clients against a real service on loopback."""
 
 import asyncio
+import re
 import socket
 import threading
 import uuid
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -194,13 +196,25 @@ def test_a_loop_is_reset_and_deleted(client, loop):
         client.delete(loop)
 
 
-def test_a_thousand_calls_at_once_wait_for_their_connections(running, loop):
-    async def all_at_once():
-        async with manul.AsyncClient(running.url, running.tokens["admin"], timeout=1.0, retries=0) as client:
-            await client.create(loop, actions=(20, 70), agent=CATS)
-            return await asyncio.gather(*(client.decide(loop, [1, 2]) for _ in range(1000)))
+async def answer_slowly(reader, writer):
+    """A service that takes half a second for each decision."""
+    body = b'{"id": "a", "action": 30.0, "density": 0.02, "model": 0}'
+    with suppress(asyncio.IncompleteReadError):
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            await reader.readexactly(int(re.search(rb"content-length: (\d+)", head.lower())[1]))
+            await asyncio.sleep(0.5)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    writer.close()
 
-    assert len({each.id for each in asyncio.run(all_at_once())}) == 1000
+
+def test_a_thousand_calls_at_once_wait_for_their_connections():
+    async def all_at_once():
+        server = await asyncio.start_server(answer_slowly, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server, manul.AsyncClient(url, timeout=4.0, retries=0) as client:
+            return await asyncio.gather(*(client.decide("heat", [1, 2]) for _ in range(1000)))
+
+    assert len(asyncio.run(all_at_once())) == 1000
 
 
 def test_a_service_that_is_not_there(client):
