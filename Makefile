@@ -3,8 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 60
 ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
-SANITIZED ?= tests/agents tests/policies tests/test_critic.py tests/test_determinism.py tests/test_exactness.py tests/test_features.py \
-  tests/test_files.py tests/test_half_life.py tests/test_hostile_contexts.py tests/test_hostile_files.py tests/test_mutations.py tests/test_path.py
+SANITIZED ?= tests/agents tests/contexts tests/policies tests/utils
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
 .PHONY: demo test chromium sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak clean
@@ -57,7 +56,7 @@ bench-offline: .venv/bench
 soak: .venv/soak
 	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py
 	MANUL_SOAK=1 $(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_both_paths.py tests/service/test_random_operations.py
-	MANUL_SOAK=1 $(MAKE) sanitize SANITIZED=tests/test_mutations.py
+	MANUL_SOAK=1 $(MAKE) sanitize SANITIZED=tests/utils/test_mutations.py
 	$(BIN)/python -m benchmarks.attacks
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
 

@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("ray") else ["src/manul/offpolicy/engines/ray.py"]
+collect_ignore = [] if find_spec("ray") else ["src/manul/offpolicy/optimization/engines/ray.py"]

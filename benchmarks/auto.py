@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 import manul
 from benchmarks import problems
 from manul import worlds
-from manul.experiments import vw
-from manul.experiments.hindsight import EPSILON, best_constant
-from manul.simulation import Run
+from manul.paper.experiments import vowpal_wabbit
+from manul.paper.experiments.hindsight import EPSILON, best_constant
+from manul.worlds.simulation import Run
 
 SEEDS, ALARM_SEEDS, DRIFT_SEEDS = range(3), range(20), range(5)
 RETURN, WINDOW = 5000, 5000
@@ -108,7 +108,7 @@ def hindsight() -> Iterator[Check]:
     for name in ("two valleys", "cliff"):
         drawn = [STEADY[name](problems.SHAPED_ROUNDS, seed) for seed in SEEDS]
         by_cell = np.array([_cats_losses(world, seed) for seed, world in zip(SEEDS, drawn, strict=True)]).mean(axis=0)
-        best, cell = float(by_cell.min()), vw.grid()[int(by_cell.argmin())]
+        best, cell = float(by_cell.min()), vowpal_wabbit.grid()[int(by_cell.argmin())]
         note = f"Cats({cell.leaves}, 1/{round(1 / (cell.bandwidth or 1))}), best of {len(by_cell)} cells"
         yield _mean(f"{name}, loss", list(map(_auto_loss, drawn, SEEDS)), best, note)
 
@@ -116,7 +116,7 @@ def hindsight() -> Iterator[Check]:
 def _cats_losses(world: World, seed: int) -> list[float]:
     players = [
         manul.Cats(leaves=cell.leaves, bandwidth=cell.bandwidth or 0.0, epsilon=EPSILON, seed=seed)
-        for cell in vw.grid()
+        for cell in vowpal_wabbit.grid()
     ]
     return [run.mean_loss for run in manul.simulate_many(players, world)]
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.auto import Check
-from manul import datasets
-from manul.datasets.columns import columns, numbers_of, read_columns
+from manul.paper import datasets
+from manul.worlds.tables.table_columns import columns, numbers_of, read_columns
 
 ROWS, LIMIT, SECONDS = 1_000_000, 0.1, 60
 STRONG, RARE, CHUNK = 0.1, 1e-3, 50_000

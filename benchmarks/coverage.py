@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import manul
-from manul.offpolicy.played import Smoothed
+from manul.offpolicy.evaluation.policy_densities import Smoothed
 
 LOGS, ROWS = 500, 2_000
 MUST = {"clopper-pearson": 0.95, "bernstein": 0.95, "sequence": 0.95, "normal": 0.93, "bootstrap": 0.93}

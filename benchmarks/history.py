@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.serve import AGENTS, MANUL, WIDTH, cpu_seconds, free_port, running, stored
 from manul.service import schema
-from manul.service.loop import Loop
+from manul.service.engine.loop import Loop
 from manul.service.store import Event, Store, Transaction
 from manul.service.store.blocks import in_columns
 from manul.service.store.opening import opened

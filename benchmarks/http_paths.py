@@ -21,10 +21,10 @@ import numpy as np
 import uvloop
 
 from benchmarks.serve import MANUL, cpu_seconds, free_port, post, running
-from manul.service.application import Application
-from manul.service.engine import Engine
+from manul.service.engine.engine import Engine
+from manul.service.http.application import Application
+from manul.service.http.tokens import Tokens
 from manul.service.store.opening import opened
-from manul.service.tokens import Tokens
 
 WAYS = ("hot", "router", "granian")
 LOOP = {"name": "heat", "actions": [0, 1], "agent": {"kind": "cats", "leaves": 128, "bandwidth": 1 / 16}}

@@ -23,18 +23,18 @@ import numpy as np
 import manul
 from benchmarks import problems, search
 from benchmarks.problems import Problem
-from manul import datasets
-from manul.experiments import vw
-from manul.experiments.hindsight import EPSILON
+from manul.paper import datasets
+from manul.paper.experiments import vowpal_wabbit
+from manul.paper.experiments.hindsight import EPSILON
 
 # The cells of Vowpal Wabbit's table on the linear world; and those Cats may choose from in hindsight.
 CELLS = tuple((leaves, h) for leaves in (16, 128, 1024, 8192) for h in (1 / 16, 1 / 64) if leaves * h >= 1)
 FACTS_CELLS = ((4, 1 / 4), *CELLS)
 CATS_CELLS = tuple((2**k, 2.0**-j) for k in (4, 6, 8, 10, 12) for j in range(3, 11) if k >= j)
-VW_CELLS: dict[str, list[vw.Cell]] = {
-    "cats": vw.grid(),
-    "dtree": [vw.Cell(kind="dtree", leaves=2**power) for power in range(2, 11)],
-    "dlinear": [vw.Cell(kind="dlinear", leaves=2**power) for power in range(1, 7)],
+VW_CELLS: dict[str, list[vowpal_wabbit.Cell]] = {
+    "cats": vowpal_wabbit.grid(),
+    "dtree": [vowpal_wabbit.Cell(kind="dtree", leaves=2**power) for power in range(2, 11)],
+    "dlinear": [vowpal_wabbit.Cell(kind="dlinear", leaves=2**power) for power in range(1, 7)],
 }
 
 # Targets of tables are clipped to these: a few outliers would leave all others in a corner of the range.
@@ -115,7 +115,7 @@ def measure_cells(problem: Problem, seeds: Sequence[int]) -> list[CellRow]:
 
 
 def _cell_row(problem: Problem, leaves: int, bandwidth: float, seeds: Sequence[int]) -> CellRow:
-    cell = vw.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth)
+    cell = vowpal_wabbit.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth)
     theirs = np.mean([problem.vw_loss(cell, seed, problem.rounds) for seed in seeds])
     ours = np.mean(_played(problem, lambda seed: _cats(leaves, bandwidth, seed), seeds, f"Cats {search.shown(cell)}"))
     optimum = np.mean([problem.hindsight(seed).by_bandwidth[bandwidth] for seed in seeds])

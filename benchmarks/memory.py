@@ -21,7 +21,7 @@ MOST = 1.2
 
 def write_log(path: Path, rows: int) -> None:
     import manul
-    from manul.log import LogWriter
+    from manul.logs.log import LogWriter
 
     agent = manul.Cats.paper(leaves=4, bandwidth=1 / 4)
     with LogWriter(path) as writer:

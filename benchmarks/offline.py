@@ -23,8 +23,8 @@ import numpy as np
 
 import manul
 from benchmarks.loss import PERCENTILES
-from manul import datasets
-from manul.experiments import vw
+from manul.paper import datasets
+from manul.paper.experiments import vowpal_wabbit
 
 GRID = manul.Grid.paper(half=False)
 SAMPLE = GRID.cells[::6]
@@ -66,12 +66,16 @@ def better(name: str, world) -> None:
 
 def vw_best(log, held_out) -> tuple[float, str]:
     """The smallest test loss of Vowpal Wabbit over the grid, trained on the same log."""
-    cells = [vw.Cell(kind="cats", leaves=leaves, bandwidth=share) for share, leaves in GRID.cells]
+    cells = [vowpal_wabbit.Cell(kind="cats", leaves=leaves, bandwidth=share) for share, leaves in GRID.cells]
     with TemporaryDirectory() as folder:
         file = Path(folder, "log.vw")
-        vw.write_log(path=file, contexts=log.contexts, actions=log.actions, densities=log.densities, losses=log.losses)
-        vw.make_cache(file=file, cell=cells[0])
-        losses = vw.deployed_losses(cells=cells, log=file, contexts=held_out.contexts, targets=held_out.targets)
+        vowpal_wabbit.write_log(
+            path=file, contexts=log.contexts, actions=log.actions, densities=log.densities, losses=log.losses
+        )
+        vowpal_wabbit.make_cache(file=file, cell=cells[0])
+        losses = vowpal_wabbit.deployed_losses(
+            cells=cells, log=file, contexts=held_out.contexts, targets=held_out.targets
+        )
     best = int(np.argmin(losses))
     return losses[best], f"bandwidth {cells[best].bandwidth:g}, {cells[best].leaves} leaves"
 
@@ -86,14 +90,17 @@ def measured(log, cells, rule, threads=None) -> tuple[float, float]:
 
 def vw_seconds(log) -> float:
     """CPU seconds of Vowpal Wabbit per row and cell, over the sample."""
-    cells = [vw.Cell(kind="cats", leaves=leaves, bandwidth=share) for share, leaves in SAMPLE]
+    cells = [vowpal_wabbit.Cell(kind="cats", leaves=leaves, bandwidth=share) for share, leaves in SAMPLE]
     with TemporaryDirectory() as folder:
         file, plain = Path(folder, "log.vw"), Path(folder, "plain.vw")
-        vw.write_regression(path=plain, contexts=log.contexts, targets=log.losses)
+        vowpal_wabbit.write_regression(path=plain, contexts=log.contexts, targets=log.losses)
         columns = {"actions": log.actions, "densities": log.densities, "losses": log.losses}
-        vw.write_log(path=file, contexts=log.contexts, **columns)
-        caches = {"cache": vw.make_cache(file=file, cell=cells[0]), "plain": vw.make_cache(file=plain)}
-        timings = [vw.off_policy_seconds(cell=cell, rounds=len(log), **caches) for cell in cells]
+        vowpal_wabbit.write_log(path=file, contexts=log.contexts, **columns)
+        caches = {
+            "cache": vowpal_wabbit.make_cache(file=file, cell=cells[0]),
+            "plain": vowpal_wabbit.make_cache(file=plain),
+        }
+        timings = [vowpal_wabbit.off_policy_seconds(cell=cell, rounds=len(log), **caches) for cell in cells]
     return float(np.mean([timing.per_round for timing in timings]))
 
 

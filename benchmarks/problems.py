@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks.search import Measure, Memory
 from manul import worlds
-from manul.datasets import Dataset
-from manul.experiments import hindsight, vw
-from manul.experiments.hindsight import BANDWIDTHS, EPSILON, Optimum
+from manul.paper.datasets import Dataset
+from manul.paper.experiments import hindsight, vowpal_wabbit
+from manul.paper.experiments.hindsight import BANDWIDTHS, EPSILON, Optimum
 
 ROUNDS, SHAPED_ROUNDS = 100_000, 50_000
 
@@ -45,7 +45,7 @@ class Problem:
     world: Callable[[int], worlds.Regression | worlds.Curves]
     hindsight: Callable[[int], Hindsight]
     vw_loss: Measure
-    kinds: tuple[vw.Kind, ...]
+    kinds: tuple[vowpal_wabbit.Kind, ...]
 
 
 def drawn(name: str, memory: Memory, folder: Path) -> Problem:
@@ -88,13 +88,13 @@ def _regression(
     @cache
     def file(seed: int) -> Path:
         path = folder / f"{name}-{seed}.vw"
-        vw.write_regression(path=path, contexts=world(seed).contexts, targets=world(seed).targets)
-        vw.make_cache(file=path)
+        vowpal_wabbit.write_regression(path=path, contexts=world(seed).contexts, targets=world(seed).targets)
+        vowpal_wabbit.make_cache(file=path)
         return path
 
-    def vw_loss(cell: vw.Cell, seed: int, rounds: int) -> float:
+    def vw_loss(cell: vowpal_wabbit.Cell, seed: int, rounds: int) -> float:
         def measure() -> float:
-            return vw.loss(cell=cell, file=file(seed), seed=seed, rounds=rounds)
+            return vowpal_wabbit.loss(cell=cell, file=file(seed), seed=seed, rounds=rounds)
 
         return memory.recall(data(seed), cell, rounds=rounds, seed=seed, measure=measure)
 
@@ -109,10 +109,10 @@ def _curves(name: str, draw: Callable[[int], worlds.Curves], memory: Memory) -> 
     def data(seed: int) -> str:
         return _hash(world(seed).contexts, world(seed).positions, world(seed).values)
 
-    def vw_loss(cell: vw.Cell, seed: int, rounds: int) -> float:
+    def vw_loss(cell: vowpal_wabbit.Cell, seed: int, rounds: int) -> float:
         def measure() -> float:
             loss = world(seed).table((0.0, 1.0)).loss
-            return vw.played_loss(cell=cell, contexts=world(seed).contexts[:rounds], loss=loss, seed=seed)
+            return vowpal_wabbit.played_loss(cell=cell, contexts=world(seed).contexts[:rounds], loss=loss, seed=seed)
 
         return memory.recall(data(seed), cell, rounds=rounds, seed=seed, measure=measure)
 

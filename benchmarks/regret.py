@@ -40,7 +40,8 @@ import numpy as np
 import numpy.typing as npt
 
 import manul
-from manul import theory, worlds
+from manul import worlds
+from manul.paper import theory
 
 HORIZONS = tuple(round(10 ** (3 + quarter / 4)) for quarter in range(13))
 DECADES = HORIZONS[::4]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manul.experiments.vw import Cell
+from manul.paper.experiments.vowpal_wabbit import Cell
 
 FINALISTS = 6
 

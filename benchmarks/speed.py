@@ -1,6 +1,6 @@
 """`make bench`: rounds per second of manul and of Vowpal Wabbit, on the same data in the same run.
 
-Vowpal Wabbit's time is the CPU time of its learner alone (benchmarks/vw.py says how); ours is the CPU time of the
+Vowpal Wabbit's time is the CPU time of its learner alone (benchmarks/vowpal_wabbit.py says how); ours is the CPU time of the
 whole loop: decide, pay, learn, record. Both take the smallest of several runs.
 """
 
@@ -19,8 +19,8 @@ import numpy as np
 
 import manul
 from benchmarks.loss import FACTS_CELLS
-from manul.experiments import vw
-from manul.learners import CoinBetting
+from manul.agents.learners import CoinBetting
+from manul.paper.experiments import vowpal_wabbit
 
 BANDWIDTHS = [2.0**-i for i in range(2, 13)]
 ROUNDS, CALLS, PASSES = 100_000, 5000, 5
@@ -48,8 +48,8 @@ def online(world, cache) -> list[dict]:
     for _ in range(PASSES):
         for cell in FACTS_CELLS:
             leaves, bandwidth = cell
-            asked = vw.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth)
-            theirs[cell].append(vw.learn_seconds(cell=asked, cache=cache, rounds=ROUNDS).per_round)
+            asked = vowpal_wabbit.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth)
+            theirs[cell].append(vowpal_wabbit.learn_seconds(cell=asked, cache=cache, rounds=ROUNDS).per_round)
             for name, make in (
                 ("Cats.paper, one regressor", partial(paper_agent, leaves, bandwidth)),
                 ("Cats.paper, two regressors", partial(paper_agent, leaves, bandwidth, "costs")),
@@ -66,7 +66,9 @@ def discrete(world, cache) -> list[dict]:
         ("DiscreteTree", "dtree", 8192, manul.DiscreteTree),
         ("DiscreteLinear", "dlinear", 128, manul.DiscreteLinear),
     ):
-        theirs = vw.learn_seconds(cell=vw.Cell(kind=kind, leaves=leaves), cache=cache, rounds=ROUNDS).per_round
+        theirs = vowpal_wabbit.learn_seconds(
+            cell=vowpal_wabbit.Cell(kind=kind, leaves=leaves), cache=cache, rounds=ROUNDS
+        ).per_round
         ours = seconds_per_round(partial(make, leaves=leaves), world)
         rows.append(row(name, leaves, 0.0, ours, theirs))
     return rows
@@ -89,13 +91,13 @@ def by_bandwidth(world, cache) -> dict:
     contexts, targets = world.contexts[:CALLS].astype(np.float64), world.targets[:CALLS].tolist()
     for _ in range(PASSES):
         for place, h in enumerate(BANDWIDTHS):
-            cell = vw.Cell(kind="cats", leaves=8192, bandwidth=h)
+            cell = vowpal_wabbit.Cell(kind="cats", leaves=8192, bandwidth=h)
             for name, seconds in (
                 ("Cats.paper, one regressor", seconds_per_round(partial(paper_agent, 8192, h), world, 2)),
                 ("Cats.paper, two regressors", seconds_per_round(partial(paper_agent, 8192, h, "costs"), world, 2)),
                 ("Cats.paper from Python", python_seconds(paper_agent(8192, h), contexts, targets)),
                 ("Cats", seconds_per_round(partial(manul.Cats, leaves=8192, bandwidth=h), world, 2)),
-                ("Vowpal Wabbit", vw.learn_seconds(cell=cell, cache=cache, rounds=ROUNDS).per_round),
+                ("Vowpal Wabbit", vowpal_wabbit.learn_seconds(cell=cell, cache=cache, rounds=ROUNDS).per_round),
             ):
                 times[name][place] = min(times[name][place], seconds)
     return dict(times)
@@ -129,10 +131,10 @@ def adaptive(world) -> dict:
 def single_calls(world) -> dict:
     """One decide and one learn from Python, against Vowpal Wabbit's predict and learn with prebuilt examples, in turn."""
     contexts, targets = world.contexts[:CALLS].astype(np.float64), world.targets[:CALLS]
-    cell = vw.Cell(kind="cats", leaves=128, bandwidth=1 / 16)
+    cell = vowpal_wabbit.Cell(kind="cats", leaves=128, bandwidth=1 / 16)
     ours, theirs = [], []
     for _ in range(PASSES):
-        theirs.append(vw.python_call_seconds(cell=cell, contexts=contexts, targets=targets).per_round)
+        theirs.append(vowpal_wabbit.python_call_seconds(cell=cell, contexts=contexts, targets=targets).per_round)
         ours += [python_seconds(paper_agent(128, 1 / 16), contexts, targets.tolist()) for _ in range(5)]
     return row("Cats.paper from Python", 128, 1 / 16, min(ours), min(theirs))
 
@@ -167,8 +169,8 @@ def main() -> None:
     world = manul.worlds.linear(rounds=ROUNDS, width=WIDTH)
     with TemporaryDirectory() as folder:
         table = Path(folder, "linear.vw")
-        vw.write_regression(path=table, contexts=world.contexts, targets=world.targets)
-        cache = vw.make_cache(file=table)
+        vowpal_wabbit.write_regression(path=table, contexts=world.contexts, targets=world.targets)
+        cache = vowpal_wabbit.make_cache(file=table)
         rows = [*online(world, cache), *discrete(world, cache), single_calls(world)]
         show(rows)
         flat = by_bandwidth(world, cache)

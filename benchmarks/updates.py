@@ -1,4 +1,4 @@
-"""How flat in the bandwidth the paper's training could be: `python -m benchmarks.updates`.
+"""Why narrow windows are faster than wide ones in the paper's training: `python -m benchmarks.updates`.
 
 At 8192 leaves and 20 features, by bandwidth: the nodes that a round trains, the time to decide and to learn, and that of
 the same updates from a list, where nobody has to find out which nodes they belong to. Deciding and the list together

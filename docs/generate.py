@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from manul.cli import main
-from manul.service.openapi import document
+from manul.service.http.openapi import document
 
 HERE = Path(__file__).parent
 WIDTH = 100

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 import manul
-from manul import files
+from manul.utils import model_files
 
 ROUNDS = 60
 ROWS = np.random.default_rng(0).normal(size=(ROUNDS, 3))
@@ -45,7 +45,7 @@ NATIVE_NAMES = [
 def saved(name: str) -> bytes:
     """The bytes of a file of one of `KINDS`."""
     agent, contexts = KINDS[name]()
-    return files.dumps(agent) if contexts is None else files.dumps(learned(agent, contexts))
+    return model_files.dumps(agent) if contexts is None else model_files.dumps(learned(agent, contexts))
 
 
 def learned(agent, contexts):

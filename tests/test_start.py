@@ -51,7 +51,7 @@ def test_a_file_is_loaded_before_any_agent_was_asked_for(tmp_path):
 
 
 def test_the_loop_stays_a_function_whatever_was_imported_first():
-    assert ran("import manul.demonstration, manul.offpolicy; print(callable(manul.simulate))") == "True\n"
+    assert ran("import manul.worlds.demonstration, manul.offpolicy; print(callable(manul.simulate))") == "True\n"
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

@@ -1,12 +1,19 @@
 """The shape of the code base itself."""
 
+import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import manul
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src/manul"
+MODULES = [path for path in PACKAGE.rglob("*.py") if not path.name.startswith("__")]
+# A command has the name of the function it calls, an experiment is a sweep and its analysis, and errors are errors.
+SHARED_NAMES = {"analysis.py", "convert.py", "errors.py", "inspect.py", "optimize.py", "sweep.py"}
+ALLOWED = {"_replace", "_asdict", "_fields", "_core"}  # of named tuples, and the native module
 
 
 def test_the_stub_is_what_the_core_says(tmp_path):
@@ -23,3 +30,30 @@ def test_only_the_bindings_know_python():
 
 def test_everything_public_exists_and_is_documented():
     assert all(getattr(manul, name).__doc__ for name in manul.__all__)
+
+
+def test_the_top_level_has_at_most_fourteen_rooms():
+    beside = {"__init__.py", "__main__.py", "__pycache__", "py.typed", "_core.pyi"}
+    assert len([path for path in PACKAGE.iterdir() if path.name not in beside and path.suffix != ".so"]) <= 14
+
+
+def test_no_file_name_stands_for_several_ideas():
+    counts = Counter(path.name for path in MODULES)
+    assert {name for name, count in counts.items() if count > 1} <= SHARED_NAMES
+
+
+def private_uses(path):
+    """Underscore names of other modules that a module uses."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    own |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    own |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            mine = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not mine and node.attr not in own | ALLOWED:
+                yield f"{path.relative_to(PACKAGE)}:{node.lineno} {node.attr}"
+
+
+def test_nobody_uses_the_underscore_names_of_another_module():
+    assert [use for path in MODULES for use in private_uses(path)] == []

@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manul import checks, datasets, errors, learners, maps, offpolicy, plots, policies, theory, worlds
+    from manul import errors, offpolicy, policies, worlds
+    from manul.actions.distribution import Atoms, Distribution
     from manul.agents import (
         AdaptiveCats,
         Auto,
@@ -14,19 +15,21 @@ if TYPE_CHECKING:
         Mapped,
         ParetoGreedy,
         SmoothedGreedy,
+        checks,
+        learners,
     )
-    from manul.client import AsyncClient, Client
-    from manul.distribution import Atoms, Distribution
+    from manul.contexts import maps
     from manul.errors import ManulError
-    from manul.files import dumps, load, loads
-    from manul.log import Log, LogWriter
-    from manul.offpolicy.estimators import evaluate
-    from manul.offpolicy.grid import Grid
-    from manul.offpolicy.optimize import Optimized, optimize
-    from manul.simulation import Run, simulate, simulate_many
-    from manul.training import train_tree
-    from manul.tree import TreePolicy
+    from manul.logs.log import Log, LogWriter
+    from manul.offpolicy import Grid, Optimized, evaluate, optimize
+    from manul.paper import datasets, theory
+    from manul.policies.classifier_tree import TreePolicy
+    from manul.policies.tree_training import train_tree
+    from manul.service.client import AsyncClient, Client
     from manul.types import Agent, Decision, Decisions, Estimate, Policy
+    from manul.utils import plotting
+    from manul.utils.model_files import dumps, load, loads
+    from manul.worlds.simulation import Run, simulate, simulate_many
 
 __version__ = "0.1.0"
 
@@ -66,7 +69,7 @@ __all__ = [
     "maps",
     "offpolicy",
     "optimize",
-    "plots",
+    "plotting",
     "policies",
     "simulate",
     "simulate_many",
@@ -75,19 +78,27 @@ __all__ = [
     "worlds",
 ]
 
-# Where each name is from, so that it is imported when it is first used.
+# Where each name is from, so that it is imported when it is first used; modules that are public by another path below.
 _NAMES = {
+    "actions.distribution": "Atoms Distribution",
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy SmoothedGreedy",
-    "client": "AsyncClient Client",
-    "distribution": "Atoms Distribution",
     "errors": "ManulError",
-    "files": "dumps load loads",
-    "log": "Log LogWriter",
+    "logs.log": "Log LogWriter",
     "offpolicy": "Grid Optimized evaluate optimize",
-    "simulation": "Run simulate simulate_many",
-    "training": "train_tree",
-    "tree": "TreePolicy",
+    "policies.classifier_tree": "TreePolicy",
+    "policies.tree_training": "train_tree",
+    "service.client": "AsyncClient Client",
     "types": "Agent Decision Decisions Estimate Policy",
+    "utils.model_files": "dumps load loads",
+    "worlds.simulation": "Run simulate simulate_many",
+}
+_MODULES = {
+    "checks": "agents.checks",
+    "datasets": "paper.datasets",
+    "learners": "agents.learners",
+    "maps": "contexts.maps",
+    "plotting": "utils.plotting",
+    "theory": "paper.theory",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
@@ -96,7 +107,7 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         found = getattr(import_module(f"manul.{_HOMES[name]}"), name)
     elif name in __all__:
-        found = import_module(f"manul.{name}")
+        found = import_module(f"manul.{_MODULES.get(name, name)}")
     else:
         raise AttributeError(f"module 'manul' has no attribute {name!r}", name=name, obj=import_module("manul"))
     globals()[name] = found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from manul.distribution import Atoms, Distribution
+from manul.actions.distribution import Atoms, Distribution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,7 @@ class Estimate:
 
     def plot(self, axes: Axes | None = None, *, label: str | None = None) -> Axes:
         """Draw the estimate and its interval; several go on the same axes."""
-        from manul.plots import interval_plot
+        from manul.utils.plotting import interval_plot
 
         return interval_plot(self.value, self.low, self.high, axes, label=label or self.estimator)
 

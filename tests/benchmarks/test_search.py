@@ -4,7 +4,7 @@ import json
 
 from benchmarks import search
 
-from manul.experiments.vw import Cell
+from manul.paper.experiments.vowpal_wabbit import Cell
 
 CELLS = [Cell(kind="cats", leaves=2**power, bandwidth=1 / 4) for power in range(2, 22)]
 

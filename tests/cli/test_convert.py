@@ -2,8 +2,8 @@ import pytest
 from click.testing import CliRunner
 
 from manul.cli import main
-from manul.log import Log
-from tests.formats.logs import dense, narrowed, rows
+from manul.logs.log import Log
+from tests.logs.formats.logs import dense, narrowed, rows
 
 
 def manul_convert(*arguments):

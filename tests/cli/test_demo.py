@@ -2,8 +2,8 @@ import pytest
 from click.testing import CliRunner
 
 import manul
-from manul import demonstration
 from manul.cli import main
+from manul.worlds import demonstration
 
 
 def manul_demo(*arguments):

@@ -5,7 +5,8 @@ from click.testing import CliRunner
 
 import manul
 from manul.cli import main
-from manul.offpolicy import Finding, doctor, reports
+from manul.offpolicy import Finding, doctor
+from manul.offpolicy.evaluation import report
 
 
 @pytest.fixture(scope="module")
@@ -15,19 +16,19 @@ def log():
 
 def test_the_table_has_one_line_per_estimator(log):
     estimates = [manul.evaluate(lambda _: 0.5, log, name, "normal", bandwidth=0.25) for name in ("ips", "snips")]
-    lines = reports.estimates_table(estimates).splitlines()
+    lines = report.estimates_table(estimates).splitlines()
     assert [line.split()[0] for line in lines] == ["estimator", "ips", "snips"]
     assert f"{estimates[1].value:.4f}" in lines[2]
 
 
 def test_the_json_has_every_field(log):
     estimate = manul.evaluate(lambda _: 0.5, log, "ips", "normal", bandwidth=0.25)
-    (stored,) = json.loads(reports.estimates_json([estimate]))["estimates"]
+    (stored,) = json.loads(report.estimates_json([estimate]))["estimates"]
     assert manul.Estimate(**stored) == estimate
 
 
 def test_findings_say_in_json_whether_the_log_is_fit(log):
-    found = json.loads(reports.findings_json(doctor(log)))
+    found = json.loads(report.findings_json(doctor(log)))
     assert not found["fit"]
     assert Finding(**found["findings"][0]).title == "missing exploration"
 

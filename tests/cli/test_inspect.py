@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 import manul
-from manul import checks
+from manul.agents import checks
 from manul.cli import main
-from manul.inspection import inspect
+from manul.inspection.inspect import inspect
 
 OSLO = '{"city": "Oslo", "age": 40}'
 

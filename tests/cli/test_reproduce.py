@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from manul.cli import main
-from tests.experiments.conftest import few_cells  # noqa: F401 - a fixture
+from tests.paper.experiments.conftest import few_cells  # noqa: F401 - a fixture
 
 CSV = "size,city,price\n" + "".join(
     f"{row % 17},{'Oslo' if row % 3 else 'Rome'},{row % 17 + row % 3}\n" for row in range(300)

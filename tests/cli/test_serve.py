@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from manul.cli import main
 from manul.cli.serve import serve
-from manul.service import tokens
 from manul.service.configuration import Configuration, Limits
+from manul.service.http import tokens
 from tests.cli.test_commands import example_text, one_sentence
 
 MANUL = Path(sys.executable).with_name("manul")

@@ -5,7 +5,8 @@ import pytest
 
 import manul
 from manul.errors import InputError, ParameterError
-from manul.offpolicy import doctor, estimate_densities, reports
+from manul.offpolicy import doctor, estimate_densities
+from manul.offpolicy.evaluation import report
 
 
 def replace(log, **columns):
@@ -140,8 +141,8 @@ def test_the_worst_comes_first():
     contexts = log.contexts + np.linspace(0, 3, len(log), dtype=np.float32)[:, np.newaxis]
     findings = doctor(replace(log, contexts=contexts, densities=log.densities / 2))
     assert [finding.severity for finding in findings] == ["error", "warning"]
-    assert not reports.fit(findings)
-    assert reports.findings_text(findings).endswith("Not fit for off-policy work.")
+    assert not report.fit(findings)
+    assert report.findings_text(findings).endswith("Not fit for off-policy work.")
 
 
 @pytest.mark.parametrize("size", [1000, 7777])

@@ -4,7 +4,7 @@ import pytest
 
 import manul
 from manul.errors import ParameterError
-from manul.offpolicy.grid import Grid
+from manul.offpolicy.optimization.grid import Grid
 
 SETTINGS = {"actions": (0.0, 32.0), "losses": (0.0, 1.0), "epsilon": 0.0, "seed": 0}
 

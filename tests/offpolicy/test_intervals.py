@@ -7,7 +7,16 @@ import pytest
 from scipy.stats import binomtest
 
 import manul
-from manul.offpolicy.intervals import REPLICATES, Bernstein, Bootstrap, ClopperPearson, Normal, Sequence, Terms, Wealth
+from manul.offpolicy.evaluation.intervals import (
+    REPLICATES,
+    Bernstein,
+    Bootstrap,
+    ClopperPearson,
+    Normal,
+    Sequence,
+    Terms,
+    Wealth,
+)
 
 
 def ips(weights, losses):

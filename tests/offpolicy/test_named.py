@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import manul
+from manul.logs.pieces import pieces
 from manul.offpolicy import doctor
-from manul.offpolicy.rows import pieces
 
 
 @pytest.fixture(scope="module")

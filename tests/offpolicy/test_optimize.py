@@ -5,7 +5,7 @@ import pytest
 
 import manul
 from manul.errors import InputError, ParameterError
-from manul.offpolicy import replay
+from manul.offpolicy.optimization import replay
 
 
 def csv(best, folder):
@@ -122,7 +122,7 @@ def test_the_policy_is_read_again_as_it_was_saved(log, grid, tmp_path):
 
 def test_a_plot_has_its_table(log, grid, tmp_path):
     best = manul.optimize(log, grid=grid)
-    manul_plots = pytest.importorskip("manul.plots")
+    manul_plots = pytest.importorskip("manul.utils.plotting")
     manul_plots.save(best.plot(), tmp_path / "map.png")
     written = (tmp_path / "map.csv").read_text()
     assert all(f"{row.objective!r}" in written for row in best.table)

@@ -83,7 +83,7 @@ def test_a_folder_to_resume_from_is_refused_on_a_cluster(log, grid):
 
 def test_without_ray_the_error_says_how_to_install_it(log, grid, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "manul.offpolicy.engines.ray", raising=False)
-    monkeypatch.delattr("manul.offpolicy.engines.ray", raising=False)
+    monkeypatch.delitem(sys.modules, "manul.offpolicy.optimization.engines.ray", raising=False)
+    monkeypatch.delattr("manul.offpolicy.optimization.engines.ray", raising=False)
     with pytest.raises(MissingDependency, match=r"pip install 'manul\[ray\]'"):
         manul.optimize(log, grid=grid, engine="ray")

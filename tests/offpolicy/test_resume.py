@@ -6,7 +6,7 @@ import pytest
 
 import manul
 from manul.errors import ParameterError
-from manul.offpolicy import checkpoint
+from manul.offpolicy.optimization import checkpoint
 
 
 class StoppedError(Exception):

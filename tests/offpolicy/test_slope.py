@@ -3,7 +3,7 @@
 import numpy as np
 
 import manul
-from manul.offpolicy.slope import choose_bandwidth, slope
+from manul.offpolicy.evaluation.bandwidth import choose_bandwidth, slope
 
 
 def uniform_log(loss_of, seed=1, rows=20_000):

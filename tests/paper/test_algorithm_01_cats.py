@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import manul
-from manul import paper
+from manul.paper import algorithms
 
 ROUNDS = 2000
-BASES = {"costs": paper.CoinCosts, "margin": paper.CoinMargin}
+BASES = {"costs": algorithms.CoinCosts, "margin": algorithms.CoinMargin}
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,6 @@ def test_cats_paper_plays_as_the_paper(leaves, bandwidth, target):
         leaves=leaves, bandwidth=bandwidth, learner=manul.learners.CoinBetting(target=target), seed=5
     )
     rounds = [(x, lambda a, y=y: abs(a - y)) for x, y in zip(world.contexts, world.targets, strict=True)]
-    literal = np.array(paper.CATS(bandwidth, int(math.log2(leaves)), 0.05, BASES[target], rounds, seed=5))
+    literal = np.array(algorithms.CATS(bandwidth, int(math.log2(leaves)), 0.05, BASES[target], rounds, seed=5))
     log = manul.simulate(agent, world).log
     assert np.array_equal(literal, np.column_stack([log.actions, log.densities, log.losses]))

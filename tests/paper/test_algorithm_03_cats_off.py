@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import manul
-from manul import paper, paper_off
-from manul.offpolicy.replay import draws
+from manul.offpolicy.optimization.replay import draws
+from manul.paper import algorithms, off_policy
 
 CELLS = [(1 / 2, 4), (1 / 4, 4), (1 / 4, 16), (1 / 8, 8), (1 / 16, 64)]
 
@@ -29,20 +29,20 @@ def found(log):
 @pytest.mark.parametrize("number", range(len(CELLS)))
 def test_progressive_estimates_are_the_papers(found, examples, number):
     h, K = CELLS[number]
-    literal = paper_off.progressive_validation(h, K, examples, paper.CoinCosts)
+    literal = off_policy.progressive_validation(h, K, examples, algorithms.CoinCosts)
     assert found.table.rows[number].estimate == pytest.approx(literal, abs=1e-6)
 
 
 def test_the_penalty_is_the_papers(found, log):
     for (h, _), row in zip(CELLS, found.table, strict=True):
-        assert row.penalty == pytest.approx(paper_off.Pen(row.estimate, 400, log.densities.min(), h, 1.0))
+        assert row.penalty == pytest.approx(off_policy.Pen(row.estimate, 400, log.densities.min(), h, 1.0))
         assert row.objective == row.estimate + row.penalty
 
 
 @pytest.mark.parametrize("constant", [0.0, 1.0, 10.0])
 def test_the_chosen_cell_is_the_papers(log, examples, constant):
     best = manul.optimize(log, grid=manul.Grid(cells=CELLS), rule="paper", penalty=constant)
-    literal = paper_off.CATS_Off(examples, log.densities.min(), CELLS, paper.CoinCosts, constant)
+    literal = off_policy.CATS_Off(examples, log.densities.min(), CELLS, algorithms.CoinCosts, constant)
     assert (best.bandwidth, best.leaves) == literal
 
 
@@ -51,7 +51,7 @@ def test_the_papers_constant_covers_all_cells(log, found):
     constant = 64 * np.log(4 * 400 * len(CELLS) / 0.1)
     row, practical = best.table.rows[0], found.table.rows[0]
     assert row.estimate == practical.estimate
-    assert row.penalty == pytest.approx(paper_off.Pen(row.estimate, 400, log.densities.min(), 1 / 2, constant))
+    assert row.penalty == pytest.approx(off_policy.Pen(row.estimate, 400, log.densities.min(), 1 / 2, constant))
 
 
 def test_the_drawn_policy_has_learned_the_rounds_before_the_draw(log):

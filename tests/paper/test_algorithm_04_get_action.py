@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul import paper
+from manul.paper import algorithms
 
 
 class Scripted:
@@ -14,7 +14,7 @@ class Scripted:
         self.feature = feature
 
     def f(self, x):
-        return paper.RIGHT if x[self.feature] > 0 else paper.LEFT
+        return algorithms.RIGHT if x[self.feature] > 0 else algorithms.LEFT
 
     def learn(self, x, c):
         raise AssertionError("routing must not learn")
@@ -22,11 +22,11 @@ class Scripted:
 
 @pytest.mark.parametrize("bits", range(8))
 def test_the_answers_of_the_nodes_are_the_bits_of_the_leaf(bits):
-    tree = paper.Build_tree(3, None, lambda: None)
+    tree = algorithms.Build_tree(3, None, lambda: None)
     for depth, level in enumerate(tree.levels[:-1]):
         for v in level:
             v.learner = Scripted(depth)
-    x = paper.row([1.0 if bits & 4 >> depth else -1.0 for depth in range(3)])
+    x = algorithms.row([1.0 if bits & 4 >> depth else -1.0 for depth in range(3)])
     assert tree.root.get_action(x) == bits / 8
 
 

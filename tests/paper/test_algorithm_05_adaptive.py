@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul import paper, paper_general, theory
+from manul.paper import algorithms, general_classes, theory
 from manul.types import Decisions
 
 H = (1 / 2, 1 / 4, 1 / 16)
@@ -47,37 +47,37 @@ def played(agent, count=400, within=None):
 # The literal form
 
 
-@pytest.mark.parametrize("P", [nothing, paper_general.P_adaptive(T=20, K=8, eps=0.5, ln_F=0.01, delta=0.5)])
+@pytest.mark.parametrize("P", [nothing, general_classes.P_adaptive(T=20, K=8, eps=0.5, ln_F=0.01, delta=0.5)])
 def test_the_bandwidth_of_the_least_estimate_and_penalty_plays(P):
-    S, chosen = paper_general.Adaptive_CATS(3, Sign, H, 0.5, P, rounds(20), seed=5)
+    S, chosen = general_classes.Adaptive_CATS(3, Sign, H, 0.5, P, rounds(20), seed=5)
     for t in range(1, 20):
         V = {}
         for h in H:
-            costs = [(x, paper.IPS_costs(h, 8, *outcome)) for x, *outcome in S[:t]]
-            V[h] = paper_general.V_hat(paper.Train_tree(3, Sign, None, costs).root.get_action, h, S[:t])
+            costs = [(x, algorithms.IPS_costs(h, 8, *outcome)) for x, *outcome in S[:t]]
+            V[h] = general_classes.V_hat(algorithms.Train_tree(3, Sign, None, costs).root.get_action, h, S[:t])
         assert chosen[t] == min(H, key=lambda h: V[h] + P(V[h], t, h))
 
 
 def test_the_density_is_that_of_the_bandwidth_that_played():
-    S, chosen = paper_general.Adaptive_CATS(3, Sign, H, 0.5, nothing, rounds(20), seed=5)
+    S, chosen = general_classes.Adaptive_CATS(3, Sign, H, 0.5, nothing, rounds(20), seed=5)
     for (_, _, density, _), h in zip(S, chosen, strict=True):
         assert density == 0.5 or 0.5 + 0.25 / h <= density <= 0.5 + 0.5 / h
 
 
 def test_the_penalty_is_the_theorys():
-    P = paper_general.P_adaptive(T=1000, K=8, eps=0.1, ln_F=3.0, delta=0.05)
+    P = general_classes.P_adaptive(T=1000, K=8, eps=0.1, ln_F=3.0, delta=0.05)
     settings = {"horizon": 1000, "leaves": 8, "epsilon": 0.1, "log_class_size": 3.0, "failure": 0.05}
     assert P(0.3, 700, 1 / 4) == pytest.approx(theory.adaptive_penalty(rounds=700, bandwidth=1 / 4, **settings))
 
 
 def test_the_papers_penalty_keeps_the_widest_bandwidth_of_the_fine_grid_for_long():
     grid = theory.BandwidthGrid(horizon=5)
-    P = paper_general.P_adaptive(T=5, K=4, eps=0.5, ln_F=math.log(4), delta=0.05)
-    assert paper_general.Adaptive_CATS(2, Sign, list(grid), 0.5, P, rounds(5))[1] == [1.0] * 5
+    P = general_classes.P_adaptive(T=5, K=4, eps=0.5, ln_F=math.log(4), delta=0.05)
+    assert general_classes.Adaptive_CATS(2, Sign, list(grid), 0.5, P, rounds(5))[1] == [1.0] * 5
 
 
 def test_a_narrower_bandwidth_wins_where_the_loss_is_steep():
-    _, chosen = paper_general.Adaptive_CATS(3, Sign, H, 0.5, nothing, rounds(60))
+    _, chosen = general_classes.Adaptive_CATS(3, Sign, H, 0.5, nothing, rounds(60))
     assert np.mean([h < 1 / 2 for h in chosen[30:]]) > 0.9
 
 

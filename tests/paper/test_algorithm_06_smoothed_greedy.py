@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul import paper_general
+from manul.paper import general_classes
 from manul.policies import Finite
 
 POLICIES = [
@@ -32,7 +32,7 @@ def play(agent, rounds):
 def test_every_round_is_the_papers(bandwidth, epsilon):
     rounds = make_rounds(100)
     agent = manul.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=bandwidth, epsilon=epsilon, seed=5)
-    literal = paper_general.Smoothed_greedy(POLICIES, bandwidth, epsilon, rounds, seed=5)
+    literal = general_classes.Smoothed_greedy(POLICIES, bandwidth, epsilon, rounds, seed=5)
     assert play(agent, rounds) == [(a, P, loss) for _, a, P, loss in literal]
 
 
@@ -40,7 +40,7 @@ def test_the_estimate_of_the_best_policy_is_the_papers():
     rounds = make_rounds(100)
     agent = manul.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=0.1, epsilon=0.2)
     past = [(x, *played) for (x, _), played in zip(rounds, play(agent, rounds), strict=True)]
-    literal = [paper_general.V_hat(pi, 0.1, past) for pi in POLICIES]
+    literal = [general_classes.V_hat(pi, 0.1, past) for pi in POLICIES]
     assert np.array_equal(agent.state()["0.sums"] / len(past), literal)
 
 

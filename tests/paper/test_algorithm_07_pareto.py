@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul import paper_general, theory
+from manul.paper import general_classes, theory
 from manul.policies import Finite
 from tests.paper.test_algorithm_06_smoothed_greedy import POLICIES, make_rounds
 
@@ -22,7 +22,7 @@ def play(agent, rounds):
 
 
 def literal(H, epsilon, P, rounds):
-    past, bandwidths = paper_general.Pareto_greedy(POLICIES, H, epsilon, P, rounds, seed=5)
+    past, bandwidths = general_classes.Pareto_greedy(POLICIES, H, epsilon, P, rounds, seed=5)
     return [(a, density, loss) for _, a, density, loss in past], bandwidths
 
 
@@ -40,13 +40,13 @@ def test_every_round_is_the_papers_with_a_practical_constant(constant):
 def test_every_round_is_the_papers_with_its_penalty_and_its_fine_grid():
     rounds, grid = make_rounds(8), theory.BandwidthGrid(horizon=8)
     agent = manul.ParetoGreedy(policies=Finite(POLICIES), bandwidths=grid, epsilon=0.5, horizon=8, seed=5)
-    P = paper_general.P_pareto(T=8, eps=0.5, ln_Pi=math.log(len(POLICIES)), delta=0.05)
+    P = general_classes.P_pareto(T=8, eps=0.5, ln_Pi=math.log(len(POLICIES)), delta=0.05)
     assert play(agent, rounds) == literal(list(grid), 0.5, P, rounds)
 
 
 def test_the_penalty_is_the_papers():
     agent = manul.ParetoGreedy(policies=Finite(POLICIES), actions=(0.0, 4.0), epsilon=0.5, horizon=1000)
-    P = paper_general.P_pareto(T=1000, eps=0.5, ln_Pi=math.log(len(POLICIES)), delta=0.05)
+    P = general_classes.P_pareto(T=1000, eps=0.5, ln_Pi=math.log(len(POLICIES)), delta=0.05)
     assert agent._penalty(0.5, 700, 1.0) == pytest.approx(P(0.5, 700, 1 / 4))
 
 

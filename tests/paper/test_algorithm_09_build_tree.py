@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 
-from manul import _core, paper
+from manul import _core
+from manul.paper import algorithms
 from tests.twins.naive import NaiveTree
 
 
 def tree(D, m_sharp):
-    return paper.Build_tree(D, m_sharp, lambda: paper.CoinCosts(paper.row([0.0])))
+    return algorithms.Build_tree(D, m_sharp, lambda: algorithms.CoinCosts(algorithms.row([0.0])))
 
 
 def reachable(node):
     if node.left is None:
         return [node.label]
-    sides = (paper.LEFT, paper.RIGHT) if node.only is None else (node.only,)
+    sides = (algorithms.LEFT, algorithms.RIGHT) if node.only is None else (node.only,)
     return [label for side in sides for label in reachable(node.child(side))]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manul.paper import Node, Return_cost
+from manul.paper.algorithms import Node, Return_cost
 
 
 @pytest.mark.parametrize(("w", "cost"), [(6, 0.0), (7, 1.0), (8, 9.0), (9, 9.0), (10, 2.0), (11, 0.0)])

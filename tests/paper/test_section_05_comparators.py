@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import manul
-from manul import paper
-from manul.learners import CoinBetting
+from manul.agents.learners import CoinBetting
+from manul.paper import algorithms
 
 ROUNDS = 1000
-BASES = {"costs": paper.CoinCosts, "margin": paper.CoinMargin}
+BASES = {"costs": algorithms.CoinCosts, "margin": algorithms.CoinMargin}
 
 
 def literal_rounds(world):
@@ -24,7 +24,7 @@ def played(agent, world):
 @pytest.mark.parametrize("depth", [1, 3, 7])
 def test_discrete_tree_plays_as_the_literal_one(depth, target):
     world = manul.worlds.linear(rounds=ROUNDS, width=9, seed=depth)
-    literal = np.array(paper.dTree(depth, 0.2, BASES[target], literal_rounds(world), seed=5))
+    literal = np.array(algorithms.dTree(depth, 0.2, BASES[target], literal_rounds(world), seed=5))
     agent = manul.DiscreteTree(leaves=2**depth, epsilon=0.2, seed=5, learner=CoinBetting(target=target))
     assert np.array_equal(literal, played(agent, world))
 
@@ -33,7 +33,7 @@ def test_discrete_tree_plays_as_the_literal_one(depth, target):
 def test_discrete_linear_plays_as_the_literal_one(leaves, width):
     world = manul.worlds.linear(rounds=ROUNDS, width=max(width, 1), seed=leaves)
     world = manul.worlds.Regression(world.contexts[:, :width], world.targets)
-    literal = np.array(paper.dLinear(leaves, 0.2, literal_rounds(world), seed=5))
+    literal = np.array(algorithms.dLinear(leaves, 0.2, literal_rounds(world), seed=5))
     assert np.array_equal(literal, played(manul.DiscreteLinear(leaves=leaves, epsilon=0.2, seed=5), world))
 
 

@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from manul import theory
+from manul.paper import theory
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 7])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from manul import theory
+from manul.paper import theory
 
 
 def test_the_bound_is_the_lemma_written_out() -> None:

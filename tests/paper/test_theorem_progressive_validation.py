@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from manul import theory
+from manul.paper import theory
 
 BANDWIDTH, EPSILON, ROUNDS, LOGS = 0.25, 0.5, 12000, 200
 

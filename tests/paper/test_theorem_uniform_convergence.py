@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from manul import theory
+from manul.paper import theory
 
 BANDWIDTH, ROUNDS, LOGS = 1 / 16, 30000, 60
 CENTRES = np.arange(17) / 16

@@ -27,7 +27,7 @@ def test_constants_are_the_functions_that_return_them():
 
 def test_the_best_constant_is_found():
     agent = play(manul.SmoothedGreedy(policies=Constant(), bandwidth=2.0, actions=(0.0, 32.0), epsilon=0.2), 3000)
-    centre, _ = agent._started(np.empty(0, np.float32)).window(np.empty(0, np.float32), 0.0, 32.0)
+    centre, _ = agent.player_for(np.empty(0, np.float32)).window(np.empty(0, np.float32), 0.0, 32.0)
     assert centre == pytest.approx(0.7 * 32, abs=1.0)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import manul
-from manul import checks
+from manul.agents import checks
 from manul.errors import FileError, InputError, ParameterError
-from manul.policies import Constant, Linear, contract, saveable
+from manul.policies import Constant, Linear, policy_class, saveable
 
 
 class SlopeLearner:
@@ -41,7 +41,7 @@ class Middle:
 def registered():
     saveable(Middle)
     yield
-    contract._SAVEABLE.pop("Middle", None)
+    policy_class._SAVEABLE.pop("Middle", None)
 
 
 @pytest.mark.usefixtures("registered")
@@ -68,7 +68,7 @@ def test_an_unregistered_class_is_not_saved(tmp_path):
 @pytest.mark.usefixtures("registered")
 def test_a_class_that_is_gone_is_named(tmp_path):
     manul.SmoothedGreedy(policies=Middle(), bandwidth=1 / 8).save(tmp_path / "agent.manul")
-    contract._SAVEABLE.pop("Middle")
+    policy_class._SAVEABLE.pop("Middle")
     with pytest.raises(FileError, match=r"policies must be one of Constant, Linear, .*Tree; got Middle\. Register it"):
         manul.load(tmp_path / "agent.manul")
 

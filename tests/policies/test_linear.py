@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import manul
+from manul.actions.smoothing import explore, smooth
 from manul.errors import ParameterError
 from manul.policies import Linear
-from manul.smoothing import explore, smooth
 
 
 def mean_loss(seed, rounds=100_000):

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from manul.service.application import Application
-from manul.service.engine import Engine
+from manul.service.engine.engine import Engine
+from manul.service.http.application import Application
+from manul.service.http.tokens import Tokens
 from manul.service.store.opening import opened
-from manul.service.tokens import Tokens
 from tests.service.postgres import Server
 
 

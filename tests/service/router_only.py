@@ -3,7 +3,7 @@
 import re
 
 from manul.cli import main
-from manul.service import application
+from manul.service.http import application
 
 if __name__ == "__main__":
     application.HOT = re.compile(r"(?!)")

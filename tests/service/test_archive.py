@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import manul
-from manul.service import archive
+from manul.service.insights import archive
 from manul.service.store.sqlite_transaction import SqliteTransaction
 from tests.service.conftest import run
 from tests.service.test_modes import HEAT

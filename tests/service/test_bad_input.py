@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from manul.service import tokens
 from manul.service.configuration import Limits
+from manul.service.http import tokens
 from tests.service.conftest import Service, run
 
 DECIDE = "/v1/loops/heat/decisions"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manul.service.clock import SteadyClock
+from manul.service.engine.clock import SteadyClock
 from tests.service.conftest import run, until
 from tests.service.test_modes import HEAT
 

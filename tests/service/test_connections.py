@@ -9,11 +9,11 @@ from functools import partial
 
 import pytest
 
-from manul.service.application import Application
 from manul.service.configuration import Limits
-from manul.service.problems import Unavailable
-from manul.service.server import Server, bound
-from manul.service.tokens import Tokens
+from manul.service.errors import Unavailable
+from manul.service.http.application import Application
+from manul.service.http.server import Server, bound
+from manul.service.http.tokens import Tokens
 from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
 from tests.service.wire import answers, connected, exchanged, request, resident

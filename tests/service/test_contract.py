@@ -13,8 +13,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from manul.service.contract import OPERATIONS
-from manul.service.openapi import document
+from manul.service.http.openapi import document
+from manul.service.http.route_table import OPERATIONS
 from tests.service.processes import Process
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]

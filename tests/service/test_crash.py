@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from manul.service import agents
-from manul.service.engine import Engine
+from manul.service.engine import models
+from manul.service.engine.engine import Engine
 from manul.service.store import OUTCOMES
 from manul.service.store.opening import opened
 from tests.service.processes import Process
@@ -113,7 +113,7 @@ def check_model(store, outcomes):
     """What a start recovers is what a replay from nothing gives, and each outcome is in it once."""
     engine = Engine(store)
     loop = engine.recovered(store.loops()[0])
-    assert replayed(engine, "a") == (agents.to_bytes(loop.agent), outcomes, loop.model)
+    assert replayed(engine, "a") == (models.to_bytes(loop.agent), outcomes, loop.model)
     assert (loop.learned, loop.refused) == (outcomes, 0)
 
 

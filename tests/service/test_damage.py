@@ -2,8 +2,8 @@
 
 import logging
 
-from manul.service import agents
-from manul.service.loop import Loop
+from manul.service.engine import models as agents
+from manul.service.engine.loop import Loop
 from tests.service.conftest import run, until
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import play, replayed

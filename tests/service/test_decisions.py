@@ -29,7 +29,7 @@ async def test_an_id_seeds_the_randomness(service):
         other = await service.post("/cool/decisions", context=[1], id="order-0")
         assert len({each["action"] for each in [*made, other]}) == 4
         drawn = service.engine.loop("heat").draw
-        from manul.service.agents import key
+        from manul.service.engine.models import key
 
         assert drawn(key("heat", "order-1"), [1.0], None)[0] == made[1]["action"]
 

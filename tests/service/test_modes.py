@@ -1,7 +1,7 @@
 """Apprentices, pauses, promotions, and models that come from outside."""
 
 import manul
-from manul.service import agents
+from manul.service.engine import models as agents
 from tests.service.conftest import run
 from tests.service.test_recovery import play, replayed
 

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from manul.service.origins import Origins
-from manul.service.problems import Forbidden
+from manul.service.errors import Forbidden
+from manul.service.http.origins import Origins
 from tests.service.processes import MANUL, Process
 from tests.service.wire import exchanged
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from manul.service import agents
-from manul.service.engine import Engine
+from manul.service.engine import models as agents
+from manul.service.engine.engine import Engine
 from tests.service.processes import Process
 from tests.service.test_crash import leading
 from tests.service.test_recovery import replayed

@@ -4,7 +4,7 @@ import re
 
 from starlette.routing import Mount, Route
 
-from manul.service.application import Application
+from manul.service.http.application import Application
 from tests.markdown import ROOT
 from tests.service.conftest import run
 

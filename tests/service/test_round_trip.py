@@ -3,7 +3,7 @@
 import asyncio
 
 import manul
-from manul.service import archive
+from manul.service.insights import archive
 from tests.service.conftest import run
 from tests.service.test_recovery import named, play
 

@@ -5,11 +5,11 @@ import asyncio
 import numpy as np
 import pytest
 
-from manul.service.history import BINS, SUMS, Buckets, History
+from manul.service.insights.history import BINS, SUMS, Buckets, History
+from manul.service.insights.summary import best_constant, history
+from manul.service.insights.traffic import Traffic
 from manul.service.store import Event
 from manul.service.store.blocks import Decided
-from manul.service.summary import best_constant, history
-from manul.service.traffic import Traffic
 from tests.service.conftest import run
 
 RANGE = (20.0, 70.0)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from manul.service import tokens
+from manul.service.http import tokens
 from tests.service.processes import MANUL, Process
 from tests.service.wire import exchanged, request
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from manul import files
+from manul.utils import model_files
 from tests.saved_agents import saved
 from tests.service.conftest import Service, run
 
@@ -12,19 +12,19 @@ UPLOAD = "/v1/loops/heat/model"
 
 
 def changed(name, **settings):
-    kind, parameters, arrays = files.decode(saved(name))
-    return files.encode(kind, {**parameters, **settings}, arrays)
+    kind, parameters, arrays = model_files.decode(saved(name))
+    return model_files.encode(kind, {**parameters, **settings}, arrays)
 
 
 def columns(name):
-    kind, parameters, arrays = files.decode(saved(name))
+    kind, parameters, arrays = model_files.decode(saved(name))
     parameters["names"]["columns"] = {"5": 4_000_000_000}
-    return files.encode(kind, parameters, arrays)
+    return model_files.encode(kind, parameters, arrays)
 
 
 def flat(name):
-    kind, parameters, arrays = files.decode(saved(name))
-    return files.encode(kind, parameters, {key: array.reshape(1, -1) for key, array in arrays.items()})
+    kind, parameters, arrays = model_files.decode(saved(name))
+    return model_files.encode(kind, parameters, {key: array.reshape(1, -1) for key, array in arrays.items()})
 
 
 @pytest.mark.parametrize(

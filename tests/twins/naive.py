@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manul import paper
+from manul.paper import algorithms
 
 
 @dataclass
@@ -19,12 +19,12 @@ class NaiveTree:
     bandwidth: float
     actions: tuple[float, float]
     width: int
-    learners: dict[int, paper.CoinMargin] = field(default_factory=dict)
+    learners: dict[int, algorithms.CoinMargin] = field(default_factory=dict)
 
     def __post_init__(self):
         self.leaves = 2**self.depth
-        self.M = paper.row(np.zeros(self.width))
-        self.learners = {node: paper.CoinMargin(self.M) for node in range(1, self.leaves)}
+        self.M = algorithms.row(np.zeros(self.width))
+        self.learners = {node: algorithms.CoinMargin(self.M) for node in range(1, self.leaves)}
         self.weights = np.zeros((self.leaves, len(self.M)), np.float32)
 
     def reachable(self, within):
@@ -48,7 +48,7 @@ class NaiveTree:
 
     def learn(self, x, action, density, loss, within):
         """Trains all nodes from the bottom up; returns {node: (cost left, cost right)} of those whose sides differ."""
-        x = paper.row(x)
+        x = algorithms.row(x)
         self.M[:] = np.maximum(self.M, np.abs(x))
         cost = np.float32(loss / (2 * self.bandwidth * density))
         usable = self.reachable(within)
@@ -73,4 +73,4 @@ class NaiveTree:
 
     def goes_right(self, v, x):
         """The node's choice."""
-        return self.weights[v].any() and self.learners[v].f(x) == paper.RIGHT
+        return self.weights[v].any() and self.learners[v].f(x) == algorithms.RIGHT

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from manul.paper import dot
+from manul.paper.algorithms import dot
 
 F32 = np.float32
 Row = npt.NDArray[np.float32]

@@ -4,7 +4,7 @@ from manul.agents.adaptive import AdaptiveCats
 from manul.agents.auto import Auto
 from manul.agents.cats import Cats
 from manul.agents.discrete import DiscreteLinear, DiscreteTree
-from manul.agents.general import ParetoGreedy, SmoothedGreedy
+from manul.agents.greedy import ParetoGreedy, SmoothedGreedy
 from manul.agents.mapped import Mapped
 
 __all__ = ["AdaptiveCats", "Auto", "Cats", "DiscreteLinear", "DiscreteTree", "Mapped", "ParetoGreedy", "SmoothedGreedy"]

@@ -8,12 +8,13 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from manul import _core, files
-from manul.actions import Actions, checked_bandwidth, checked_leaves
+from manul import _core
+from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
 from manul.agents.native import NativeAgent
 from manul.errors import ParameterError
-from manul.theory import BandwidthGrid
+from manul.paper.theory import BandwidthGrid
 from manul.types import Floats, Within
+from manul.utils import model_files
 
 PenaltyName = Literal["measured", "practical", "paper"]
 _PENALTIES = {
@@ -84,11 +85,12 @@ class AdaptiveCats(NativeAgent):
         return np.array([player.risk(member) for member in range(len(self.bandwidths))])
 
     @property
-    def _narrowest(self) -> float:
+    def narrowest_bandwidth(self) -> float:
+        """The smallest bandwidth that a narrowed range must have room for."""
         return min(self.bandwidths)
 
     # All members are of one size, so that the first one's says that of all.
-    def _fits(self, width: int, arrays: files.Arrays) -> bool:
+    def _fits(self, width: int, arrays: model_files.Arrays) -> bool:
         if not super()._fits(width, arrays):
             return False
         member = self._members(width, self.bandwidths[:1])
@@ -132,4 +134,4 @@ def _complexity(penalty: PenaltyName, leaves: int, width: int) -> float:
     return leaves * 32 * (width + 1) * math.log(2) + math.log(8 * 1e6**4 / 0.05)
 
 
-files.saveable(AdaptiveCats)
+model_files.saveable(AdaptiveCats)

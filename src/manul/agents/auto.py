@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from manul import _core, files
+from manul import _core
 from manul.agents.native import NativeAgent
 from manul.types import Context, Floats, Within
+from manul.utils import model_files
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
@@ -82,7 +83,7 @@ class Auto(NativeAgent):
         >>> report.rounds, report.alarms, len(report.losses)
         (30, 0, 64)
         """
-        player, seen = (self._core, None) if context is None and self._core else self._meet(context)
+        player, seen = (self._core, None) if context is None and self._core else self.player_and_context(context)
         now = cast(_core.CriticPlayer, player).report()
         members = tuple(map(Member, MEMBERS, self._in_loss_units(now["errors"]), now["weights"]))
         return Report(
@@ -113,4 +114,4 @@ class Auto(NativeAgent):
         )
 
 
-files.saveable(Auto)
+model_files.saveable(Auto)

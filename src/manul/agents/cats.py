@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from manul import _core, files, learners
-from manul.actions import Actions, checked_bandwidth, checked_leaves
+from manul import _core
+from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
+from manul.agents import learners
 from manul.agents.native import NativeAgent
 from manul.errors import ParameterError
 from manul.types import Within
+from manul.utils import model_files
 
 
 class Cats(NativeAgent):
@@ -60,18 +62,19 @@ class Cats(NativeAgent):
         names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed", "half_life", "table_bits")
         return {name: getattr(self, name) for name in names}
 
-    def _settings_saved(self) -> files.Parameters:
+    def _settings_saved(self) -> model_files.Parameters:
         return {**self.parameters, "paper": None if self._paper is None else learners.described(self._paper)}
 
     @classmethod
-    def _from_parameters(cls, parameters: files.Parameters) -> Self:
+    def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
         described = parameters.pop("paper")
         if described is None:
             return super()._from_parameters(parameters)
         return cls.paper(learner=learners.from_description(described), **parameters)
 
     @property
-    def _narrowest(self) -> float:
+    def narrowest_bandwidth(self) -> float:
+        """The smallest bandwidth that a narrowed range must have room for."""
         return self.bandwidth
 
     def _named_player(self) -> _core.Player:
@@ -102,4 +105,4 @@ class Cats(NativeAgent):
         return super().__repr__().replace("Cats(", "Cats.paper(", 1)[:-1] + f", learner={self._paper!r})"
 
 
-files.saveable(Cats)
+model_files.saveable(Cats)

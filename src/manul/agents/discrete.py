@@ -10,12 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from manul import _core, files, learners
-from manul.actions import checked_leaves
+from manul import _core
+from manul.actions.distribution import Atoms
+from manul.actions.ranges import checked_leaves
+from manul.agents import learners
 from manul.agents.native import NativeAgent
-from manul.distribution import Atoms
 from manul.errors import InputError
 from manul.types import Within
+from manul.utils import model_files
 
 
 class _Discrete(NativeAgent):
@@ -39,7 +41,7 @@ class _Discrete(NativeAgent):
         """What the constructor needs to make this agent again."""
         return {name: getattr(self, name) for name in ("actions", "leaves", "epsilon", "losses", "seed", "half_life")}
 
-    def _narrowed(self, within: Within | None) -> Within:
+    def narrowed(self, within: Within | None) -> Within:
         low, high = self._range.narrowed(within, bandwidth=0.0)
         first, last = _core.atoms_inside(self.actions, self.leaves, low, high)
         if first > last:
@@ -80,11 +82,11 @@ class DiscreteTree(_Discrete):
         """What the constructor needs to make this agent again."""
         return {**super().parameters, "learner": self.learner}
 
-    def _settings_saved(self) -> files.Parameters:
+    def _settings_saved(self) -> model_files.Parameters:
         return {**self.parameters, "learner": learners.described(self.learner)}
 
     @classmethod
-    def _from_parameters(cls, parameters: files.Parameters) -> Self:
+    def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
         return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
 
     def _player(self, width: int) -> _core.Player:
@@ -119,5 +121,5 @@ class DiscreteLinear(_Discrete):
         )
 
 
-files.saveable(DiscreteTree)
-files.saveable(DiscreteLinear)
+model_files.saveable(DiscreteTree)
+model_files.saveable(DiscreteLinear)

@@ -9,24 +9,24 @@ from typing import Any, Protocol, Self, cast
 import numpy as np
 import numpy.typing as npt
 
-from manul import features as contexts_of
-from manul import files
-from manul.distribution import Atoms, Distribution
-from manul.drawn import Drawn
+from manul.actions.distribution import Atoms, Distribution
+from manul.contexts import conversion
+from manul.contexts.maps import Columns, FeatureMap, described, from_description
 from manul.errors import InputError, ManulError, ParameterError
-from manul.maps import Columns, FeatureMap, described, from_description
+from manul.policies.plottable import Drawn
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
+from manul.utils import model_files
 
-Seen = contexts_of.Row | contexts_of.Fields
+Seen = conversion.Row | conversion.Fields
 
 
-class Mappable(Agent, files.Saveable, Protocol):
+class Mappable(Agent, model_files.Saveable, Protocol):
     """An agent that names its ranges, shows its state and saves itself."""
 
     actions: Within
     losses: Within
 
-    def state(self) -> files.Arrays:
+    def state(self) -> model_files.Arrays:
         """All that decides how the agent goes on."""
 
 
@@ -78,7 +78,7 @@ class Mapped(Drawn):
         """
         if context is None:
             return None
-        seen = contexts_of.named(context) if contexts_of.is_named(context) else contexts_of.row(context)
+        seen = conversion.named(context) if conversion.is_named(context) else conversion.row(context)
         return self._map(seen) if len(seen) else seen
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
@@ -146,18 +146,18 @@ class Mapped(Drawn):
         self.agent.learn_many(mapped, decisions, losses)
         self._fix_many(rows, mapped)
 
-    def state(self) -> files.Arrays:
+    def state(self) -> model_files.Arrays:
         """All that decides how the agent goes on, as arrays."""
         return self.agent.state()
 
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file; maps that are functions of your own cannot be written."""
-        files.write(path, *self.contents())
+        model_files.write(path, *self.contents())
 
-    def contents(self) -> files.Contents:
+    def contents(self) -> model_files.Contents:
         """What a file of the agent holds."""
         features, features_arrays = described(self.features)
-        kind, parameters, arrays = files.contents(self.agent)
+        kind, parameters, arrays = model_files.contents(self.agent)
         inside = {"kind": kind, "parameters": parameters}
         widths = {"width": self._width, "mapped_width": self._mapped_width}
         named = {f"features.{name}": array for name, array in features_arrays.items()}
@@ -165,16 +165,16 @@ class Mapped(Drawn):
         return "Mapped", {"agent": inside, "features": features, **widths}, named
 
     @classmethod
-    def from_saved(cls, parameters: files.Parameters, arrays: files.Arrays) -> Self:
+    def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
         """The agent that was saved with these parameters and arrays."""
         inside, features, *widths = (parameters[name] for name in ("agent", "features", "width", "mapped_width"))
-        split = files.parts(arrays)
+        split = model_files.parts(arrays)
         if len(parameters) != 4 or not split.keys() <= {"agent", "features"}:
-            raise files.misfit()
-        agent = files.restored(inside["kind"], inside["parameters"], split.get("agent", {}))
+            raise model_files.misfit()
+        agent = model_files.restored(inside["kind"], inside["parameters"], split.get("agent", {}))
         mapped = cls(agent=agent, features=from_description(features, split.get("features", {})))
         mapped._width, mapped._mapped_width = (
-            None if width is None else files.checked_width(width) for width in widths
+            None if width is None else model_files.checked_width(width) for width in widths
         )
         return mapped
 
@@ -183,7 +183,7 @@ class Mapped(Drawn):
 
     def _map(self, seen: Seen) -> Seen:
         if isinstance(seen, np.ndarray) and self._width is not None:
-            contexts_of.check_width(len(seen), self._width)
+            conversion.check_width(len(seen), self._width)
         try:
             made = self.features(seen)
         except ManulError:
@@ -192,7 +192,7 @@ class Mapped(Drawn):
             raise InputError(
                 f"features must map every context; got {type(error).__name__} ({_line(error)}). Mend the map or the context."
             ) from error
-        mapped = contexts_of.named(made) if isinstance(made, Mapping) else _finite_row(made)
+        mapped = conversion.named(made) if isinstance(made, Mapping) else _finite_row(made)
         if self._mapped_width is not None and (isinstance(mapped, dict) or len(mapped) != self._mapped_width):
             got = "a mapping" if isinstance(mapped, dict) else len(mapped)
             raise InputError(
@@ -202,8 +202,8 @@ class Mapped(Drawn):
 
     # One at a time, so that a context is mapped to the same bytes alone and among others.
     def _map_many(self, contexts: Any) -> tuple[Any, Any]:
-        named = None if self._width is not None else contexts_of.named_rows(contexts)
-        rows = contexts_of.matrix(contexts) if named is None else named
+        named = None if self._width is not None else conversion.named_rows(contexts)
+        rows = conversion.matrix(contexts) if named is None else named
         if isinstance(rows, np.ndarray) and (not rows.shape[1] or not len(rows)):
             return rows, self._empty(rows)
         if isinstance(self.features, Columns) and named is not None:
@@ -219,7 +219,7 @@ class Mapped(Drawn):
             )
         return rows, np.array(mapped, dtype=np.float32)
 
-    def _empty(self, rows: contexts_of.Row) -> Any:
+    def _empty(self, rows: conversion.Row) -> Any:
         if not rows.shape[1]:
             return rows
         return np.empty((0, len(self._map(np.zeros(rows.shape[1], np.float32)))), np.float32)
@@ -228,7 +228,7 @@ class Mapped(Drawn):
     def _fix(self, context: Any, mapped: Any) -> None:
         if isinstance(mapped, np.ndarray) and len(mapped) and self._mapped_width is None:
             self._mapped_width = len(mapped)
-            self._width = None if contexts_of.is_named(context) else len(contexts_of.row(context))
+            self._width = None if conversion.is_named(context) else len(conversion.row(context))
 
     def _fix_many(self, rows: Any, mapped: Any) -> None:
         if isinstance(mapped, np.ndarray) and mapped.shape[1] and self._mapped_width is None:
@@ -236,7 +236,7 @@ class Mapped(Drawn):
             self._width = rows.shape[1] if isinstance(rows, np.ndarray) else None
 
 
-def _finite_row(made: Any) -> contexts_of.Row:
+def _finite_row(made: Any) -> conversion.Row:
     try:
         with np.errstate(over="ignore"):
             row = np.ascontiguousarray(made, dtype=np.float32)
@@ -259,4 +259,4 @@ def _line(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-files.saveable(Mapped)
+model_files.saveable(Mapped)

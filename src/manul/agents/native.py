@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manul import _core
-from manul.agents.shell import Shell
+from manul.agents.base import Shell
 
 
 class NativeAgent(Shell[_core.Player]):

@@ -12,8 +12,8 @@ import click
 
 import manul
 from manul.cli._options import refusal
-from manul.closest import remedy
 from manul.errors import ManulError, ParameterError
+from manul.utils.suggestions import remedy
 
 EPILOG = """\b
 Example:

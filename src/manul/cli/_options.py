@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from manul.closest import remedy
+from manul.utils.suggestions import remedy
 
 MODEL = (".manul",)
 PICTURE = (".png", ".svg", ".pdf")

@@ -27,9 +27,10 @@ def check(
 ) -> int:
     """Say whether LOG is fit for off-policy work; the exit status is 1 when it must not be used."""
     import manul
-    from manul.offpolicy import doctor, reports
+    from manul.offpolicy import doctor
+    from manul.offpolicy.evaluation import report
 
     judged = None if policy is None else manul.load(policy)
-    findings = doctor(reports.Stored([log]), judged, actions=actions, losses=losses)
-    click.echo(reports.findings_json(findings) if as_json else reports.findings_text(findings))
-    return 0 if reports.fit(findings) else 1
+    findings = doctor(report.Stored([log]), judged, actions=actions, losses=losses)
+    click.echo(report.findings_json(findings) if as_json else report.findings_text(findings))
+    return 0 if report.fit(findings) else 1

@@ -44,7 +44,7 @@ def convert(
 
     The suffixes say which: .parquet, .csv, .jsonl, .vw or .json (Vowpal Wabbit's text and JSON), each also with .gz.
     """
-    from manul.conversion import convert as converted
+    from manul.logs.convert import convert as converted
 
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always", UserWarning)

@@ -18,7 +18,7 @@ from manul.cli._options import FILE, WHOLE
 @click.option("--json", "as_json", is_flag=True, help="Print the result for programs.")
 def demo(out: Path, rounds: int, seed: int, *, as_json: bool) -> None:
     """Heat a made-up house, and draw what was learned."""
-    from manul.demonstration import demonstrate
+    from manul.worlds.demonstration import demonstrate
 
     shown = demonstrate(out, rounds=rounds, seed=seed, progress=True)
     click.echo(json.dumps(asdict(shown), default=str) if as_json else shown)

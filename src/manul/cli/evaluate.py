@@ -54,23 +54,23 @@ def evaluate(
 ) -> None:
     """Estimate what POLICY would have lost on LOGS of another."""
     import manul
-    from manul.offpolicy import reports
+    from manul.offpolicy.evaluation import report
 
-    loaded, stored = manul.load(policy), reports.Stored(logs)
+    loaded, stored = manul.load(policy), report.Stored(logs)
     found = [
         manul.evaluate(loaded, stored, estimator, interval, level=level, seed=seed, actions=actions, losses=losses)
         for estimator in estimators
     ]
     if plot is not None:
         _draw(found, plot)
-    click.echo(reports.estimates_json(found) if as_json else reports.estimates_table(found))
+    click.echo(report.estimates_json(found) if as_json else report.estimates_table(found))
 
 
 def _draw(estimates: Sequence[Estimate], path: Path) -> None:
-    from manul import plots
+    from manul.utils import plotting
 
     axes = None
     for estimate in estimates:
         axes = estimate.plot(axes)
     assert axes is not None
-    plots.save(axes, path)
+    plotting.save(axes, path)

@@ -23,11 +23,11 @@ from manul.cli._options import MODEL, PICTURE, File
 @click.option("--plot", type=File(*PICTURE), help="Draw it into a picture.")
 def inspect(file: Path, contexts: tuple[str, ...], *, as_json: bool, plot: Path | None) -> None:
     """Say what the agent or policy in FILE has learned."""
-    from manul import inspection
+    from manul.inspection import inspect as inspection
 
     found = inspection.inspect(file, *map(inspection.parsed_context, contexts))
     if plot is not None:
-        from manul import plots
+        from manul.utils import plotting
 
-        plots.save(found.plot(), plot)
+        plotting.save(found.plot(), plot)
     click.echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2) if as_json else found)

@@ -76,7 +76,7 @@ def optimize(
     if out is not None:
         best.save(out)
     if plot is not None:
-        manul.plots.save(best.plot(), plot)
+        manul.plotting.save(best.plot(), plot)
     click.echo(json.dumps(_described(best, out)) if as_json else best.table)
 
 

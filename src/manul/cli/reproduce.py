@@ -47,7 +47,7 @@ def reproduce(
 
     A run that was stopped goes on when it is started again with the same --out.
     """
-    from manul.experiments import reproduce as run
+    from manul.paper.experiments import reproduce as run
 
     named = [name for each in datasets for name in each.replace(",", " ").split()]
     result = run(

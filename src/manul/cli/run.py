@@ -57,8 +57,8 @@ def run(
     **settings: Any,
 ) -> None:
     """Learn online which action each row of TABLE calls for: .csv, .tsv, .parquet, .arff or .vw, also gzipped."""
-    from manul.formats import format_of
-    from manul.running import Example, play
+    from manul.logs.formats import format_of
+    from manul.worlds.table_run import Example, play
 
     if log is not None:
         format_of(log)

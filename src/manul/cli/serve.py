@@ -59,7 +59,8 @@ def serve(config: Path | None, **options: Any) -> None:
     that ends it (nginx, Caddy: `reverse_proxy 127.0.0.1:8000`), and keep the service on loopback behind it.
     """
     try:
-        from manul.service import configuration, server
+        from manul.service import configuration
+        from manul.service.http import server
     except ImportError as error:
         raise MissingDependency(f"manul serve needs {error.name}. Install it: pip install 'manul[serve]'.") from None
     server.serve(configuration.settled(config, options))

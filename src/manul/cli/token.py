@@ -16,7 +16,7 @@ from manul.cli._options import FILE, Choice
 @click.option("--json", "as_json", is_flag=True, help="Print the token for programs.")
 def token(rights: tuple[str, ...], file: Path, *, as_json: bool) -> None:
     """Make a token with RIGHTS, add its hash to a file, and print it: it cannot be read again."""
-    from manul.service import tokens
+    from manul.service.http import tokens
 
     made = tokens.add(file, rights)
     click.echo(json.dumps({"token": made, "rights": rights, "file": str(file)}) if as_json else made)

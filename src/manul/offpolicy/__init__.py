@@ -1,9 +1,9 @@
 """From logged data to a better policy, with estimates that can be trusted."""
 
-from manul.offpolicy.density_model import EstimatedLog, estimate_densities
-from manul.offpolicy.doctor import Finding, doctor
-from manul.offpolicy.estimators import evaluate
-from manul.offpolicy.grid import Grid
-from manul.offpolicy.optimize import Optimized, optimize
+from manul.offpolicy.diagnosis.doctor import Finding, doctor
+from manul.offpolicy.evaluation.density_model import EstimatedLog, estimate_densities
+from manul.offpolicy.evaluation.estimators import evaluate
+from manul.offpolicy.optimization.grid import Grid
+from manul.offpolicy.optimization.optimize import Optimized, optimize
 
 __all__ = ["EstimatedLog", "Finding", "Grid", "Optimized", "doctor", "estimate_densities", "evaluate", "optimize"]

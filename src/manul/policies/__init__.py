@@ -36,9 +36,9 @@ before loading: its fields go into the file, its code does not.
 """
 
 from manul.policies.constant import Constant
-from manul.policies.contract import Learner, PolicyClass, saveable
 from manul.policies.finite import Finite
 from manul.policies.linear import Linear
+from manul.policies.policy_class import Learner, PolicyClass, saveable
 from manul.policies.tree import Tree
 
 __all__ = ["Constant", "Finite", "Learner", "Linear", "PolicyClass", "Tree", "saveable"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manul.errors import ParameterError
-from manul.policies.contract import saveable
-from manul.policies.sums import Sums
+from manul.policies.policy_class import saveable
+from manul.policies.running_sums import Sums
 from manul.types import Within
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from manul.contexts.conversion import Row
 from manul.errors import InputError, ParameterError
-from manul.features import Row
-from manul.policies.sums import Sums
+from manul.policies.running_sums import Sums
 from manul.types import Floats, Within
 
 Function = Callable[[Row], float]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from manul import _core
 from manul.errors import ParameterError
-from manul.policies.contract import saveable
-from manul.policies.native import NativePolicies, fitting
+from manul.policies.native_learner import NativePolicies, fitting
+from manul.policies.policy_class import saveable
 from manul.types import Within
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manul import _core
-from manul.actions import checked_leaves
-from manul.policies.contract import saveable
-from manul.policies.native import NativePolicies, fitting
+from manul.actions.ranges import checked_leaves
+from manul.policies.native_learner import NativePolicies, fitting
+from manul.policies.policy_class import saveable
 from manul.types import Within
 
 

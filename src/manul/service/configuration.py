@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from manul.closest import missing, remedy
 from manul.errors import FileError, ParameterError
-from manul.service.origins import is_loopback
+from manul.utils.suggestions import missing, remedy
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
@@ -100,3 +100,15 @@ def _check_names(path: Path, found: object, kind: type[msgspec.Struct]) -> None:
         if name not in known:
             advice = remedy(name, known, "See manul serve --help.")
             raise ParameterError(f"{path} must have known settings only; got {name!r}. {advice}")
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a name or an address is that of this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("192.0.2.1")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"

@@ -1,7 +1,7 @@
 """Worlds: they give contexts, and a loss for an action."""
 
 from manul.worlds.curves import Curves
-from manul.worlds.known import cliff, drift, noise, ranges, realizable, smooth, valleys
+from manul.worlds.hard_worlds import cliff, drift, noise, ranges, realizable, smooth, valleys
 from manul.worlds.regression import Regression
 from manul.worlds.synthetic import Linear, ds, linear
 from manul.worlds.world import ScaledWorld, World

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manul import _core, features
-from manul.actions import checked_range
+from manul import _core
+from manul.actions.ranges import checked_range
+from manul.contexts import conversion
 from manul.errors import InputError
 from manul.types import Floats, Within
 from manul.worlds import optimum as known
@@ -34,7 +35,7 @@ class Curves:
         lows: npt.ArrayLike | None = None,
         highs: npt.ArrayLike | None = None,
     ) -> None:
-        self.contexts = features.matrix(contexts)
+        self.contexts = conversion.matrix(contexts)
         self.positions, self.values = _floats(positions), _floats(values)
         self.expected = self.values if expected is None else _floats(expected)
         for name in ("positions", "values", "expected"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.actions import Actions, checked_bandwidth, checked_epsilon
+from manul.actions.ranges import Actions, checked_bandwidth, checked_epsilon
 from manul.errors import ParameterError
 from manul.types import Floats
 

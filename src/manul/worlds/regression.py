@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from manul import _core, features
+from manul import _core
+from manul.contexts import conversion
 from manul.errors import InputError, ParameterError
 from manul.types import Floats, Within
 from manul.worlds.world import Table
@@ -24,7 +25,7 @@ class Regression:
     """
 
     def __init__(self, contexts: npt.ArrayLike, targets: npt.ArrayLike, loss: LossName = "absolute") -> None:
-        self.contexts = features.matrix(contexts)
+        self.contexts = conversion.matrix(contexts)
         self.targets: Floats = np.ascontiguousarray(targets, dtype=np.float64)
         if self.targets.shape != (len(self.contexts),):
             raise InputError(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions import Actions, checked_bandwidth, checked_epsilon, checked_seed
+from manul.actions.ranges import Actions, checked_bandwidth, checked_epsilon, checked_seed
 from manul.errors import ParameterError
 from manul.types import Floats
 from manul.worlds.optimum import least, mixed

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from manul.service.problems import Unknown
+from manul.service.errors import Unknown
 from manul.service.store.blocks import Block, Decided
 
 Kind = Literal["loss", "part", "default", "combined", "late", "import", "damaged"]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from manul.service.problems import Problem
+from manul.service.errors import Problem
 from manul.service.store import StoreFailure
 
 # Half a chunk is left when the next is fetched: few numbers stay unused, and thousands of decisions per second never wait.

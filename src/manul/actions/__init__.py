@@ -1,0 +1,1 @@
+"""The range of actions, and densities over it."""

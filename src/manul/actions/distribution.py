@@ -1,0 +1,254 @@
+"""Densities over actions, piecewise constant or on atoms: the only place in Python where a density is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Pieces between ascending edges, each with one density; a window's two ends belong to the window.
+
+    >>> uniform = Distribution.uniform(0.0, 2.0)
+    >>> uniform.density(0.5), uniform.density(3.0)
+    (0.5, 0.0)
+    """
+
+    edges: npt.NDArray[np.float64]
+    densities: npt.NDArray[np.float64]
+
+    @classmethod
+    def uniform(cls, low: float, high: float) -> Distribution:
+        """The same density from low to high."""
+        return cls(np.array([low, high]), np.array([1.0 / (high - low)]))
+
+    def density(self, action: float) -> float:
+        """The density at an action; where two pieces meet, the larger of the two.
+
+        >>> Distribution.uniform(0.0, 4.0).density(4.0)
+        0.25
+        """
+        return float(self.density_many(np.array([action]))[0])
+
+    def density_many(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """The density at each action.
+
+        >>> Distribution.uniform(0.0, 4.0).density_many([1.0, 5.0])
+        array([0.25, 0.  ])
+        """
+        padded = np.concatenate([[0.0], self.densities, [0.0]])
+        below = np.searchsorted(self.edges, actions, side="left")
+        above = np.searchsorted(self.edges, actions, side="right")
+        found: npt.NDArray[np.float64] = np.maximum(padded[below], padded[above])
+        return found
+
+    def mean_densities(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The mean density between each two of ascending edges.
+
+        >>> Distribution.uniform(0.0, 4.0).mean_densities(np.array([0.0, 2.0, 6.0]))
+        array([0.25 , 0.125])
+        """
+        below = np.interp(edges, self.edges, np.concatenate([[0.0], np.cumsum(self._masses)]))
+        found: npt.NDArray[np.float64] = np.diff(below) / np.diff(edges)
+        return found
+
+    def mix(self, other: Distribution, weight: float) -> Distribution:
+        """This distribution with `weight` of the other one in it.
+
+        >>> Distribution.uniform(0.0, 1.0).mix(Distribution.uniform(0.0, 2.0), 0.5).densities
+        array([0.75, 0.25])
+        """
+        edges = np.union1d(self.edges, other.edges)
+        middles = (edges[:-1] + edges[1:]) / 2
+        return Distribution(edges, (1 - weight) * self.density_many(middles) + weight * other.density_many(middles))
+
+    def integral(self) -> float:
+        """The mass of the whole: 1 up to rounding.
+
+        >>> Distribution.uniform(0.0, 32.0).integral()
+        1.0
+        """
+        return float(np.sum(self._masses))
+
+    def mean(self) -> float:
+        """The expected action.
+
+        >>> Distribution.uniform(0.0, 32.0).mean()
+        16.0
+        """
+        return float(np.sum(self._masses * (self.edges[:-1] + self.edges[1:]) / 2))
+
+    def square(self) -> float:
+        """The expected square of the action.
+
+        >>> Distribution.uniform(0.0, 3.0).square()
+        3.0
+        """
+        return self.expectation(lambda action: action**3 / 3)
+
+    def densest(self) -> tuple[float, float]:
+        """The ends of the part with the largest density.
+
+        >>> Distribution(np.array([0.0, 1.0, 2.0]), np.array([0.25, 0.75])).densest()
+        (1.0, 2.0)
+        """
+        most = np.flatnonzero(np.isclose(self.densities, self.densities.max()))
+        return float(self.edges[most[0]]), float(self.edges[most[-1] + 1])
+
+    def expectation(self, antiderivative: Any) -> float:
+        """The expected value of a function of the action, given its antiderivative.
+
+        >>> Distribution.uniform(0.0, 3.0).expectation(lambda a: a**2 / 2)
+        1.5
+        """
+        return float(np.sum(self.densities * np.diff(antiderivative(self.edges))))
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """One action drawn with a NumPy generator.
+
+        >>> 0.0 <= Distribution.uniform(0.0, 1.0).sample(np.random.default_rng(0)) <= 1.0
+        True
+        """
+        return float(self.sample_many(rng, 1)[0])
+
+    def sample_many(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
+        """Many actions drawn with a NumPy generator.
+
+        >>> Distribution.uniform(0.0, 1.0).sample_many(np.random.default_rng(0), 3).shape
+        (3,)
+        """
+        ends = np.cumsum(self._masses)
+        drawn = rng.random(count) * ends[-1]
+        piece = np.minimum(np.searchsorted(ends, drawn, side="right"), len(self.densities) - 1)
+        starts = ends - self._masses
+        actions = self.edges[piece] + (drawn - starts[piece]) / self.densities[piece]
+        drawn_actions: npt.NDArray[np.float64] = np.clip(actions, self.edges[piece], self.edges[piece + 1])
+        return drawn_actions
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the density over the actions."""
+        from manul.utils.plotting import density_plot
+
+        return density_plot(self.edges, self.densities, axes)
+
+    @property
+    def _masses(self) -> npt.NDArray[np.float64]:
+        return self.densities * np.diff(self.edges)
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """A few actions with a mass each; one atom stands for `spacing` of the range, so its density is mass / spacing.
+
+    >>> two = Atoms(np.array([0.0, 8.0]), np.array([0.75, 0.25]), spacing=8.0)
+    >>> two.density(0.0), two.density(4.0)
+    (0.09375, 0.0)
+    """
+
+    positions: npt.NDArray[np.float64]
+    masses: npt.NDArray[np.float64]
+    spacing: float
+
+    @classmethod
+    def greedy(cls, positions: npt.NDArray[np.float64], chosen: float, epsilon: float, spacing: float) -> Atoms:
+        """Epsilon-greedy: with probability epsilon any of the positions, else the chosen one.
+
+        >>> Atoms.greedy(np.array([0.0, 0.5]), chosen=0.5, epsilon=0.1, spacing=0.5).masses
+        array([0.05, 0.95])
+        """
+        return cls(positions, epsilon / len(positions) + np.where(positions == chosen, 1 - epsilon, 0.0), spacing)
+
+    def density(self, action: float) -> float:
+        """The density at an action: 0 between the atoms.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).density(0.5)
+        1.5
+        """
+        return float(self.density_many(np.array([action]))[0])
+
+    def density_many(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """The density at each action.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).density_many([0.0, 0.3])
+        array([0.5, 0. ])
+        """
+        wanted = np.asarray(actions, dtype=np.float64)
+        nearest = np.minimum(np.searchsorted(self.positions, wanted), len(self.positions) - 1)
+        found: npt.NDArray[np.float64] = np.where(
+            self.positions[nearest] == wanted, self.masses[nearest] / self.spacing, 0.0
+        )
+        return found
+
+    def mean_densities(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The mass between each two of ascending edges over their distance.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).mean_densities(np.array([0.0, 0.25, 1.0]))
+        array([1., 1.])
+        """
+        found: npt.NDArray[np.float64] = np.histogram(self.positions, edges, weights=self.masses)[0] / np.diff(edges)
+        return found
+
+    def integral(self) -> float:
+        """The mass of the whole: 1 up to rounding.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).integral()
+        1.0
+        """
+        return float(np.sum(self.masses))
+
+    def mean(self) -> float:
+        """The expected action.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).mean()
+        0.375
+        """
+        return float(np.sum(self.masses * self.positions))
+
+    def square(self) -> float:
+        """The expected square of the action.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).square()
+        0.1875
+        """
+        return float(np.sum(self.masses * self.positions**2))
+
+    def densest(self) -> tuple[float, float]:
+        """The first and the last of the atoms with the largest density.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).densest()
+        (0.5, 0.5)
+        """
+        most = np.flatnonzero(np.isclose(self.masses, self.masses.max()))
+        return float(self.positions[most[0]]), float(self.positions[most[-1]])
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """One action drawn with a NumPy generator.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.0, 1.0]), spacing=0.5).sample(np.random.default_rng(0))
+        0.5
+        """
+        return float(self.sample_many(rng, 1)[0])
+
+    def sample_many(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
+        """Many actions drawn with a NumPy generator.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.0, 1.0]), spacing=0.5).sample_many(np.random.default_rng(0), 2)
+        array([0.5, 0.5])
+        """
+        ends = np.cumsum(self.masses)
+        drawn = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
+        actions: npt.NDArray[np.float64] = self.positions[np.minimum(drawn, len(ends) - 1)]
+        return actions
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the density at the atoms."""
+        from manul.utils.plotting import atoms_plot
+
+        return atoms_plot(self.positions, self.masses / self.spacing, axes)

@@ -1,0 +1,277 @@
+"""What any agent must satisfy; each check raises an AssertionError naming what does not hold."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from manul import agents, policies
+from manul.actions.distribution import Atoms, Distribution
+from manul.agents import learners
+from manul.agents.checks.common import ROUNDS, WIDTH, random_contexts, refuses
+from manul.contexts import maps
+from manul.types import Agent, Context, Decision, Decisions, Within
+from manul.utils import model_files
+
+
+class Checkable(Agent, model_files.Saveable, Protocol):
+    """An agent that names its range, saves itself and shows its state."""
+
+    actions: Within
+    losses: Within
+
+    def state(self) -> model_files.Arrays:
+        """All that decides how the agent goes on."""
+
+
+Make = Callable[[int], Checkable]
+
+EXAMPLES: dict[str, list[dict[str, Any]]] = {
+    "Cats": [
+        {"leaves": 16, "bandwidth": 1 / 8},
+        {"leaves": 64, "bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
+        {"leaves": 8, "bandwidth": 0.5},
+    ],
+    "Auto": [{}, {"actions": (-2.0, 8.0), "losses": (-1.0, 3.0)}],
+    "AdaptiveCats": [
+        {"leaves": 16},
+        {"leaves": 16, "bandwidths": (0.5, 1.25, 4.0), "actions": (-2.0, 8.0), "penalty": "practical"},
+        {"leaves": 8, "bandwidths": (0.05, 0.2), "penalty": "paper"},
+    ],
+    "Cats.paper": [
+        {"leaves": 32, "bandwidth": 1 / 8},
+        {"leaves": 32, "bandwidth": 2.0, "actions": (0.0, 32.0), "learner": learners.CoinBetting(target="margin")},
+        {"leaves": 32, "bandwidth": 1 / 8, "learner": learners.AdaGrad(loss="squared")},
+        {"leaves": 32, "bandwidth": 1 / 8, "learner": learners.AdaGrad(loss="logistic")},
+    ],
+    "Mapped": [
+        {"agent": lambda seed: agents.Cats(leaves=16, bandwidth=1 / 8, seed=seed), "features": maps.Crosses()},
+        {"agent": lambda seed: agents.Auto(actions=(-2.0, 8.0), seed=seed), "features": maps.Fourier(count=8)},
+    ],
+    "DiscreteTree": [
+        {"leaves": 16},
+        {"leaves": 8, "actions": (-2.0, 8.1), "losses": (-1.0, 3.0), "learner": learners.CoinBetting(target="costs")},
+    ],
+    "DiscreteLinear": [
+        {"leaves": 16},
+        {"leaves": 8, "actions": (-2.0, 8.1), "losses": (-1.0, 3.0)},
+    ],
+    "SmoothedGreedy": [
+        {"policies": policies.Linear(), "bandwidth": 1 / 16},
+        {"policies": policies.Linear(), "bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
+        {"policies": policies.Tree(leaves=16), "bandwidth": 1 / 2},
+        {"policies": policies.Constant(), "bandwidth": 2.0, "actions": (0.0, 32.0), "losses": (-1.0, 3.0)},
+    ],
+    "ParetoGreedy": [
+        {"policies": policies.Constant(choices=65), "bandwidths": (1 / 2, 1 / 8)},
+        {"policies": policies.Linear(), "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
+        {"policies": policies.Tree(leaves=32), "bandwidths": (1.0, 1 / 8), "horizon": 300, "log_class_size": 20.0},
+    ],
+}
+
+
+def discover() -> Iterator[tuple[str, Make]]:
+    """Every agent of manul, in several settings; an agent without an example is an error.
+
+    >>> "Cats 0" in dict(discover())
+    True
+    """
+    missing = set(agents.__all__) - {name.split(".")[0] for name in EXAMPLES}
+    assert not missing, f"EXAMPLES must have a setting for each agent; none for {missing}."
+    for name, settings in EXAMPLES.items():
+        kind, _, method = name.partition(".")
+        make = getattr(getattr(agents, kind), method) if method else getattr(agents, kind)
+        for number, setting in enumerate(settings):
+            yield f"{name} {number}", _maker(make, setting)
+
+
+def _maker(make: Callable[..., Checkable], setting: dict[str, Any]) -> Make:
+    inside = setting.get("agent")
+    if inside is None:
+        return lambda seed: make(**setting, seed=seed)
+    return lambda seed: make(**{**setting, "agent": inside(seed)})
+
+
+def check_agent(make: Make) -> None:
+    """All checks, one after the other.
+
+    >>> import manul
+    >>> check_agent(lambda seed: manul.Cats(leaves=8, bandwidth=1/8, seed=seed))
+    """
+    for check in CHECKS:
+        check(make)
+
+
+def distribution_is_a_density(make: Make) -> None:
+    """Integrates to 1 and is positive on the whole support when epsilon > 0, before and after learning.
+
+    The support is the whole range, or for an agent that plays fixed actions those.
+    """
+    agent = make(0)
+    for contexts in (random_contexts(5), _play(agent, ROUNDS)):
+        for context in contexts[:20]:
+            distribution = agent.distribution(context)
+            assert abs(distribution.integral() - 1) < 1e-9, "a distribution must integrate to 1"
+            support = _support(distribution, agent.actions)
+            assert (distribution.density_many(support) > 0).all(), "a density must be positive on the whole support"
+
+
+def decisions_carry_their_density(make: Make) -> None:
+    """The density of a decision is the distribution's at the action, whichever branch drew it."""
+    agent = make(1)
+    _play(agent, ROUNDS)
+    for context in random_contexts(200):
+        expected = agent.distribution(context)
+        decision = agent.decide(context)
+        assert np.isclose(decision.density, expected.density(decision.action), rtol=1e-9), (
+            "density must be the mixture's"
+        )
+
+
+def inverse_densities_average_to_the_range(make: Make) -> None:
+    """The mean of 1/density over an agent's own draws is the length of the range, within five standard errors."""
+    agent = make(2)
+    _play(agent, ROUNDS)
+    inverse = 1 / agent.decide_many(random_contexts(20_000)).densities
+    error = inverse.std() / np.sqrt(len(inverse))
+    span = agent.actions[1] - agent.actions[0]
+    assert abs(inverse.mean() - span) <= 5 * error + 1e-9, f"mean of 1/density must be {span}; got {inverse.mean()}"
+
+
+def same_seed_same_bytes(make: Make) -> None:
+    """Two agents with one seed go the same way; another seed goes another way."""
+    one, two, other = make(3), make(3), make(4)
+    for agent in (one, two, other):
+        _play(agent, ROUNDS)
+    assert _same(one, two), "one seed must give one state"
+    drawn, drawn_otherwise = (agent.decide_many(random_contexts(50)).actions for agent in (one, other))
+    assert not np.array_equal(drawn, drawn_otherwise), "another seed must draw other actions"
+
+
+def batches_equal_single_calls(make: Make) -> None:
+    """decide_many and learn_many give exactly what decide and learn give."""
+    single, batch = make(5), make(5)
+    for size in (1, 7, 64):
+        contexts = random_contexts(size, seed=size)
+        decided = [single.decide(context) for context in contexts]
+        many = batch.decide_many(contexts)
+        assert [d.action for d in decided] == many.actions.tolist(), "decide_many must equal decide"
+        assert [d.density for d in decided] == many.densities.tolist(), "decide_many must equal decide"
+        losses = _losses(single, many.actions)
+        for context, decision, loss in zip(contexts, decided, losses, strict=True):
+            single.learn(context, decision, float(loss))
+        batch.learn_many(contexts, many, losses)
+        assert _same(single, batch), "learn_many must equal learn"
+
+
+def saved_agents_go_on_identically(make: Make) -> None:
+    """What is loaded decides and learns like what was saved."""
+    agent = make(6)
+    _play(agent, ROUNDS)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "agent.manul")
+        agent.save(path)
+        loaded = model_files.load(path)
+    assert type(loaded) is type(agent)
+    for each in (agent, loaded):
+        _play(each, 50)
+    assert _same(agent, loaded), "a loaded agent must go on as the saved one"
+
+
+def narrowed_ranges_are_kept(make: Make) -> None:
+    """With `within`, actions and densities stay inside it, and learning takes it."""
+    agent = make(7)
+    low, high = agent.actions
+    within = (low + 0.1 * (high - low), high)
+    _play(agent, 50)
+    if getattr(agent, "bandwidth", 0.0) > 0.45 * (high - low):
+        refuses(lambda: agent.decide(random_contexts(1)[0], within))
+        return
+    for context in random_contexts(100):
+        distribution = agent.distribution(context, within)
+        assert abs(distribution.integral() - 1) < 1e-9
+        support = _support(distribution, within)
+        assert (distribution.density_many(support) > 0).all(), "a density must be positive on the narrowed support"
+        assert within[0] <= support[0] <= support[-1] <= within[1], "a narrowed support must lie in its range"
+        assert not distribution.density_many([np.nextafter(within[0], -np.inf), np.nextafter(within[1], np.inf)]).any()
+        decision = agent.decide(context, within)
+        assert within[0] <= decision.action <= within[1], "an action must lie in its narrowed range"
+        agent.learn(context, decision, agent.losses[0])
+
+
+def no_context_is_a_plain_bandit(make: Make) -> None:
+    """None, an empty list and zero columns are all the same empty context."""
+    agent = make(8)
+    empty: list[Context] = [None, [], np.empty(0)]
+    for context in empty * 20:
+        agent.learn(context, agent.decide(context), agent.losses[0])
+    assert len(agent.decide_many(np.empty((3, 0))).actions) == 3
+
+
+def bad_input_changes_nothing(make: Make) -> None:
+    """Each bad call raises InputError with one sentence and leaves the agent as it was."""
+    agent = make(9)
+    contexts = _play(agent, 50)
+    good = agent.decide(contexts[0])
+    before = agent.state()
+    (low, high), (_, worst) = agent.actions, agent.losses
+    nan, row = float("nan"), contexts[0]
+    for call in (
+        lambda: agent.decide(np.full(WIDTH, nan)),
+        lambda: agent.decide(np.full(WIDTH, np.inf)),
+        lambda: agent.decide(np.zeros(WIDTH + 1)),
+        lambda: agent.decide(row, within=(low - 1, high)),
+        lambda: agent.decide_many(np.full((2, WIDTH), nan)),
+        lambda: agent.learn(np.full(WIDTH, nan), good, worst),
+        lambda: agent.learn(np.zeros(WIDTH + 1), good, worst),
+        lambda: agent.learn(row, good, nan),
+        lambda: agent.learn(row, good, worst + 1),
+        lambda: agent.learn(row, Decision(good.action, 0.0), worst),
+        lambda: agent.learn(row, Decision(good.action, nan), worst),
+        lambda: agent.learn(row, Decision(high + 1, good.density), worst),
+        lambda: agent.learn_many(contexts[:2], Decisions(np.array([low, low]), np.ones(2)), [worst, nan]),
+    ):
+        refuses(call)
+        after = agent.state()
+        assert all(np.array_equal(before[name], after[name]) for name in before), "bad input must change nothing"
+
+
+CHECKS = (
+    distribution_is_a_density,
+    decisions_carry_their_density,
+    inverse_densities_average_to_the_range,
+    same_seed_same_bytes,
+    batches_equal_single_calls,
+    saved_agents_go_on_identically,
+    narrowed_ranges_are_kept,
+    no_context_is_a_plain_bandit,
+    bad_input_changes_nothing,
+)
+
+
+def _support(distribution: Distribution | Atoms, within: Within) -> npt.NDArray[np.float64]:
+    return distribution.positions if isinstance(distribution, Atoms) else np.linspace(*within, 1001)
+
+
+def _losses(agent: Checkable, actions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    (low, high), (least, worst) = agent.actions, agent.losses
+    return least + (worst - least) * np.abs((actions - low) / (high - low) - 0.3)
+
+
+def _play(agent: Checkable, rounds: int) -> npt.NDArray[np.float64]:
+    contexts = random_contexts(rounds)
+    for first in range(0, rounds, 10):
+        rows = contexts[first : first + 10]
+        decisions = agent.decide_many(rows)
+        agent.learn_many(rows, decisions, _losses(agent, decisions.actions))
+    return contexts
+
+
+def _same(one: Checkable, two: Checkable) -> bool:
+    left, right = one.state(), two.state()
+    return left.keys() == right.keys() and all(left[name].tobytes() == right[name].tobytes() for name in left)

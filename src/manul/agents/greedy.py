@@ -1,0 +1,222 @@
+"""Epsilon-greedy with smoothing over any policy class (the paper's appendix on general policy classes)."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence, Sized
+from typing import Any, Self
+
+from manul import _core
+from manul.actions.ranges import Actions, checked_bandwidth
+from manul.agents.base import Shell
+from manul.agents.policy_player import PolicyPlayer
+from manul.errors import ParameterError
+from manul.paper import theory
+from manul.policies.native_learner import NativePolicies
+from manul.policies.policy_class import PolicyClass, checked_policies, described, from_description
+from manul.types import Within
+from manul.utils import model_files
+
+MOST_BANDWIDTHS = 10_000
+
+
+class _General(Shell[_core.Player | PolicyPlayer]):
+    """What both algorithms share: a policy class, and how it is saved; classes that hold functions cannot be."""
+
+    policies: PolicyClass
+
+    def _settings_saved(self) -> model_files.Parameters:
+        return {**self.parameters, "policies": described(self.policies)}
+
+    @classmethod
+    def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
+        return super()._from_parameters({**parameters, "policies": from_description(parameters["policies"])})
+
+    @property
+    @abstractmethod
+    def _windows(self) -> tuple[float, ...]:
+        """The bandwidths that have a learner."""
+
+    def _fits(self, width: int, arrays: model_files.Arrays) -> bool:
+        if isinstance(self.policies, NativePolicies) and not super()._fits(width, arrays):
+            return False
+        if isinstance(self, SmoothedGreedy) and isinstance(self.policies, NativePolicies):
+            return True
+        saved = model_files.parts({name: array for name, array in arrays.items() if name != "decisions"})
+        if saved.keys() != {"", *map(str, range(len(self._windows)))}:
+            return False
+        for index, bandwidth in enumerate(self._windows):  # one after the other: all of them may take any memory
+            self.policies.start(width, self.actions, bandwidth).restore(saved[str(index)])
+        return True
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        names = ("actions", "losses", "epsilon", "seed")
+        return {name: getattr(self, name) for name in names}
+
+
+class SmoothedGreedy(_General):
+    """Plays near the action of the best policy of a class, by its smoothed loss so far (Algorithm 6).
+
+    >>> import manul
+    >>> agent = SmoothedGreedy(policies=manul.policies.Linear(), actions=(0.0, 32.0), bandwidth=2.0, seed=7)
+    >>> decision = agent.decide([0.3, 1.2])
+    >>> agent.learn([0.3, 1.2], decision, loss=0.25)
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: PolicyClass,
+        bandwidth: float,
+        epsilon: float = 0.05,
+        actions: Within = (0.0, 1.0),
+        losses: Within = (0.0, 1.0),
+        seed: int = 0,
+    ) -> None:
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        self.policies = checked_policies(policies)
+        self.bandwidth = checked_bandwidth(bandwidth, Actions(*self.actions))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor needs to make this agent again."""
+        return {"policies": self.policies, "bandwidth": self.bandwidth, **self._common}
+
+    @property
+    def narrowest_bandwidth(self) -> float:
+        """The smallest bandwidth that a narrowed range must have room for."""
+        return self.bandwidth
+
+    @property
+    def _windows(self) -> tuple[float, ...]:
+        return (self.bandwidth,)
+
+    def _player(self, width: int) -> _core.Player | PolicyPlayer:
+        if isinstance(self.policies, NativePolicies):
+            return self.policies.player(width=width, bandwidth=self.bandwidth, **self._common)
+        learner = self.policies.start(width, self.actions, self.bandwidth)
+        return PolicyPlayer([learner], [self.bandwidth], lambda *_: 0.0, **self._common)
+
+
+class ParetoGreedy(_General):
+    """The same with a learner per bandwidth; structural risk minimisation says which one plays (Algorithm 7).
+
+    The penalty of a bandwidth is the paper's P(t, h) for a `horizon`, and after it that of its last round; without a
+    horizon it is that of the paper's experiments, with their `constant`. `log_class_size` is ln of the number of policies, which
+    only the paper's penalty asks for, and only where the class has no length. Losses are estimated by progressive
+    validation, save where the class does it on the whole past (Finite and Constant).
+
+    >>> import manul
+    >>> agent = ParetoGreedy(policies=manul.policies.Constant(), bandwidths=(1/2, 1/8, 1/32))
+    >>> agent.chosen
+    0.5
+    >>> for _ in range(2000):
+    ...     decision = agent.decide(None)
+    ...     agent.learn(None, decision, min(1.0, 4 * abs(decision.action - 0.7)))
+    >>> agent.chosen
+    0.125
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: PolicyClass,
+        bandwidths: Sequence[float] | theory.BandwidthGrid | None = None,
+        epsilon: float = 0.05,
+        actions: Within = (0.0, 1.0),
+        losses: Within = (0.0, 1.0),
+        constant: float = 1.0,
+        horizon: int | None = None,
+        failure: float = 0.05,
+        log_class_size: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        self.policies = checked_policies(policies)
+        self.bandwidths = _checked_bandwidths(bandwidths, Actions(*self.actions))
+        self.constant, self.horizon, self.failure = constant, horizon, failure
+        self.log_class_size = _log_class_size(policies, log_class_size, horizon)
+        if self.epsilon == 0:
+            raise ParameterError("epsilon must be in (0, 1]; got 0. Bandwidths are compared by exploring: try 0.05.")
+        self._penalty(0.0, 1, self.bandwidths[0])
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor needs to make this agent again."""
+        names = ("bandwidths", "constant", "horizon", "failure", "log_class_size")
+        return {"policies": self.policies, **{name: getattr(self, name) for name in names}, **self._common}
+
+    @property
+    def chosen(self) -> float:
+        """The bandwidth that plays; before the first context the widest."""
+        return self._core.chosen if isinstance(self._core, PolicyPlayer) else max(self.bandwidths)
+
+    @property
+    def narrowest_bandwidth(self) -> float:
+        """The smallest bandwidth that a narrowed range must have room for."""
+        return min(min(self.bandwidths), self._range.span / 2)
+
+    @property
+    def _windows(self) -> tuple[float, ...]:
+        return self.bandwidths
+
+    def _player(self, width: int) -> PolicyPlayer:
+        learners = [self.policies.start(width, self.actions, bandwidth) for bandwidth in self.bandwidths]
+        return PolicyPlayer(learners, self.bandwidths, self._penalty, **self._common)
+
+    def _penalty(self, estimate: float, rounds: int, bandwidth: float) -> float:
+        share = bandwidth / self._range.span
+        if self.horizon is None:
+            return theory.off_policy_penalty(
+                mean_loss=estimate,
+                horizon=rounds,
+                bandwidth=share,
+                minimum_density=self.epsilon,
+                constant=self.constant,
+            )
+        return theory.pareto_penalty(
+            rounds=rounds if rounds == 1 else min(rounds, self.horizon),
+            horizon=self.horizon,
+            bandwidth=share,
+            epsilon=self.epsilon,
+            log_class_size=self.log_class_size,
+            failure=self.failure,
+        )
+
+
+def _checked_bandwidths(
+    bandwidths: Sequence[float] | theory.BandwidthGrid | None, actions: Actions
+) -> tuple[float, ...]:
+    if bandwidths is None:
+        return tuple(actions.span / 2**power for power in range(1, 8))
+    remedy = "Leave them out for a geometric grid."
+    if not (isinstance(bandwidths, Sized) and 1 <= len(bandwidths) <= MOST_BANDWIDTHS):
+        got = len(bandwidths) if isinstance(bandwidths, Sized) else repr(bandwidths)
+        raise ParameterError(f"bandwidths must be from 1 to {MOST_BANDWIDTHS} numbers; got {got}. {remedy}")
+    # The paper's grid is in shares of the range.
+    unit = actions.span if isinstance(bandwidths, theory.BandwidthGrid) else 1.0
+    for bandwidth in bandwidths:
+        if not (isinstance(bandwidth, int | float) and actions.least_bandwidth <= unit * bandwidth <= actions.span):
+            raise ParameterError(
+                f"bandwidths must be in (0, {actions.span:g}], the range of actions; got {bandwidth!r}. {remedy}"
+            )
+    return tuple(float(unit * bandwidth) for bandwidth in bandwidths)
+
+
+def _log_class_size(policies: PolicyClass, given: float | None, horizon: int | None) -> float:
+    if given is not None:
+        return given
+    if isinstance(policies, Sized):
+        return math.log(len(policies))
+    if horizon is not None:
+        raise ParameterError(
+            f"log_class_size must be given with a horizon for policies without a length; got None for {policies!r}. "
+            "Give ln of the number of policies, or leave out the horizon."
+        )
+    return 0.0
+
+
+model_files.saveable(SmoothedGreedy)
+model_files.saveable(ParetoGreedy)

@@ -1,0 +1,1 @@
+"""Contexts: rows of numbers or named fields, their encoding, and feature maps."""

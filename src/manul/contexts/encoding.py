@@ -1,0 +1,201 @@
+"""Columns as people have them, with texts and gaps, as rows of numbers.
+
+A number stays as it is; where it is missing it becomes the mean, and a column `name=?` marks it. A text becomes one column
+per text, the rarest of many in one column `name=other` together; a missing one is the text `?`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.errors import InputError
+from manul.utils.suggestions import remedy
+
+GAP = "?"
+LEVELS = 32
+Matrix = npt.NDArray[np.float64]
+Values = Sequence[Any] | npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers.
+
+    >>> Number("age", mean=30.0, gaps=True).encoded([41, None]).tolist()
+    [[41.0, 0.0], [30.0, 1.0]]
+    """
+
+    name: str
+    mean: float
+    gaps: bool
+
+    @staticmethod
+    def fitted(name: str, values: Values) -> Number:
+        """The column that fits some values."""
+        numbers = _numbers(name, values)
+        gaps = np.isnan(numbers)
+        return Number(name, 0.0 if gaps.all() else float(numbers[~gaps].mean()), bool(gaps.any()))
+
+    @property
+    def names(self) -> list[str]:
+        """What comes of it."""
+        return [self.name, f"{self.name}={GAP}"] if self.gaps else [self.name]
+
+    def encoded(self, values: Values) -> Matrix:
+        """Some values as rows of numbers."""
+        numbers = _numbers(self.name, values)
+        gaps = np.isnan(numbers)
+        filled = np.where(gaps, self.mean, numbers)
+        return np.column_stack([filled, gaps] if self.gaps else [filled]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of texts.
+
+    >>> Text("city", levels=("Bath", "Oslo"), other=True).encoded(["Oslo", "Rome"]).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    other: bool
+
+    @staticmethod
+    def fitted(name: str, values: Values, levels: int | None) -> Text:
+        """The column that fits some values."""
+        return Text.frequent(name, Counter(_text(value) for value in values), levels)
+
+    @staticmethod
+    def frequent(name: str, counts: Mapping[str, int], levels: int | None) -> Text:
+        """The column for texts that occur so often; ties between rare ones go by name.
+
+        >>> Text.frequent("city", {"Rome": 1, "Oslo": 3, "Bath": 1}, levels=2).names
+        ['city=Bath', 'city=Oslo', 'city=other']
+        """
+        ranked = sorted(counts, key=lambda text: (-counts[text], text))
+        return Text(name, tuple(sorted(ranked[:levels])), levels is not None and len(ranked) > levels)
+
+    @property
+    def names(self) -> list[str]:
+        """What comes of it."""
+        return [f"{self.name}={level}" for level in self.levels] + ([f"{self.name}=other"] if self.other else [])
+
+    def encoded(self, values: Values) -> Matrix:
+        """Some values as rows of numbers; an unknown text is nothing where there is no column for others."""
+        place = {level: number for number, level in enumerate(self.levels)}
+        found = np.array([place.get(_text(value), len(self.levels)) for value in values], dtype=np.intp)
+        rows = np.zeros((len(values), len(self.levels) + 1))
+        rows[np.arange(len(values)), found] = 1.0
+        return rows if self.other else rows[:, :-1]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A feature map from named fields to rows of numbers, fitted on a table; gaps and new texts are fine.
+
+    >>> columns = Columns.fit({"size": [1, None, 3], "kind": ["a", "b", "a"]})
+    >>> columns.names()
+    ['size', 'size=?', 'kind=a', 'kind=b']
+    >>> columns({"kind": "b", "size": 5})
+    array([5., 0., 0., 1.])
+    """
+
+    columns: tuple[Number | Text, ...]
+
+    @classmethod
+    def fit(cls, table: Mapping[str, Values], *, levels: int | None = LEVELS) -> Columns:
+        """The map that fits a table; at most `levels` texts of a column count by themselves."""
+        return cls(
+            tuple(
+                Text.fitted(name, values, levels) if _has_text(values) else Number.fitted(name, values)
+                for name, values in table.items()
+            )
+        )
+
+    def names(self, width: int = 0) -> list[str]:  # noqa: ARG002 - all maps are asked with a width
+        """A name for each number of a row."""
+        return [name for column in self.columns for name in column.names]
+
+    def rows(self, table: Mapping[str, Values]) -> npt.NDArray[np.float32]:
+        """A whole table, or a column left out of it, as rows of numbers."""
+        self._check(table)
+        count = len(next(iter(table.values()))) if table else 0
+        encoded = [column.encoded(table.get(column.name, [None] * count)) for column in self.columns]
+        return np.ascontiguousarray(np.column_stack(encoded) if encoded else np.empty((count, 0)), dtype=np.float32)
+
+    def __call__(self, context: Any, /) -> Matrix:
+        """One context as a row; a row of numbers stands for the columns in their order."""
+        fields = context if isinstance(context, Mapping) else self._named(context)
+        self._check(fields)
+        encoded = [column.encoded([fields.get(column.name)])[0] for column in self.columns]
+        return np.concatenate(encoded) if encoded else np.empty(0)
+
+    def _named(self, row: Sequence[float]) -> dict[str, float]:
+        if len(row) != len(self.columns):
+            raise InputError(f"context must have {len(self.columns)} fields; got {len(row)} numbers. Name the fields.")
+        return dict(zip((column.name for column in self.columns), row, strict=True))
+
+    def _check(self, fields: Mapping[str, Any]) -> None:
+        known = {column.name for column in self.columns}
+        for name in fields:
+            if name not in known:
+                advice = remedy(str(name), sorted(known), "Leave it out.")
+                raise InputError(f"context must have the fields of the table it was fitted on; got {name!r}. {advice}")
+
+
+def described(columns: Columns) -> dict[str, Any]:
+    """The map in plain values; `from_description` makes it again.
+
+    >>> columns = Columns.fit({"size": [1, None, 3], "kind": ["a", "b", "a"]})
+    >>> from_description(described(columns)) == columns
+    True
+    """
+    return {"columns": [{"kind": type(column).__name__, **vars(column)} for column in columns.columns]}
+
+
+def from_description(description: Mapping[str, Any]) -> Columns:
+    """The map that was described; see `described`."""
+    return Columns(tuple(_column(**column) for column in description["columns"]))
+
+
+def _column(*, kind: str, **settings: Any) -> Number | Text:
+    column = Number(**settings) if kind == "Number" else Text(**settings | {"levels": tuple(settings["levels"])})
+    fits = isinstance(column.name, str) and (
+        isinstance(column.mean, int | float) and math.isfinite(column.mean) and isinstance(column.gaps, bool)
+        if isinstance(column, Number)
+        else all(isinstance(level, str) for level in column.levels) and isinstance(column.other, bool)
+    )
+    if not fits or kind not in ("Number", "Text"):
+        raise InputError(
+            f"columns must be of numbers or texts as they were fitted; got {settings!r:.60}. Fit them again."
+        )
+    return column
+
+
+def _has_text(values: Values) -> bool:
+    numeric = isinstance(values, np.ndarray) and values.dtype.kind != "O"
+    return not numeric and any(isinstance(value, str) for value in values)
+
+
+def _text(value: object) -> str:
+    return GAP if value is None or value != value else str(value)
+
+
+def _numbers(name: str, values: Values) -> Matrix:
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    try:
+        return np.array([math.nan if value is None else float(value) for value in values], dtype=np.float64)
+    except (TypeError, ValueError):
+        wrong = next(value for value in values if isinstance(value, str) or not hasattr(value, "__float__"))
+        raise InputError(
+            f"field {name!r} must be a number, as in the table; got {wrong!r}. Leave it out where it is not known."
+        ) from None

@@ -1,0 +1,82 @@
+"""Contexts along one feature, with the others held where most contexts are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.errors import InputError, ParameterError
+from manul.utils.suggestions import remedy
+
+POINTS, TEXTS = 200, 12
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """The contexts to ask for, their places on the axis, the places of what was seen, and the texts at the places, if any."""
+
+    contexts: list[Any]
+    places: Floats
+    seen: Floats
+    texts: tuple[str, ...] = ()
+
+
+def along(contexts: object, feature: int | str) -> Along:
+    """Contexts that differ in a feature only.
+
+    >>> along({"age": [1.0, 2.0, 9.0], "city": ["Oslo", "Rome", "Oslo"]}, "city").contexts
+    [{'age': 2.0, 'city': 'Oslo'}, {'age': 2.0, 'city': 'Rome'}]
+    """
+    fields = contexts if isinstance(contexts, Mapping) else getattr(contexts, "fields", None)
+    if fields is not None:
+        return _along_fields({str(name): list(values) for name, values in fields.items()}, feature)
+    table = np.asarray(getattr(contexts, "contexts", contexts), dtype=np.float64)
+    _check(table, feature)
+    assert isinstance(feature, int)
+    values = np.linspace(table[:, feature].min(), table[:, feature].max(), POINTS)
+    rows = np.tile(np.median(table, axis=0), (POINTS, 1))
+    rows[:, feature] = values
+    return Along(list(rows), values, table[:, feature])
+
+
+def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
+    name = list(fields)[feature] if isinstance(feature, int) and 0 <= feature < len(fields) else str(feature)
+    if name not in fields:
+        advice = remedy(name, fields, f"Try {next(iter(fields), 'another')}.")
+        raise ParameterError(f"feature must be one of {', '.join(list(fields)[:20])}; got {feature!r}. {advice}")
+    usual = {each: _usual(values) for each, values in fields.items()}
+    base = {each: value for each, value in usual.items() if value is not None}
+    known = [value for value in fields[name] if value is not None and value == value]
+    if not known:
+        raise InputError(f"feature {name!r} must have values; got none. Choose another.")
+    if any(isinstance(value, str) for value in known):
+        texts = tuple(sorted(text for text, _ in Counter(map(str, known)).most_common(TEXTS)))
+        place = {text: float(number) for number, text in enumerate(texts)}
+        seen = np.array([place.get(str(value), np.nan) for value in fields[name]])
+        return Along([base | {name: text} for text in texts], np.arange(len(texts), dtype=np.float64), seen, texts)
+    values = np.linspace(min(known), max(known), POINTS)
+    seen = np.array([np.nan if value is None else value for value in fields[name]], dtype=np.float64)
+    return Along([base | {name: value} for value in values.tolist()], values, seen)
+
+
+def _usual(values: Sequence[Any]) -> float | str | None:
+    """The median of numbers, the most common text; None where nothing is known."""
+    known = [value for value in values if value is not None and value == value]
+    if not known:
+        return None
+    if any(isinstance(value, str) for value in known):
+        return min(Counter(map(str, known)).items(), key=lambda item: (-item[1], item[0]))[0]
+    return float(np.median(known))
+
+
+def _check(table: Floats, feature: int | str) -> None:
+    if table.ndim != 2 or not len(table):
+        raise InputError(f"contexts must be a table with at least one row; got shape {table.shape}. Reshape it.")
+    if not (isinstance(feature, int) and 0 <= feature < table.shape[1]):
+        raise ParameterError(f"feature must be a column from 0 to {table.shape[1] - 1}; got {feature!r}. Try 0.")

@@ -1,0 +1,1 @@
+"""What a saved agent, policy or log holds."""

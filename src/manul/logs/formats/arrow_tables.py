@@ -1,0 +1,146 @@
+"""Arrow tables from anywhere, brought to the schema of a log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manul.errors import FileError
+from manul.logs.formats import Piece
+from manul.logs.formats.file_errors import Problems
+from manul.logs.formats.log_schema import NUMBERS, RESERVED, Metadata, dense_type, require, schema_of, sparse_type
+from manul.logs.formats.row_checks import whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Adoption:
+    """Brings tables of one schema to that of a log; the first context fixes the width."""
+
+    def __init__(self, schema: pa.Schema, problems: Problems) -> None:
+        import pyarrow as pa
+
+        self.problems, where = problems, str(problems.path)
+        require(schema.names, where)
+        self.metadata = Metadata.unpacked(schema.metadata, problems.path)
+        self.width: int | None = None
+        self.is_list = self.is_struct = False
+        if "context" in schema.names:
+            given = schema.field("context").type
+            self.is_struct = pa.types.is_struct(given) and {"index", "value"} == {part.name for part in given}
+            self.is_list = any(
+                check(given) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+            )
+            if not (self.is_list or self.is_struct):
+                raise FileError(
+                    f"context in {where} must be lists of numbers, or structs of index and value; got {given}. "
+                    "Give it another name if it is a column of your own."
+                )
+        self.optional = [name for name in ("low", "high", "time", "id") if name in schema.names]
+        others = [name for name in schema.names if name not in RESERVED]
+        if others and "context" in schema.names:
+            raise FileError(
+                f"{where} must have a column context or columns of your own; got context and {others[0]}. Drop one of them."
+            )
+        self.texts = {name: _is_text(schema, name, where) for name in others}
+        for name in (*NUMBERS, *self.optional):
+            if name != "id" and _is_text(schema, name, where):
+                raise FileError(f"{name} in {where} must be numbers; got a column of text. Turn it into numbers.")
+
+    def piece(self, table: pa.Table, first: int) -> Piece:
+        """A table with its rows numbered from `first`."""
+        import pyarrow as pa
+
+        rows = np.arange(first, first + len(table))
+        good = self._fitting(table, rows) if self.is_list else None
+        if good is not None and not good.all():
+            table, rows = table.filter(good), rows[good]
+        schema = self.schema(table)
+        columns = {
+            name: _cast(table.column(name), schema.field(name).type) for name in schema.names if name != "context"
+        }
+        if self.is_list:
+            columns["context"] = _fixed(whole(table, "context"), self.width or 0)
+        elif self.is_struct:
+            columns["context"] = table.column("context").cast(sparse_type())
+        elif not self.texts:
+            columns["context"] = pa.array([[]] * len(table), dense_type(0))
+        return Piece(pa.table(columns, schema=schema), rows)
+
+    def schema(self, table: pa.Table) -> pa.Schema:
+        """The schema that the log has."""
+        if self.is_struct:
+            if self.metadata.width is None:
+                width = 1 + max(
+                    (max(index, default=-1) for index in whole(table, "context").field("index").to_pylist()), default=-1
+                )
+                self.metadata = Metadata(**{**self.metadata.__dict__, "width": width})
+            return schema_of(optional=self.optional, metadata=self.metadata)
+        if self.texts:
+            return schema_of(optional=self.optional, texts=self.texts, metadata=self.metadata)
+        return schema_of(optional=self.optional, width=self.width or 0, metadata=self.metadata)
+
+    def _fitting(self, table: pa.Table, rows: np.ndarray) -> np.ndarray:
+        """Which contexts have the width of the first one."""
+        import pyarrow.compute as pc
+
+        lengths = np.asarray(pc.list_value_length(whole(table, "context")).fill_null(-1).to_numpy(zero_copy_only=False))
+        present = lengths[lengths >= 0]
+        if self.width is None and len(present):
+            self.width = int(present[0])
+        good = lengths == self.width
+        for place in np.flatnonzero(~good):
+            got = int(lengths[place]) if lengths[place] >= 0 else None
+            self.problems.report(int(rows[place]), "context", f"{self.width} numbers, as the first one has", got)
+        return np.asarray(good)
+
+
+def _is_text(schema: pa.Schema, name: str, where: str) -> bool:
+    import pyarrow as pa
+
+    given = schema.field(name).type
+    given = given.value_type if pa.types.is_dictionary(given) else given
+    if pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given):
+        return True
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
+    if any(check(given) for check in (*kinds, pa.types.is_timestamp, pa.types.is_date)):
+        return False
+    raise FileError(f"{name} in {where} must be numbers or text; got {given}. Drop the column or turn it into numbers.")
+
+
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Times become seconds since 1970; a nan is a missing number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        moments = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+        return pc.divide(moments.cast(pa.float64()), 1e6)
+    if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type) or pa.types.is_float16(column.type):
+        return (
+            column.cast(pa.float64(), safe=False)
+            if not pa.types.is_boolean(column.type)
+            else column.cast(pa.int8()).cast(wanted)
+        )
+    return column.cast(wanted, safe=False)
+
+
+def _fixed(context: pa.Array, width: int) -> pa.Array:
+    import pyarrow as pa
+
+    flat = context.flatten().cast(pa.float32(), safe=False)
+    if width == 0:
+        return pa.array([[]] * len(context), dense_type(0))
+    return pa.FixedSizeListArray.from_arrays(flat, width)
+
+
+def fixed_matrix(contexts: np.ndarray) -> pa.Array:
+    """A matrix as a column of dense contexts; no copy."""
+    import pyarrow as pa
+
+    width = contexts.shape[1]
+    if width == 0:
+        return pa.array([[]] * len(contexts), dense_type(0))
+    return pa.FixedSizeListArray.from_arrays(pa.array(contexts.reshape(-1)), width)

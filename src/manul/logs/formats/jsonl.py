@@ -1,0 +1,98 @@
+"""JSON lines: one object per row; the context is a list, an object of features, or the object's other members."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from manul.logs.formats import Piece
+from manul.logs.formats.file_errors import BadRow, Problems
+from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED
+from manul.logs.formats.row_tables import Row, number, read_rows
+from manul.logs.formats.text_columns import json_objects
+from manul.logs.formats.text_lines import Output, lines
+from manul.logs.formats.timestamps import seconds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read(problems: Problems, size: int) -> Iterator[Piece]:
+    """The rows of a file in pieces."""
+    return read_rows(problems, size, parse, lines)
+
+
+def parse(line: str) -> Row | None:
+    """One row; None for an empty line.
+
+    >>> parse('{"context": [1, 2], "action": 0.5, "density": 1, "loss": 0}')
+    Row(action=0.5, density=1.0, loss=0.0, optional={}, context=[1, 2], nested=True)
+    """
+    if not line.strip():
+        return None
+    members = json_object(line)
+    for name in NUMBERS:
+        if name not in members:
+            raise BadRow(name, "there, as a member of the object", None)
+    context = members.get("context", {name: it for name, it in members.items() if name not in RESERVED})
+    if not isinstance(context, list | Mapping):
+        raise BadRow("context", "a list of numbers or an object", context)
+    return Row(
+        number("action", members["action"]),
+        number("density", members["density"]),
+        number("loss", members["loss"]),
+        {name: optional(name, members[name]) for name in OPTIONAL if name in members},
+        _flat(context) if isinstance(context, Mapping) else context,
+        "context" in members,
+    )
+
+
+def json_object(line: str) -> dict[str, object]:
+    """The members of a line that is a JSON object.
+
+    >>> json_object('{"a": 1}')
+    {'a': 1}
+    """
+    try:
+        members = json.loads(line)
+    except (ValueError, RecursionError):
+        raise BadRow("line", "a whole JSON object", line.rstrip("\n")) from None
+    if not isinstance(members, dict):
+        raise BadRow("line", "a JSON object", line.rstrip("\n"))
+    return members
+
+
+def optional(name: str, value: object) -> float | str | None:
+    """A time, an end of the range, or an id.
+
+    >>> optional("id", 7), optional("low", 7)
+    ('7', 7.0)
+    """
+    if name == "id":
+        return None if value is None else str(value)
+    return seconds(value) if name == "time" else number(name, value)
+
+
+def _flat(context: Mapping[str, object]) -> Mapping[str, object]:
+    for name, value in context.items():
+        if isinstance(value, list | dict):
+            raise BadRow(str(name), "a number or text", value)
+    return {name: float(value) if isinstance(value, bool) else value for name, value in context.items()}
+
+
+class Writer:
+    """A file being written."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:  # noqa: ARG002 - every format has it
+        self._output = Output(path)
+
+    def write(self, table: pa.Table) -> None:
+        """Add some rows."""
+        for members in json_objects(table):
+            self._output.write(members)
+
+    def close(self) -> None:
+        """Everything is in the file afterwards."""
+        self._output.close()

@@ -1,0 +1,93 @@
+"""What every row of a log must satisfy, for a whole table at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.logs.formats.file_errors import REMEDY, Problems
+from manul.logs.formats.log_schema import NUMBERS, RANGE, Metadata, is_text, kind, own
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+OPTIONS = {"action": "actions", "loss": "losses"}
+DECLARE = "Declare the range with {}_range=(low, high) (--{} low high), or leave such rows out with skip_bad=True (--skip-bad)."
+
+
+def checked(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
+    """The rows that can be used; the first that cannot is refused, or each is counted as skipped."""
+    good = np.ones(len(table), dtype=np.bool_)
+    for column, bad, rule, remedy in _rules(table, metadata):
+        for place in np.flatnonzero(bad & good):
+            problems.report(int(rows[place]), column, rule, _got(table, column, int(place)), remedy)
+        good &= ~bad
+    return table if good.all() else table.filter(good)
+
+
+def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, str, str]]:
+    values = {name: numbers(table, name) for name in (*NUMBERS, *RANGE) if name in table.column_names}
+    for name, column in values.items():
+        if name != "density":
+            yield name, ~np.isfinite(column), "a finite number", REMEDY
+    density = values["density"]
+    yield "density", ~((density > 0) & np.isfinite(density)), "above 0 and finite", REMEDY
+    for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
+        if limits is not None:
+            rule = f"in [{limits[0]:g}, {limits[1]:g}]"
+            yield (
+                name,
+                ~((values[name] >= limits[0]) & (values[name] <= limits[1])),
+                rule,
+                DECLARE.format(name, OPTIONS[name]),
+            )
+    if "low" in values:
+        low, high, action = values["low"], values["high"], values["action"]
+        yield "low", ~(low < high), "below high", REMEDY
+        yield "action", ~((low <= action) & (action <= high)), "between low and high", REMEDY
+    if kind(table.schema) != "own":
+        yield "context", _infinite(table), "finite numbers, none of them missing", REMEDY
+    for name in own(table.schema):
+        if not is_text(table.schema, name):
+            yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
+
+
+def numbers(table: pa.Table, name: str) -> Floats:
+    """A column of numbers, with nan where there is none; no copy where there is nothing to fill."""
+    column = table.column(name).combine_chunks()
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _infinite(table: pa.Table) -> Flags:
+    """The rows with a number in the context that cannot be used; flatten leaves missing lists out."""
+    import pyarrow.compute as pc
+
+    context = whole(table, "context")
+    lists = context if kind(table.schema) == "dense" else context.field("value")
+    lengths = np.asarray(pc.list_value_length(lists).fill_null(0))
+    flat = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
+    bad = np.asarray(context.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_).copy()
+    bad[np.repeat(np.arange(len(table)), lengths)[~np.isfinite(flat)]] = True
+    return bad
+
+
+def whole(table: pa.Table, name: str) -> pa.Array:
+    """A column as one array."""
+    import pyarrow as pa
+
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _got(table: pa.Table, column: str, place: int) -> object:
+    got = table.column(column)[place].as_py()
+    if isinstance(got, dict):
+        got = got["value"]
+    if isinstance(got, list):
+        return next((value for value in got if value is None or not np.isfinite(value)), got)
+    return got

@@ -1,0 +1,191 @@
+"""Formats with one row per line: rows as the parsers give them, turned into tables.
+
+Such files say nothing about their columns, so they are read twice: once for what their rows hold, once for the rows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from manul.logs.formats import Piece
+from manul.logs.formats.file_errors import BadRow, Problems
+from manul.logs.formats.log_schema import OPTIONAL, RANGE, Metadata, is_text, kind, own, schema_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Lines = Callable[[Problems], Iterator[tuple[int, str]]]
+INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
+PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.IGNORECASE)
+
+
+class Row(NamedTuple):
+    """One interaction; the context is a list of numbers, features by name (nested), or columns by name."""
+
+    action: float | None
+    density: float | None
+    loss: float | None
+    optional: Mapping[str, float | str | None]
+    context: Sequence[object] | Mapping[str, object]
+    nested: bool = True
+
+
+Parse = Callable[[str], Row | None]
+
+
+def number(column: str, value: object) -> float | None:
+    """A value as a number; None is left for the checks.
+
+    >>> number("loss", "0.5")
+    0.5
+    """
+    if value is None or type(value) is float:
+        return value
+    if isinstance(value, int | str) and not isinstance(value, bool) and "_" not in str(value):
+        try:
+            return float(value)
+        except (OverflowError, ValueError):
+            pass
+    raise BadRow(column, "a number", value)
+
+
+def read_rows(problems: Problems, size: int, parse: Parse, lines: Lines) -> Iterator[Piece]:
+    """The rows of a file in pieces, by a parser of its lines."""
+    schema = _scanned(problems, parse, lines)
+    build, batch, numbers = _Builder(schema), [], []
+    for line_number, text in lines(problems):
+        try:
+            row = parse(text)
+            if row is not None:
+                batch.append(build.fitted(row))
+                numbers.append(line_number)
+        except BadRow as bad:
+            problems.report(line_number, bad.column, bad.rule, bad.got)
+        if len(batch) == size:
+            yield Piece(build.table(batch), np.array(numbers))
+            batch, numbers = [], []
+    if batch:
+        yield Piece(build.table(batch), np.array(numbers))
+
+
+def _scanned(problems: Problems, parse: Parse, lines: Lines) -> pa.Schema:
+    scan = _Scan()
+    for _, text in lines(Problems(problems.path, skip_bad=True)):
+        try:
+            row = parse(text)
+        except BadRow:
+            continue
+        if row is not None:
+            scan.add(row)
+    return scan.schema()
+
+
+@dataclass
+class _Scan:
+    """What the rows of a file hold."""
+
+    rows: int = 0
+    width: int | None = None
+    nested: bool = True
+    texts: dict[str, bool] = field(default_factory=dict)
+    full: int = 0
+    optional: set[str] = field(default_factory=set)
+
+    def add(self, row: Row) -> None:
+        self.optional.update(name for name, value in row.optional.items() if value is not None or name in RANGE)
+        if self.rows == 0:
+            self.width = len(row.context) if isinstance(row.context, Sequence) else None
+            self.nested = row.nested
+        self.rows += 1
+        if self.width is None and isinstance(row.context, Mapping) and row.nested == self.nested:
+            for name, value in row.context.items():
+                if name not in self.texts or (isinstance(value, str) and not self.texts[name]):
+                    self.texts[name] = isinstance(value, str)
+            self.full += len(row.context) == len(self.texts)
+
+    def schema(self) -> pa.Schema:
+        """Features by name are sparse, and dense where every row has the numbers 0, 1, 2, ... for names."""
+        optional = sorted(self.optional)
+        if self.width is not None:
+            return schema_of(optional=optional, width=self.width)
+        if not self.nested or any(self.texts.values()):
+            return schema_of(optional=optional, texts=self.texts)
+        if not all(INDEX.fullmatch(name) for name in self.texts):
+            names = tuple(self.texts)
+            return schema_of(optional=optional, metadata=Metadata(width=len(names), names=names))
+        width = max((int(name) for name in self.texts), default=-1) + 1
+        if width == len(self.texts) and self.full == self.rows:
+            return schema_of(optional=optional, width=width)
+        return schema_of(optional=optional, metadata=Metadata(width=width))
+
+
+class _Builder:
+    """Rows of one schema, made into tables."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema, self.kind = schema, kind(schema)
+        self.optional = [name for name in OPTIONAL if name in schema.names]
+        self.own = {name: is_text(schema, name) for name in own(schema)}
+        metadata = Metadata.unpacked(schema.metadata)
+        width = schema.field("context").type.list_size if self.kind == "dense" else metadata.width or 0
+        self.names = metadata.names or tuple(str(place) for place in range(width) if self.kind != "own")
+        self.places = {name: place for place, name in enumerate(self.names)}
+
+    def fitted(self, row: Row) -> Row:
+        """The row, with a context as the schema has it."""
+        if self.kind == "own":
+            return row._replace(context=self._own(row.context))
+        return row._replace(context=self._dense(row.context) if self.kind == "dense" else self._sparse(row.context))
+
+    def _dense(self, context: Sequence[object] | Mapping[str, object]) -> Sequence[object]:
+        if isinstance(context, Mapping):
+            context = [context.get(name) for name in self.names] if len(context) == len(self.names) else [*context]
+        if len(context) != len(self.names):
+            raise BadRow("context", f"{len(self.names)} numbers, as the first one has", len(context))
+        return [number("context", value) for value in context]
+
+    def _sparse(self, context: Sequence[object] | Mapping[str, object]) -> Mapping[str, object]:
+        if not isinstance(context, Mapping):
+            raise BadRow("context", "features by name, as in the first row", context)
+        return {
+            "index": [self.places[name] for name in context],
+            "value": [number(name, value) for name, value in context.items()],
+        }
+
+    def _own(self, context: Sequence[object] | Mapping[str, object]) -> Mapping[str, object]:
+        if not isinstance(context, Mapping):
+            raise BadRow("context", "values by name, as in the first row", context)
+        return {
+            name: _text(context.get(name)) if text else _present(number(name, context.get(name)))
+            for name, text in self.own.items()
+        }
+
+    def table(self, rows: Sequence[Row]) -> pa.Table:
+        """The rows as a table."""
+        import pyarrow as pa
+
+        columns: dict[str, Iterable[object]] = {
+            name: [getattr(row, name) for row in rows] for name in self.schema.names[:3]
+        }
+        columns |= {name: [row.optional.get(name) for row in rows] for name in self.optional}
+        if self.kind == "own":
+            columns |= {name: [row.context[name] for row in rows] for name in self.own}  # type: ignore[call-overload]
+        else:
+            columns["context"] = [row.context for row in rows]
+        return pa.table(columns, schema=self.schema)
+
+
+def _present(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+def _text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(value)

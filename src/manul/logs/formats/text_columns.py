@@ -1,0 +1,112 @@
+"""Tables as text, column by column: the shortest digits that read back as the same number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, Metadata, is_text, kind, own
+from manul.logs.formats.row_checks import whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Texts = list[str | None]
+
+
+def texts(table: pa.Table, name: str) -> Texts:
+    """A column as text, with None where there is nothing."""
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    if not is_text(table.schema, name):
+        column = pc.if_else(pc.is_nan(column), None, column)
+    found: Texts = pc.cast(column, "string").to_pylist()
+    return found
+
+
+def decision_columns(table: pa.Table) -> dict[str, Texts]:
+    """Action, density, loss and what else a row has besides its context."""
+    return {name: texts(table, name) for name in (*NUMBERS, *OPTIONAL) if name in table.column_names}
+
+
+def dense_rows(table: pa.Table) -> Iterator[list[str]]:
+    """The numbers of each dense context."""
+    import pyarrow.compute as pc
+
+    context = whole(table, "context")
+    width, flat = context.type.list_size, pc.cast(context.flatten(), "string").to_pylist()
+    for row in range(len(table)):
+        yield flat[row * width : (row + 1) * width]
+
+
+def feature_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
+    """The features of each context with a number for each; text is a feature `name=text` of 1, a gap is left out."""
+    layout = kind(table.schema)
+    if layout == "dense":
+        names = [str(place) for place in range(whole(table, "context").type.list_size)]
+        yield from ([*zip(names, numbers, strict=True)] for numbers in dense_rows(table))
+    elif layout == "sparse":
+        yield from _sparse_rows(table)
+    else:
+        columns = {name: _features(table, name) for name in own(table.schema)}
+        for row in range(len(table)):
+            yield [found for column in columns.values() if (found := column[row]) is not None]
+
+
+def _sparse_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
+    import pyarrow.compute as pc
+
+    context, names = whole(table, "context"), Metadata.unpacked(table.schema.metadata).names
+    places, lengths = context.field("index").flatten().to_pylist(), context.field("index").value_lengths().to_pylist()
+    values = pc.cast(context.field("value").flatten(), "string").to_pylist()
+    first = 0
+    for length in lengths:
+        chosen = slice(first, first + length)
+        yield [(names[at] if names else str(at), it) for at, it in zip(places[chosen], values[chosen], strict=True)]
+        first += length
+
+
+def _features(table: pa.Table, name: str) -> list[tuple[str, str] | None]:
+    if is_text(table.schema, name):
+        return [None if value is None else (f"{name}={value}", "1") for value in texts(table, name)]
+    return [None if value is None else (name, value) for value in texts(table, name)]
+
+
+def json_objects(table: pa.Table) -> Iterator[str]:
+    """The rows as lines of JSON."""
+    columns = {
+        name: _json_values(table, name)
+        for name in (*NUMBERS, *OPTIONAL, *own(table.schema))
+        if name in table.column_names
+    }
+    heads = [f"{json.dumps(name, ensure_ascii=False)}: " for name in columns]
+    layout = kind(table.schema)
+    contexts = None if layout == "own" else _json_lists(table) if layout == "dense" else _json_features(table)
+    for values in zip(*columns.values(), strict=True):
+        members = ", ".join(head + value for head, value in zip(heads, values, strict=True))
+        yield "{" + members + ("" if contexts is None else ', "context": ' + next(contexts)) + "}\n"
+
+
+def _json_values(table: pa.Table, name: str) -> list[str]:
+    if is_text(table.schema, name):
+        return ["null" if value is None else json.dumps(value, ensure_ascii=False) for value in texts(table, name)]
+    return [value or "null" for value in texts(table, name)]
+
+
+def _json_lists(table: pa.Table) -> Iterator[str]:
+    return ("[" + ", ".join(numbers) + "]" for numbers in dense_rows(table))
+
+
+def _json_features(table: pa.Table) -> Iterator[str]:
+    return (json_members(features) for features in feature_rows(table))
+
+
+def json_members(features: list[tuple[str, str]]) -> str:
+    """Features as a JSON object.
+
+    >>> json_members([("a", "1"), ("b", "0.5")])
+    '{"a": 1, "b": 0.5}'
+    """
+    return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {value}" for name, value in features) + "}"

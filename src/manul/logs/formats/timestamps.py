@@ -1,0 +1,23 @@
+"""Times as people write them, in seconds since 1970."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from manul.logs.formats.file_errors import BadRow
+from manul.logs.formats.row_tables import PLAIN, number
+
+
+def seconds(value: object) -> float | None:
+    """A time in seconds; a date without a zone is in UTC.
+
+    >>> seconds("1970-01-02"), seconds("12.5"), seconds(None)
+    (86400.0, 12.5, None)
+    """
+    if not isinstance(value, str) or PLAIN.fullmatch(value):
+        return number("time", value)
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise BadRow("time", "seconds or a date such as 2026-01-31T12:00:00", value) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,124 @@
+"""Vowpal Wabbit's JSON: one object per line with `_label_ca`, features as members, namespaces as objects.
+
+Vowpal Wabbit passes over members that begin with an underscore, which gives low, high and time a place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from manul.errors import FileError
+from manul.logs.formats import Piece
+from manul.logs.formats.file_errors import BadRow, Problems
+from manul.logs.formats.jsonl import json_object, optional
+from manul.logs.formats.log_schema import RANGE
+from manul.logs.formats.row_tables import Row, number, read_rows
+from manul.logs.formats.text_columns import decision_columns, feature_rows, json_members
+from manul.logs.formats.text_lines import Output, lines
+from manul.logs.formats.vw import escaped, plain, split_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LABEL = {"action": "action", "density": "pdf_value", "loss": "cost"}
+MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "time")}}
+
+
+def read(problems: Problems, size: int) -> Iterator[Piece]:
+    """The rows of a file in pieces."""
+    return read_rows(problems, size, parse, lines)
+
+
+def parse(line: str) -> Row | None:
+    """One row; None for an empty line.
+
+    >>> parse('{"_label_ca": {"action": 21.4, "cost": 0.3, "pdf_value": 0.24}, "user": {"age": 30, "from": "Bath"}}')
+    Row(action=21.4, density=0.24, loss=0.3, optional={}, context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True)
+    """
+    if not line.strip():
+        return None
+    members = json_object(line)
+    label = members.get("_label_ca")
+    if not isinstance(label, Mapping):
+        raise BadRow(
+            "_label_ca", "an object with action, cost and pdf_value (lines without it: name the file .jsonl)", label
+        )
+    return Row(
+        number("action", label.get("action")),
+        number("density", label.get("pdf_value")),
+        number("loss", label.get("cost")),
+        {name: optional(name, members[member]) for member, name in MEMBERS.items() if member in members},
+        dict(_features(members)),
+    )
+
+
+def _features(members: Mapping[str, object]) -> Iterator[tuple[str, float]]:
+    for name, value in members.items():
+        if name.startswith("_"):
+            continue
+        inner = dict(enumerate(value)) if isinstance(value, list) else value
+        if isinstance(inner, Mapping):
+            yield from (
+                found for key, it in inner.items() for found in _feature(f"{_plain(name)}^{_plain(str(key))}", it)
+            )
+        else:
+            yield from _feature(_plain(name), value)
+
+
+def _feature(name: str, value: object) -> Iterator[tuple[str, float]]:
+    """Text is a feature `name=text` of 1; true is 1, false and null are nothing."""
+    if isinstance(value, str):
+        yield f"{name}={value}", 1.0
+    elif value is True:
+        yield name, 1.0
+    elif value is not None and value is not False:
+        yield name, number(name, value) or 0.0
+
+
+class Writer:
+    """A file being written."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:  # noqa: ARG002 - every format has it
+        self._output = Output(path)
+
+    def write(self, table: pa.Table) -> None:
+        """Add some rows."""
+        columns = decision_columns(table)
+        if "id" in columns:
+            columns["id"] = [None if name is None else json.dumps(name, ensure_ascii=False) for name in columns["id"]]
+        for row, features in enumerate(feature_rows(table)):
+            label = json_members([(member, columns[name][row] or "null") for name, member in LABEL.items()])
+            members = [(member, columns[name][row]) for member, name in MEMBERS.items() if name in columns]
+            present = [(member, value) for member, value in members if value is not None]
+            self._output.write(json_members([("_label_ca", label), *present, *_spaces(features)]) + "\n")
+
+    def close(self) -> None:
+        """Everything is in the file afterwards."""
+        self._output.close()
+
+
+def _spaces(features: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Features as members; those of a namespace as one object, wherever they stand in the row."""
+    spaces: dict[str, list[tuple[str, str]]] = {}
+    for feature, value in features:
+        space, name = split_name(feature)
+        spaces.setdefault(space, []).append((_escaped(name), value))
+    for space, members in spaces.items():
+        yield from [(_escaped(space), json_members(members))] if space else members
+    for name, _ in spaces.get("", ()):
+        if name in spaces:
+            raise FileError(
+                f"features must not be called as a namespace is in Vowpal Wabbit's JSON; got {name!r} for both. Write .vw or rename one."
+            )
+
+
+def _escaped(name: str) -> str:
+    """A name that does not begin with an underscore."""
+    return "%5F" + escaped(name[1:]) if name.startswith("_") else escaped(name)
+
+
+def _plain(name: str) -> str:
+    return "_" + plain(name[3:]) if name.startswith("%5F") else plain(name)

@@ -1,0 +1,393 @@
+"""What was decided and what it led to, round by round: an Arrow table with views as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.actions.ranges import checked_range, checked_seed
+from manul.errors import InputError, ParameterError
+from manul.logs import formats
+from manul.logs.formats import arrays, arrow_tables, output_file, row_checks
+from manul.logs.formats import log_schema as columns
+from manul.logs.formats.file_errors import Problems
+from manul.logs.formats.log_schema import Metadata
+from manul.types import Floats, Within
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH = 65_536
+Contexts = npt.NDArray[np.float32]
+Fields = dict[str, npt.NDArray[Any]]
+_View = TypeVar("_View")
+Chosen = slice | npt.NDArray[np.int64]
+
+
+class Source(Protocol):
+    """What a log can be read from besides a path: something with a path for its errors, and its own reader."""
+
+    path: Path
+
+    def read(self, problems: Problems, size: int) -> Iterator[formats.Piece]:
+        """The rows in pieces."""
+
+
+class Log:
+    """Contexts, actions, densities and losses of the same rounds; lows and highs where each round had its own range.
+
+    >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
+    >>> train, held_out = log.split(0.75)
+    >>> len(train), len(held_out)
+    (3, 1)
+    """
+
+    def __init__(
+        self,
+        contexts: Contexts,
+        actions: Floats,
+        densities: Floats,
+        losses: Floats,
+        lows: Floats | None = None,
+        highs: Floats | None = None,
+        *,
+        times: Floats | None = None,
+        ids: Sequence[str | None] | None = None,
+        action_range: Within | None = None,
+        loss_range: Within | None = None,
+    ) -> None:
+        if (lows is None) != (highs is None):
+            raise ParameterError("log must have lows and highs or neither; got one of them. Add the other.")
+        given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
+        given |= {"lows": lows, "highs": highs, "times": times, "ids": ids}
+        counts = {len(column) for column in given.values() if column is not None}
+        if len(counts) != 1:
+            raise ParameterError(
+                f"log must have columns of one length; got lengths {sorted(counts)}. Cut them to the same rounds."
+            )
+        self._metadata = Metadata().with_ranges(_range("action", action_range), _range("loss", loss_range))
+        self._views = given
+        self._table: pa.Table | None = None
+        self.skipped = 0
+
+    @classmethod
+    def from_table(
+        cls,
+        table: object,
+        *,
+        action_range: Within | None = None,
+        loss_range: Within | None = None,
+        skip_bad: bool = False,
+    ) -> Log:
+        """A log from an Arrow table, a data frame or a dict of columns, in which each column that is not one of the log's
+        own is a part of the context.
+
+        >>> log = Log.from_table({"age": [30, 41], "from": ["Bath", None], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
+        >>> next(log.context_rows())
+        {'age': 30.0, 'from': 'Bath'}
+        """
+        import pyarrow as pa
+
+        given, problems = pa.table(table), Problems(Path("table"), skip_bad)
+        piece = arrow_tables.Adoption(given.schema, problems).piece(given, 1)
+        ranges = _range("action", action_range), _range("loss", loss_range)
+        metadata = Metadata.unpacked(piece.table.schema.metadata).with_ranges(*ranges)
+        return cls._of(row_checks.checked(piece.table, piece.rows, metadata, problems), metadata, problems.skipped)
+
+    @classmethod
+    def _of(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
+        log = cls.__new__(cls)
+        log._metadata, log._views, log._table = metadata, {}, table.replace_schema_metadata(metadata.packed())
+        log.skipped = skipped
+        return log
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path | Source,
+        *,
+        action_range: Within | None = None,
+        loss_range: Within | None = None,
+        skip_bad: bool = False,
+    ) -> Log:
+        """A whole log in memory; `skipped` counts the rows that were left out with `skip_bad`.
+
+        >>> import tempfile, pathlib
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> target = pathlib.Path(folder.name, "run.csv.gz")
+        >>> Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4)).write(target)
+        >>> Log.read(target)
+        Log(4 rows, 2 numbers per context)
+        >>> folder.cleanup()
+        """
+        batches = cls.batches(path, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)
+        log = cls.concat(list(batches))
+        log.skipped = batches.skipped
+        return log
+
+    @staticmethod
+    def batches(
+        path: str | Path | Source,
+        size: int = BATCH,
+        *,
+        action_range: Within | None = None,
+        loss_range: Within | None = None,
+        skip_bad: bool = False,
+    ) -> Batches:
+        """A file as logs of at most `size` rows, one after the other, so that it may be larger than memory.
+
+        >>> import tempfile, pathlib
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> target = pathlib.Path(folder.name, "run.parquet")
+        >>> Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4)).write(target)
+        >>> [len(batch) for batch in Log.batches(target, 3)]
+        [3, 1]
+        >>> folder.cleanup()
+        """
+        return Batches(path, size, _range("action", action_range), _range("loss", loss_range), skip_bad=skip_bad)
+
+    def write(self, path: str | Path) -> None:
+        """Write the log, whole or not at all, in the format that the suffix names; see `read` for an example."""
+        with LogWriter(path) as writer:
+            writer.write(self)
+
+    @staticmethod
+    def concat(logs: Sequence[Log]) -> Log:
+        """The rows of several logs, in order.
+
+        >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
+        >>> len(Log.concat([log, log]))
+        8
+        """
+        import pyarrow as pa
+
+        if not logs:
+            raise ParameterError("logs must be at least one log; got none. Pass a list of logs.")
+        for log in logs[1:]:
+            columns.require_same(logs[0].table.schema, log.table.schema)
+        ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
+        metadata = Metadata(
+            action_range=ranges[0], loss_range=ranges[1], width=logs[0]._metadata.width, names=logs[0]._metadata.names
+        )
+        joined = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
+        return Log._of(joined, metadata, sum(log.skipped for log in logs))
+
+    def __len__(self) -> int:
+        return len(self._views["actions"]) if self._table is None else len(self._table)
+
+    def __repr__(self) -> str:
+        return f"Log({len(self)} rows, {columns.described(self.table.schema)})"
+
+    @property
+    def table(self) -> pa.Table:
+        """The log as an Arrow table."""
+        if self._table is None:
+            self._table = arrays.table_of(self._views, self._metadata)
+        return self._table
+
+    @property
+    def action_range(self) -> Within | None:
+        """What the actions lie in, where that was said."""
+        return self._metadata.action_range
+
+    @property
+    def loss_range(self) -> Within | None:
+        """What the losses lie in, where that was said."""
+        return self._metadata.loss_range
+
+    @property
+    def contexts(self) -> Contexts:
+        """The contexts as a matrix of numbers, with nan where one is missing."""
+        return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
+
+    @property
+    def fields(self) -> Fields | None:
+        """The contexts as columns by name, texts and gaps as they are; None where contexts have no names."""
+        return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
+
+    @property
+    def actions(self) -> Floats:
+        """What was done."""
+        return self._view("actions", lambda: row_checks.numbers(self.table, "action"))
+
+    @property
+    def densities(self) -> Floats:
+        """The density that each action was drawn with."""
+        return self._view("densities", lambda: row_checks.numbers(self.table, "density"))
+
+    @property
+    def losses(self) -> Floats:
+        """What each action led to."""
+        return self._view("losses", lambda: row_checks.numbers(self.table, "loss"))
+
+    @property
+    def lows(self) -> Floats | None:
+        """The lower ends of the ranges, where rounds had their own."""
+        return self._view("lows", lambda: arrays.optional(self.table, "low"))
+
+    @property
+    def highs(self) -> Floats | None:
+        """The upper ends of the ranges, where rounds had their own."""
+        return self._view("highs", lambda: arrays.optional(self.table, "high"))
+
+    @property
+    def times(self) -> Floats | None:
+        """When each decision was made, in seconds; nan where that is not known."""
+        return self._view("times", lambda: arrays.optional(self.table, "time"))
+
+    @property
+    def ids(self) -> Sequence[str | None] | None:
+        """What each decision is called."""
+        return self._view("ids", lambda: self.table["id"].to_pylist() if "id" in self.table.column_names else None)
+
+    def _view(self, name: str, found: Callable[[], _View]) -> _View:
+        if name not in self._views:
+            self._views[name] = found()
+        return cast(_View, self._views[name])
+
+    def context_rows(self) -> Iterator[dict[str, float | str | None]]:
+        """Each context as a dict, for agents that take one; text stays text, and what is missing is None.
+
+        >>> list(Log(np.ones((1, 2), np.float32), np.ones(1), np.ones(1), np.ones(1)).context_rows())
+        [{'0': 1.0, '1': 1.0}]
+        """
+        layout = columns.kind(self.table.schema)
+        if layout == "own":
+            yield from self.table.select(columns.own(self.table.schema)).to_pylist()
+        elif layout == "dense":
+            for row in self.contexts.tolist():
+                yield {str(place): value for place, value in enumerate(row)}
+        else:
+            names = self._metadata.names
+            for found in self.table["context"].to_pylist():
+                pairs = zip(found["index"], found["value"], strict=True)
+                yield {names[place] if names else str(place): value for place, value in pairs}
+
+    def rows(self, chosen: Chosen) -> Log:
+        """Some of the rounds.
+
+        >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
+        >>> len(log.rows(slice(1, 3)))
+        2
+        """
+        if isinstance(chosen, slice) and chosen.step in (None, 1):
+            first, last, _ = chosen.indices(len(self))
+            return Log._of(self.table.slice(first, max(last - first, 0)), self._metadata)
+        places = np.arange(len(self))[chosen]
+        return Log._of(self.table.take(places), self._metadata)
+
+    def split(
+        self, share: float, by: Literal["order", "time", "random"] = "order", *, seed: int = 0
+    ) -> tuple[Log, Log]:
+        """A share of the rounds and the rest: the first ones, the earliest ones, or some at random; each part stays in order.
+
+        >>> log = Log(np.zeros((4, 2), np.float32), np.arange(4.0), np.ones(4), np.ones(4))
+        >>> log.split(0.5, by="random", seed=2)[0].actions
+        array([2., 3.])
+        """
+        if not 0 < share < 1:
+            raise ParameterError(f"share must be in (0, 1); got {share!r}. Try 0.8.")
+        cut = round(len(self) * share)
+        if by == "order":
+            return self.rows(slice(cut)), self.rows(slice(cut, None))
+        if by == "time":
+            order = np.argsort(self._known_times(), kind="stable")
+            return self.rows(order[:cut]), self.rows(order[cut:])
+        if by != "random":
+            raise ParameterError(f"by must be 'order', 'time' or 'random'; got {by!r}. Try 'order'.")
+        order = np.random.default_rng(checked_seed(seed)).permutation(len(self))
+        return self.rows(np.sort(order[:cut])), self.rows(np.sort(order[cut:]))
+
+    def _known_times(self) -> Floats:
+        if self.times is None:
+            raise InputError("log must have times to be split by time; got none. Split by 'order' or 'random'.")
+        missing = np.flatnonzero(np.isnan(self.times))
+        if len(missing):
+            raise InputError(
+                f"times must be known in every row to split by time; got nothing in row {missing[0]}. Split by 'order' or 'random'."
+            )
+        return self.times
+
+
+class Batches:
+    """A file as logs, one after the other; iterating again reads it again, and `skipped` counts for the last time."""
+
+    def __init__(
+        self,
+        path: str | Path | Source,
+        size: int,
+        action_range: Within | None,
+        loss_range: Within | None,
+        *,
+        skip_bad: bool,
+    ) -> None:
+        if not (isinstance(size, int) and not isinstance(size, bool) and size >= 1):
+            raise ParameterError(f"size must be a whole number from 1; got {size!r}. Try {BATCH}.")
+        self._source = formats.FileSource(Path(path)) if isinstance(path, str | Path) else path
+        self._problems = Problems(self._source.path, skip_bad)
+        self._size, self._ranges = size, (action_range, loss_range)
+
+    def __iter__(self) -> Iterator[Log]:
+        pieces = self._source.read(self._problems, self._size)
+        for table, skipped in formats.good_rows(pieces, self._problems, *self._ranges):
+            yield Log._of(table, Metadata.unpacked(table.schema.metadata), skipped)
+
+    @property
+    def skipped(self) -> int:
+        """How many rows were left out."""
+        return self._problems.skipped
+
+
+class LogWriter:
+    """A file that logs are added to, there in whole once it is closed, or not at all where an error came between.
+
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> target = pathlib.Path(folder.name, "run.jsonl")
+    >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
+    >>> with LogWriter(target) as writer:
+    ...     writer.write(log)
+    ...     writer.write(log)
+    >>> with LogWriter(target, append=True) as writer:
+    ...     writer.write(log)
+    >>> len(Log.read(target))
+    12
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | Path, *, append: bool = False) -> None:
+        self._file = output_file.TableWriter(Path(path))
+        self._before = Log.batches(path) if append and Path(path).exists() else ()
+
+    def __enter__(self) -> LogWriter:
+        try:
+            for batch in self._before:
+                self.write(batch)
+        except BaseException:
+            self._file.abandon()
+            raise
+        return self
+
+    def write(self, log: Log) -> None:
+        """Add the rows of a log; its columns must be those of the first."""
+        self._file.write(log.table)
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None:
+            self._file.close()
+        else:
+            self._file.abandon()
+
+
+def _range(name: str, value: Within | None) -> Within | None:
+    return None if value is None else checked_range(f"{name}_range", value)
+
+
+def _hull(ranges: Sequence[Within | None]) -> Within | None:
+    """What holds all ranges; nothing where one was not said."""
+    said = [limits for limits in ranges if limits is not None]
+    return (min(low for low, _ in said), max(high for _, high in said)) if len(said) == len(ranges) else None

@@ -1,0 +1,1 @@
+"""Whether a log is fit for off-policy work."""

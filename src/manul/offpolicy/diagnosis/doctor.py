@@ -1,0 +1,202 @@
+"""Is this log fit for off-policy work? Findings in plain words, worst first.
+
+The main test is an identity: whatever the policy that logged, the length of range that a row stands for, 1 / density
+over the length of its range, averages 1, and within any part of the range it averages that part's share. Both sides are
+tested with bets (`intervals.Wealth`), which hold for any number of rows and for policies that learn while they log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manul.errors import InputError
+from manul.logs.pieces import Logs, Rows, action_range, loss_range, pieces
+from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
+from manul.offpolicy.evaluation import policy_densities
+from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
+from manul.types import Floats, Policy, Within
+
+SEVERITIES = ("error", "warning", "note")
+BINS = 10
+FAILURE = 1e-4
+FEW_ACTIONS = 100
+SMALL, TINY = 100, 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a log; with an `error` it must not be used.
+
+    >>> print(Finding("warning", "duplicated rows", "3 rows occur twice."))
+    warning: duplicated rows. 3 rows occur twice.
+    """
+
+    severity: str
+    title: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.title}. {self.sentence}"
+
+
+def doctor(
+    log: Logs, policy: Policy | None = None, *, actions: Within | None = None, losses: Within | None = None
+) -> list[Finding]:
+    """What speaks against using a log, worst first: nothing where it is fit.
+
+    The effective sample is that of a uniform policy unless one is given.
+
+    >>> import manul
+    >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
+    >>> doctor(log)
+    []
+    """
+    scale, span = loss_range(log, losses), action_range(log, actions) or (0.0, 1.0)
+    outside, support, drift, duplicates = Outside(span, scale), _Support(), Drift(), Duplicates()
+    sample, estimated = _Sample(policy), False
+    for rows in pieces(log):
+        estimated = estimated or rows.estimated
+        good = outside.add(rows)
+        support.add(good, span)
+        sample.add(good, span)
+        drift.add(rows)
+        duplicates.add(rows)
+    if not outside.rows:
+        raise InputError("log must have at least one row; got none. Check the file.")
+    found = [*outside.findings(), *support.findings(span), *sample.findings()]
+    found += [*duplicates.findings(continuous=support.continuous), *drift.findings(FAILURE)]
+    if estimated:
+        found.append(("note", "estimated densities", _ESTIMATED))
+    return sorted((Finding(*each) for each in found), key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+_ESTIMATED = (
+    "The densities were estimated, not logged: estimates are only as good as that model, and intervals do not know it."
+)
+
+
+class _Mean:
+    """Whether nonnegative values average 1."""
+
+    def __init__(self) -> None:
+        self.wealth, self.count, self.total = Wealth(), 0, 0.0
+
+    def add(self, values: Floats, zeros: int = 0) -> None:
+        self.wealth.add(values, zeros)
+        self.count += len(values) + zeros
+        self.total += float(values.sum())
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count if self.count else 0.0
+
+    def ends(self, largest: float, failure: float) -> Within:
+        upper = ClopperPearson()
+        upper.count, upper.total = self.count, self.total
+        return self.wealth.lower(failure, largest), upper.ends(1 - 2 * failure, largest)[1]
+
+
+class _Support:
+    """How much of the range the rows stand for, as a whole and in each part of it."""
+
+    def __init__(self) -> None:
+        self.whole, self.bins = _Mean(), [_Mean() for _ in range(BINS)]
+        self.largest, self.continuous = 1.0, True
+
+    def add(self, rows: Rows, span: Within) -> None:
+        if not len(rows.actions):
+            return
+        lows, highs = rows.ends(span)
+        shares = 1 / (rows.densities * (highs - lows))
+        places = np.minimum(((rows.actions - lows) / (highs - lows) * BINS).astype(np.int64), BINS - 1)
+        if not self.whole.count:
+            self.continuous = len(np.unique(rows.actions)) > min(FEW_ACTIONS, len(rows.actions) // 2)
+        self.largest = max(self.largest, float(shares.max()))
+        self.whole.add(shares)
+        for place, part in enumerate(self.bins):
+            mine = shares[places == place] * BINS
+            part.add(mine, zeros=len(shares) - len(mine))
+
+    def findings(self, span: Within) -> list[Symptom]:
+        failure = FAILURE / (2 * (BINS + 1))
+        low, high = self.whole.ends(self.largest, failure)
+        ends = [part.ends(self.largest * BINS, failure) for part in self.bins] if self.continuous else []
+        thick, thin = (
+            [i for i, (low, _) in enumerate(ends) if low > 1],
+            [i for i, (_, high) in enumerate(ends) if high < 1],
+        )
+        found = []
+        if low > 1 or thick:
+            found.append(self._wrong(low, thick, span))
+        if len(thin) > BINS / 2 or (high < 1 and not thin):
+            found.append(self._unexplored(high))
+        elif thin:
+            found.append(_unsupported(thin, span))
+        return found
+
+    def _wrong(self, low: float, thick: list[int], span: Within) -> Symptom:
+        where = "" if low > 1 else f" for actions {_ranges(thick, span)}"
+        worst = self.whole.mean if low > 1 else max(self.bins[place].mean for place in thick)
+        return (
+            "error",
+            "wrong densities",
+            f"1 / density over the length of the range must average 1; it averages {worst:.3g}{where}, more than chance "
+            "allows, so every estimate would be wrong by about that factor. A density must be that of the whole mixture: "
+            "an explored action inside the greedy window has epsilon's share and the window's.",
+        )
+
+    def _unexplored(self, high: float) -> Symptom:
+        return (
+            "error",
+            "missing exploration",
+            f"the rows stand for {100 * self.whole.mean:.2g} % of the range, at most {100 * min(high, 1.0):.2g} %: the rest was "
+            "never tried, or the densities are too large. Log with epsilon above 0, and log the density of the mixture.",
+        )
+
+
+def _unsupported(thin: list[int], span: Within) -> Symptom:
+    return (
+        "error",
+        "actions with no support",
+        f"actions {_ranges(thin, span)} are hardly ever played for the densities that are logged: nothing can be said "
+        "of policies that play there. Declare the range that was explored with actions=(low, high).",
+    )
+
+
+def _ranges(places: list[int], span: Within) -> str:
+    step = (span[1] - span[0]) / BINS
+    starts = [place for place in places if place - 1 not in places]
+    stops = [place for place in places if place + 1 not in places]
+    ends = zip(starts, stops, strict=True)
+    return ", ".join(f"{span[0] + first * step:g} to {span[0] + (last + 1) * step:g}" for first, last in ends)
+
+
+class _Sample:
+    """The effective sample of a policy, or of a uniform one."""
+
+    def __init__(self, policy: Policy | None) -> None:
+        self.policy, self.total, self.squares, self.rows = policy, 0.0, 0.0, 0
+
+    def add(self, rows: Rows, span: Within) -> None:
+        lows, highs = rows.ends(span)
+        densities = 1 / (highs - lows) if self.policy is None else policy_densities.densities(self.policy, rows)
+        weights = densities / rows.densities
+        self.rows += len(weights)
+        self.total += float(weights.sum())
+        self.squares += float((weights * weights).sum())
+
+    def findings(self) -> list[Symptom]:
+        size = self.total**2 / self.squares if self.squares else 0.0
+        if size >= SMALL:
+            return []
+        name = "a policy that plays all actions alike" if self.policy is None else "this policy"
+        return [
+            (
+                "error" if size < TINY else "warning",
+                "small effective sample",
+                f"for {name} the {self.rows:,} rows are worth {size:,.0f}, and {SMALL} are the least to draw conclusions "
+                "from. Log more rows, or with a larger epsilon.",
+            )
+        ]

@@ -1,0 +1,204 @@
+"""What the doctor looks for in the rows themselves: values outside their ranges, copies, drift."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.logs.pieces import Rows
+from manul.types import Floats, Within
+
+Symptom = tuple[str, str, str]
+Hashes = npt.NDArray[np.uint64]
+
+_KEPT = 2**16
+_PARTS = 64
+_MANY_COPIES = 0.01
+_LARGE_DRIFT = 0.2
+
+
+class Outside:
+    """Counts the actions, densities and losses that cannot be.
+
+    >>> outside = Outside((0.0, 1.0), (0.0, 1.0))
+    >>> ones = np.ones(2)
+    >>> _ = outside.add(Rows(0, np.zeros((2, 1), np.float32), ones, ones, np.array([0.5, 3.0]), None, None))
+    >>> outside.findings()[0][2]
+    'losses must be in [0, 1]; 1 of 2 rows are not, the first is row 1 with 3. Declare the range with losses=(low, high).'
+    """
+
+    def __init__(self, actions: Within, losses: Within) -> None:
+        self.actions, self.losses = actions, losses
+        self.rows = 0
+        self.counts = {"actions": 0, "densities": 0, "losses": 0}
+        self.firsts: dict[str, tuple[int, float]] = {}
+
+    def add(self, rows: Rows) -> Rows:
+        """Take in a piece; the rows whose action and density can be used come back."""
+        lows, highs = rows.ends(self.actions)
+        good = {
+            "actions": (rows.actions >= lows) & (rows.actions <= highs),
+            "densities": (rows.densities > 0) & np.isfinite(rows.densities),
+            "losses": (rows.losses >= self.losses[0]) & (rows.losses <= self.losses[1]),
+        }
+        self.rows += len(rows.actions)
+        for name, each in good.items():
+            self.counts[name] += int((~each).sum())
+            if not each.all() and name not in self.firsts:
+                first = int(np.argmin(each))
+                self.firsts[name] = rows.first + first, float(getattr(rows, name)[first])
+        usable = good["actions"] & good["densities"]
+        return rows if usable.all() else rows.chosen(usable)
+
+    def findings(self) -> list[Symptom]:
+        """One for each column with values that cannot be."""
+        (low, high), (least, worst) = self.actions, self.losses
+        rules = {
+            "actions": (f"in [{low:g}, {high:g}]", "Declare the range with actions=(low, high)."),
+            "densities": ("above 0 and finite", "Log the density of each decision, or see estimate_densities."),
+            "losses": (f"in [{least:g}, {worst:g}]", "Declare the range with losses=(low, high)."),
+        }
+        return [
+            (
+                "error",
+                f"{name} outside the range",
+                f"{name} must be {rules[name][0]}; {self.counts[name]:,} of {self.rows:,} rows are not, "
+                f"the first is row {row} with {value:g}. {rules[name][1]}",
+            )
+            for name, (row, value) in self.firsts.items()
+        ]
+
+
+class Duplicates:
+    """Finds rows that occur more than once, in a fixed amount of memory.
+
+    Rows are hashed, and of the hashes those are kept that end in enough zeros; a copy has the hash of its original, so
+    the share of copies among the kept is that among all.
+
+    >>> copies = Duplicates()
+    >>> column = np.arange(3.0)
+    >>> for _ in range(2):
+    ...     copies.add(Rows(0, np.zeros((3, 1), np.float32), column, column, column, None, None))
+    >>> copies.share
+    0.5
+    """
+
+    def __init__(self) -> None:
+        self.kept: Hashes = np.empty(0, np.uint64)
+        self.mask = np.uint64(0)
+
+    def add(self, rows: Rows) -> None:
+        """Take in a piece."""
+        hashes = _hashes(rows)
+        self.kept = np.concatenate([self.kept, hashes[hashes & self.mask == 0]])
+        while len(self.kept) > _KEPT:
+            self.mask = np.uint64(2 * int(self.mask) + 1)
+            self.kept = self.kept[self.kept & self.mask == 0]
+
+    @property
+    def share(self) -> float:
+        """The share of rows that are copies of an earlier one."""
+        return 1 - len(np.unique(self.kept)) / len(self.kept) if len(self.kept) else 0.0
+
+    def findings(self, *, continuous: bool) -> list[Symptom]:
+        """Copies mean something only where actions are drawn from a continuum."""
+        if not (self.share and continuous):
+            return []
+        severity = "error" if self.share > _MANY_COPIES else "warning"
+        return [
+            (
+                severity,
+                "duplicated rows",
+                f"{100 * self.share:.2g} % of the rows are exact copies of others, so that intervals would be too narrow. "
+                "Join the decisions with their losses again, one row per decision.",
+            )
+        ]
+
+
+class Drift:
+    """Compares the first half of the contexts with the second, feature by feature, mean and spread.
+
+    Sums are kept for at most 64 parts of equal length, neighbours being joined when there are more.
+
+    >>> drift = Drift()
+    >>> for level in (0, 5):
+    ...     contexts = level + np.random.default_rng(level).random((4000, 1), np.float32)
+    ...     drift.add(Rows(0, contexts, *[np.zeros(4000)] * 3, None, None))
+    >>> drift.findings(1e-4)[0][1]
+    'contexts that drift'
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[Floats] = []
+        self.size = 1
+        self.waiting: list[Floats] = []
+        self.scale: tuple[Floats, Floats] | None = None
+
+    def add(self, rows: Rows) -> None:
+        """Take in a piece."""
+        contexts = rows.contexts.astype(np.float64)
+        if self.scale is None:
+            spread = contexts.std(axis=0)
+            self.scale = contexts.mean(axis=0), np.where(spread > 0, spread, 1.0)
+        z = (contexts - self.scale[0]) / self.scale[1]
+        for some in np.array_split(z, max(1, min(8, len(z) // 32))):
+            powers = [(some**power).sum(axis=0) for power in range(1, 5)]
+            self._keep(np.array([np.full(z.shape[1], len(some)), *powers]))
+
+    def findings(self, failure: float) -> list[Symptom]:
+        """The features that differ by more than chance and more than a little."""
+        whole = [*self.parts, *([sum(self.waiting)] if self.waiting else [])]
+        if len(whole) < 2 or whole[0].shape[1] == 0:  # type: ignore[union-attr]
+            return []
+        sums = np.array(whole)
+        before = np.cumsum(sums[:, 0, 0]) <= sums[:, 0, 0].sum() / 2
+        before[0] = True
+        first, second = sums[before].sum(axis=0), sums[~before].sum(axis=0)
+        limit = NormalDist().inv_cdf(1 - failure / (4 * sums.shape[2]))
+        moved = _differs(first, second, 1, limit) | _differs(first, second, 2, limit)
+        if not moved.any():
+            return []
+        which = np.flatnonzero(moved)
+        shown = ", ".join(str(feature) for feature in which[:8]) + (", ..." if len(which) > 8 else "")
+        return [
+            (
+                "warning",
+                "contexts that drift",
+                f"{len(which)} of {len(moved)} features have another mean or spread in the second half than in the first: "
+                f"feature {shown}. An estimate is about the contexts of the log; evaluate on recent rows.",
+            )
+        ]
+
+    def _keep(self, sums: Floats) -> None:
+        self.waiting.append(sums)
+        if len(self.waiting) < self.size:
+            return
+        self.parts.append(np.sum(self.waiting, axis=0))
+        self.waiting = []
+        if len(self.parts) == 2 * _PARTS:
+            self.parts = [one + other for one, other in zip(self.parts[::2], self.parts[1::2], strict=True)]
+            self.size *= 2
+
+
+def _differs(first: Floats, second: Floats, power: int, limit: float) -> npt.NDArray[np.bool_]:
+    means = [part[power] / part[0] for part in (first, second)]
+    variances = [
+        np.maximum(part[2 * power] / part[0] - mean**2, 0.0) / part[0]
+        for part, mean in zip((first, second), means, strict=True)
+    ]
+    gap = np.abs(means[0] - means[1])
+    far: npt.NDArray[np.bool_] = (gap > limit * np.sqrt(variances[0] + variances[1])) & (gap > _LARGE_DRIFT)
+    return far
+
+
+def _hashes(rows: Rows) -> Hashes:
+    columns = [rows.actions, rows.densities, rows.losses, *rows.contexts.T.astype(np.float64)]
+    mixed = np.full(len(rows.actions), 0x9E3779B97F4A7C15, np.uint64)
+    for column in columns:
+        mixed ^= np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed

@@ -1,0 +1,1 @@
+"""The loss of a policy, estimated from a log."""

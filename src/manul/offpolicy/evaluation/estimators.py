@@ -1,0 +1,208 @@
+"""The loss of a policy from a log that another policy made: ips, snips and dr.
+
+Each row has a weight, the policy's density at the logged action over the logged density. `ips` averages weight times
+loss (section 2 of the paper), `snips` divides by the mean weight, and `dr` (Dudik, Langford and Li 2011) adds what a
+loss model expects of the policy, and weighs only what the model does not explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from manul.actions.ranges import Actions, checked_bandwidth, checked_seed
+from manul.errors import InputError, ParameterError
+from manul.logs.pieces import Logs, Rows, action_range, loss_range, pieces, repeatable
+from manul.offpolicy.evaluation import bandwidth as slope
+from manul.offpolicy.evaluation import intervals, policy_densities
+from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.outcome_model import LossModel
+from manul.types import Estimate, Floats, Policy, Within
+from manul.utils.outcome_checks import USABLE, usable_densities
+
+ESTIMATORS = ("ips", "snips", "dr")
+_FOR_MODELS = ("bootstrap", "normal")
+
+
+def evaluate(
+    policy: Policy | policy_densities.Deterministic,
+    log: Logs,
+    estimator: str = "snips",
+    interval: str = "bootstrap",
+    *,
+    level: float = 0.95,
+    seed: int = 0,
+    actions: Within | None = None,
+    losses: Within | None = None,
+    bandwidth: float | None = None,
+    largest_weight: float | None = None,
+) -> Estimate:
+    """The loss that a policy would have had on the contexts of a log, or of batches of one.
+
+    A function from context to action is played uniformly within a bandwidth, chosen by SLOPE unless it is given; the
+    interval is then that of the smoothed policy. It is `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, or
+    `sequence`, which holds however often one looks. No weight may exceed `largest_weight`; by default that is the
+    policy's largest density over the log's smallest, and `sequence`, which is narrower with it, does without.
+
+    >>> import manul
+    >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
+    >>> estimate = evaluate(lambda context: 0.5, log, bandwidth=1/4)
+    >>> estimate.low < estimate.value < estimate.high, estimate.rows
+    (True, 5000)
+    """
+    _check(estimator, interval, level, largest_weight)
+    scale = loss_range(log, losses)
+    if not isinstance(policy, Policy):
+        policy = _smoothed(policy, log, action_range(log, actions) or (0.0, 1.0), scale, bandwidth)
+    elif bandwidth is not None:
+        raise ParameterError(
+            f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}. It has its own."
+        )
+    terms = _model_terms(policy, log, actions, scale) if estimator == "dr" else _TERMS[estimator]
+    sums, ends = _Sums(), intervals.start(interval, checked_seed(seed), largest_weight)
+    for rows in pieces(log):
+        densities = policy_densities.densities(policy, rows)
+        found = terms(rows, densities / _checked(rows, scale).densities, _scaled(rows, scale))
+        sums.add(found, densities, rows)
+        ends.add(found)
+    return sums.estimate(ends, estimator, interval, level, scale, largest_weight, getattr(policy, "bandwidth", None))
+
+
+_Terms = Callable[[Rows, Floats, Floats], Terms]
+
+
+def _ips(rows: Rows, weights: Floats, losses: Floats) -> Terms:
+    return Terms(weights * losses, np.ones(len(rows.actions)), weights, losses)
+
+
+def _snips(rows: Rows, weights: Floats, losses: Floats) -> Terms:  # noqa: ARG001 - as all terms
+    return Terms(weights * losses, weights, weights, losses)
+
+
+_TERMS: dict[str, _Terms] = {"ips": _ips, "snips": _snips}
+
+
+def _model_terms(policy: Policy, log: Logs, actions: Within | None, scale: Within) -> _Terms:
+    own: Within = getattr(policy, "actions", (0.0, 1.0))
+    model = LossModel(action_range(log, actions) or own)
+    rows = None
+    for rows in pieces(repeatable(log, "dr")):
+        model.add(rows, _scaled(_checked(rows, scale), scale))
+    if rows is None:
+        raise InputError("log must have at least one row; got none. Check the file.")
+    model.fit()
+
+    def terms(rows: Rows, weights: Floats, losses: Floats) -> Terms:
+        expected = model.expected(rows, policy_densities.moments(policy, rows))
+        return Terms(expected + weights * (losses - model.predict(rows)), np.ones(len(losses)), weights, losses)
+
+    return terms
+
+
+class _Sums:
+    """What an estimate needs beside its interval."""
+
+    def __init__(self) -> None:
+        self.rows, self.numerator, self.denominator = 0, 0.0, 0.0
+        self.weights, self.squares, self.largest = 0.0, 0.0, 0.0
+        self.densest, self.thinnest = 0.0, np.inf
+
+    def add(self, terms: Terms, densities: Floats, rows: Rows) -> None:
+        self.rows += len(terms.weights)
+        self.numerator += float(terms.numerators.sum())
+        self.denominator += float(terms.denominators.sum())
+        self.weights += float(terms.weights.sum())
+        self.squares += float((terms.weights * terms.weights).sum())
+        self.largest = max(self.largest, float(terms.weights.max()))
+        self.densest = max(self.densest, float(densities.max()))
+        self.thinnest = min(self.thinnest, float(rows.densities.min()))
+
+    def estimate(
+        self,
+        ends: intervals.Interval,
+        estimator: str,
+        interval: str,
+        level: float,
+        scale: Within,
+        largest_weight: float | None,
+        bandwidth: float | None,
+    ) -> Estimate:
+        self._check(largest_weight)
+        value = self.numerator / self.denominator
+        low, high = ends.ends(level, largest_weight or self.densest / self.thinnest)
+        least, worst = scale
+        # A loss lies in its range, whatever the weights say; and an interval holds its own estimate.
+        low, high = min(max(low, 0.0), value), max(min(high, 1.0), value)
+        return Estimate(
+            value=least + (worst - least) * value,
+            low=least + (worst - least) * low,
+            high=least + (worst - least) * high,
+            effective_size=self.weights**2 / self.squares,
+            largest_weight=self.largest,
+            mean_weight=self.weights / self.rows,
+            rows=self.rows,
+            estimator=estimator,
+            interval=interval,
+            level=level,
+            bandwidth=bandwidth,
+        )
+
+    def _check(self, largest_weight: float | None) -> None:
+        if not self.rows:
+            raise InputError("log must have at least one row; got none. Check the file.")
+        if not self.weights:
+            raise InputError(
+                "log must hold actions that the policy plays; got none. Evaluate a smoother policy or log with more exploration."
+            )
+        if largest_weight is not None and self.largest > largest_weight:
+            raise InputError(
+                f"largest_weight must bound every weight; got {largest_weight:g} and a weight of {self.largest:g}. Raise it."
+            )
+
+
+def _smoothed(
+    policy: policy_densities.Deterministic, log: Logs, actions: Within, losses: Within, bandwidth: float | None
+) -> policy_densities.Smoothed:
+    if not callable(policy):
+        raise ParameterError(
+            f"policy must have distribution(context, within) or be a function from context to action; got {policy!r}. Try manul.load."
+        )
+    if bandwidth is None:
+        bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
+    return policy_densities.Smoothed(policy, checked_bandwidth(bandwidth, Actions(*actions)), actions)
+
+
+def _scaled(rows: Rows, scale: Within) -> Floats:
+    return (rows.losses - scale[0]) / (scale[1] - scale[0])
+
+
+def _checked(rows: Rows, scale: Within) -> Rows:
+    low, high = scale
+    inside = (rows.losses >= low) & (rows.losses <= high)
+    for name, values, good, rule, remedy in (
+        ("loss", rows.losses, inside, f"in [{low:g}, {high:g}]", "Declare the range with losses=(low, high)."),
+        ("density", rows.densities, usable_densities(rows.densities), USABLE, _REMEDY),
+    ):
+        if not good.all():
+            bad = int(np.argmin(good))
+            raise InputError(f"{name} must be {rule}; got {values[bad]:g} in row {rows.first + bad}. {remedy}")
+    return rows
+
+
+_REMEDY = "Log the density of each decision, or see manul.offpolicy.estimate_densities."
+
+
+def _check(estimator: str, interval: str, level: float, largest_weight: float | None) -> None:
+    if estimator not in ESTIMATORS:
+        raise ParameterError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r}. Try snips.")
+    if interval not in intervals.NAMES:
+        raise ParameterError(f"interval must be one of {', '.join(intervals.NAMES)}; got {interval!r}. Try bootstrap.")
+    if estimator == "dr" and interval not in _FOR_MODELS:
+        raise ParameterError(
+            f"interval must be bootstrap or normal for dr; got {interval!r}. Try snips for the others."
+        )
+    if not 0 < level < 1:
+        raise ParameterError(f"level must be in (0, 1); got {level!r}. Try 0.95.")
+    if largest_weight is not None and not largest_weight > 0:
+        raise ParameterError(f"largest_weight must be above 0; got {largest_weight!r}. Leave it out to take the log's.")

@@ -1,0 +1,60 @@
+"""Logs whose contexts have names, texts and gaps, as logs of numbers, and the policies that come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from manul.agents import Mapped
+from manul.contexts.maps import Columns
+from manul.logs.log import Log
+from manul.offpolicy.optimization.grid import AnyAgent
+from manul.types import Within
+
+Logs = Log | Iterable[Log]
+
+
+def opened(log: Logs) -> tuple[Log | None, Logs]:
+    """The first batch of a log, and the whole log.
+
+    >>> opened([])
+    (None, [])
+    """
+    if isinstance(log, Log):
+        return log, log
+    if isinstance(log, Iterator):
+        first = next(log, None)
+        return first, log if first is None else chain([first], log)
+    return next(iter(log), None), log
+
+
+def declared(given: Within | None, said: Within | None) -> Within:
+    """A range as given, or as a log says, or (0, 1).
+
+    >>> declared(None, (0.0, 32.0)), declared(None, None)
+    ((0.0, 32.0), (0.0, 1.0))
+    """
+    return given or said or (0.0, 1.0)
+
+
+class Numbers:
+    """The batches of a log with their fields as rows of numbers.
+
+    >>> log = Log.from_table({"kind": ["a", "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
+    >>> [batch.contexts.tolist() for batch in Numbers(log, Columns.fit(log.fields))]
+    [[[1.0, 0.0], [0.0, 1.0]]]
+    """
+
+    def __init__(self, log: Logs, columns: Columns) -> None:
+        self.log, self.columns = log, columns
+
+    def __iter__(self) -> Iterator[Log]:
+        for batch in [self.log] if isinstance(self.log, Log) else self.log:
+            assert batch.fields is not None
+            contexts = self.columns.rows(batch.fields)
+            yield Log(contexts, batch.actions, batch.densities, batch.losses, batch.lows, batch.highs)
+
+
+def mapped(agent: AnyAgent, columns: Columns | None) -> AnyAgent | Mapped:
+    """A policy that takes the fields of the log that it was trained on."""
+    return agent if columns is None else Mapped(agent=agent, features=columns)

@@ -1,0 +1,41 @@
+"""All candidates side by side in the threads of this machine, in one pass over the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from manul.logs.log import Log
+from manul.offpolicy.optimization.checkpoint import Checkpoint
+from manul.offpolicy.optimization.engines import Trained
+from manul.offpolicy.optimization.grid import Candidate
+from manul.offpolicy.optimization.replay import Logs, Replay, Seen, checked_log, pieces
+
+
+def train(
+    candidates: Sequence[Candidate],
+    log: Logs,
+    *,
+    draw: int | None,
+    threads: int | None,
+    resume: str | Path | None,
+    progress: bool,
+) -> Trained:
+    """Train every candidate; with `resume`, from where the run in that folder stopped."""
+    replay, seen = Replay(candidates, draw=draw, threads=threads), Seen()
+    kept = None if resume is None else Checkpoint(resume, replay, {"draw": draw})
+    stream = pieces(log)
+    total = len(log) if isinstance(log, Log) else None
+    with tqdm(total=total, unit=" rows", unit_scale=True, disable=not progress) as bar:
+        for piece in stream if kept is None else kept.skip(stream, seen):
+            replay.learn(piece)
+            seen.add(piece)
+            bar.update(seen.rows - bar.n)
+            if kept is not None:
+                kept.keep(seen)
+    checked_log(seen)
+    if kept is not None:
+        kept.keep(seen, now=True)
+    return Trained(seen, replay.sums, lambda number: replay.drawn[number])

@@ -1,0 +1,79 @@
+"""Each candidate a task of a Ray cluster. The log is put into the object store once, piece by piece.
+
+A task that is lost with its node runs again elsewhere. Only the sums travel back, and the agent that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from manul.errors import MissingDependency, ParameterError
+from manul.offpolicy.optimization.engines import Trained
+from manul.offpolicy.optimization.grid import AnyAgent, Candidate
+from manul.offpolicy.optimization.replay import Logs, Replay, Seen, check, checked_log, pieces
+
+try:
+    import ray
+except ImportError:
+    raise MissingDependency("ray must be installed for engine='ray'. Try pip install 'manul[ray]'.") from None
+
+PIECE = 131_072
+RETRIES = 20
+
+
+def train(candidates: Sequence[Candidate], log: Logs, *, draw: int | None, progress: bool) -> Trained:
+    """Train every candidate on the cluster that this process is connected to, or on a new one of this machine."""
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False)
+    stored, seen = _store(candidates, log)
+    # The answer comes in two objects, so that the arrays stay where they are until they are asked for.
+    task: Any = ray.remote(num_cpus=1, num_returns=2, max_retries=RETRIES)(_train_one)
+    results = [task.remote(candidate, stored, draw) for candidate in candidates]
+    _wait([total for total, _ in results], progress=progress)
+    sums = np.array(ray.get([total for total, _ in results]))
+
+    def agent(number: int) -> AnyAgent:
+        width, arrays = ray.get(results[number][1])
+        made = candidates[number].make()
+        if width is not None:
+            made.restore(made.start(width), arrays)
+        return made
+
+    return Trained(seen, sums, agent)
+
+
+def _store(candidates: Sequence[Candidate], log: Logs) -> tuple[list[Any], Seen]:
+    stored, seen = [], Seen()
+    agents = [candidate.make() for candidate in candidates]
+    for piece in pieces(log, PIECE):
+        check(piece, agents)
+        seen.add(piece)
+        stored.append(ray.put(piece))
+    checked_log(seen)
+    return stored, seen
+
+
+def _train_one(candidate: Candidate, stored: list[Any], draw: int | None) -> tuple[float, tuple[int | None, Any]]:
+    replay = Replay([candidate], draw=draw, threads=1)
+    for piece in stored:
+        replay.learn(ray.get(piece))
+    return float(replay.sums[0]), (replay.drawn[0].width, replay.drawn[0].state())
+
+
+def _wait(totals: list[Any], *, progress: bool) -> None:
+    with tqdm(total=len(totals), unit=" cells", disable=not progress) as bar:
+        while totals:
+            done, totals = ray.wait(totals)
+            bar.update(len(done))
+
+
+def checked_resume(resume: object) -> None:
+    """Refuses a folder: lost cells run again by themselves."""
+    if resume is not None:
+        raise ParameterError(
+            f"resume must be None with engine='ray'; got {str(resume)!r}. Leave it out, or use 'local'."
+        )

@@ -1,0 +1,108 @@
+"""The candidates that off-policy optimisation compares: cells of (bandwidth, leaves), and agents of other kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from typing import Any, Literal, Self
+
+from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
+from manul.agents import Cats
+from manul.agents.base import Shell
+from manul.agents.learners import CoinBetting
+from manul.errors import ParameterError
+from manul.types import Within
+
+Rule = Literal["path", "paper", "margin"]
+Cell = tuple[float, int]
+AnyAgent = Shell[Any]
+Make = Callable[..., AnyAgent]
+_RULES: dict[str, Make] = {
+    "path": Cats,
+    "paper": Cats.paper,
+    "margin": partial(Cats.paper, learner=CoinBetting(target="margin")),
+}
+
+
+def checked_rule(rule: Rule) -> Rule:
+    """How trees learn.
+
+    >>> checked_rule("path")
+    'path'
+    """
+    if rule not in _RULES:
+        raise ParameterError(f"rule must be 'path', 'paper' or 'margin'; got {rule!r}. Try 'path'.")
+    return rule
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A name, and a function that makes a fresh agent."""
+
+    name: str
+    make: Callable[[], AnyAgent]
+
+
+@dataclass(frozen=True, init=False)
+class Grid:
+    """Cells of (bandwidth as a share of the range, leaves): those given, or every pair of bandwidths and leaves.
+
+    `others` are agents of other kinds, by name: functions that take actions, losses, epsilon and seed as keywords.
+
+    >>> import manul
+    >>> def line(**settings):
+    ...     return manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1/16, **settings)
+    >>> len(Grid(bandwidths=[1/4, 1/8], leaves=[16, 64], others={"line": line}))
+    5
+    """
+
+    cells: tuple[Cell, ...]
+    others: Mapping[str, Make] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        *,
+        bandwidths: Iterable[float] = (),
+        leaves: Iterable[int] = (),
+        cells: Iterable[Cell] = (),
+        others: Mapping[str, Make] | None = None,
+    ) -> None:
+        whole = Actions(0.0, 1.0)
+        every = dict.fromkeys([*cells, *product(bandwidths, leaves)])
+        checked = tuple((checked_bandwidth(share, whole), checked_leaves(count)) for share, count in every)
+        object.__setattr__(self, "cells", checked)
+        object.__setattr__(self, "others", dict(others or {}))
+        if not len(self):
+            raise ParameterError("grid must have at least one cell; got none. Try Grid.paper().")
+
+    @classmethod
+    def paper(cls, *, half: bool = True) -> Self:
+        """The paper's J: h in 2^-13..2^-1, K in 2^2..2^13 and hK in 2^0..2^11; its authors ran it without h = 1/2.
+
+        >>> len(Grid.paper()), len(Grid.paper(half=False))
+        (89, 78)
+        """
+        widest = 1 if half else 2
+        powers = product(range(widest, 14), range(2, 14))
+        return cls(cells=[(2.0**-h, 2**k) for h, k in powers if 0 <= k - h <= 11])
+
+    def __len__(self) -> int:
+        return len(self.cells) + len(self.others)
+
+    def candidates(self, *, rule: Rule, actions: Within, losses: Within, epsilon: float, seed: int) -> list[Candidate]:
+        """The agents to train, as functions that make them.
+
+        >>> Grid(cells=[(1/8, 16)]).candidates(
+        ...     rule="path", actions=(0, 32), losses=(0, 1), epsilon=0, seed=0)[0].make()
+        Cats(actions=(0.0, 32.0), leaves=16, bandwidth=4.0, epsilon=0.0, ...)
+        """
+        checked_rule(rule)
+        common = {"actions": actions, "losses": losses, "epsilon": epsilon, "seed": seed}
+        name, span = "Cats" if rule == "path" else "Cats.paper", actions[1] - actions[0]
+        trees = [
+            Candidate(name, partial(_RULES[rule], bandwidth=share * span, leaves=leaves, **common))
+            for share, leaves in self.cells
+        ]
+        return trees + [Candidate(other, partial(make, **common)) for other, make in self.others.items()]

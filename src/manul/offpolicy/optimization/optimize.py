@@ -1,0 +1,157 @@
+"""CATS_Off, Algorithm 3 of the paper: train every candidate on a log, and take the one of lowest penalised loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from manul.actions.ranges import checked_range
+from manul.agents import Mapped
+from manul.contexts.maps import Columns
+from manul.errors import ParameterError
+from manul.offpolicy import named_logs
+from manul.offpolicy.optimization.candidates import Row, Table
+from manul.offpolicy.optimization.engines import Trained, local
+from manul.offpolicy.optimization.grid import AnyAgent, Candidate, Grid, Rule, checked_rule
+from manul.offpolicy.optimization.replay import Logs
+from manul.paper import theory
+from manul.types import Within
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Engine = Literal["local", "ray"]
+
+
+@dataclass(frozen=True, eq=False)
+class Optimized:
+    """The candidate to deploy, and the table that it was chosen from."""
+
+    table: Table
+    policy: AnyAgent | Mapped
+
+    @property
+    def chosen(self) -> Row:
+        """The row of the policy."""
+        return self.table.rows[self.table.lowest]
+
+    @property
+    def bandwidth(self) -> float:
+        """The bandwidth of the policy, in action units."""
+        return self.chosen.bandwidth
+
+    @property
+    def leaves(self) -> int | None:
+        """The leaves of the policy, if it is a tree."""
+        return self.chosen.leaves
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to a `.manul` file, and the table beside it as CSV."""
+        self.policy.save(path)
+        self.table.to_csv(Path(path).with_suffix(".csv"))
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the objective over bandwidth and leaves."""
+        from manul.utils.plotting import cell_map
+
+        cells = [(row.bandwidth, row.leaves, row.objective) for row in self.table if row.leaves is not None]
+        return cell_map(cells, axes)
+
+
+def optimize(
+    log: Logs,
+    *,
+    grid: Grid | None = None,
+    rule: Rule = "path",
+    penalty: float | Literal["paper"] = 1.0,
+    failure: float = 0.05,
+    draw: bool = False,
+    actions: Within | None = None,
+    losses: Within | None = None,
+    epsilon: float = 0.0,
+    seed: int = 0,
+    threads: int | None = None,
+    resume: str | Path | None = None,
+    engine: Engine = "local",
+    progress: bool = False,
+) -> Optimized:
+    """Train every candidate of a grid, the paper's unless given, in one pass over a log or over the batches of one.
+
+    Trees learn by the `rule` of `Cats` ("path"), of `Cats.paper`, or of that with one regressor per node ("margin"),
+    which is twice as fast and what Vowpal Wabbit does. `penalty` is the constant of Algorithm 3: the 1 of
+    the paper's experiments, or "paper" for that of its theorem, which holds but for a probability of `failure`. With
+    `draw` the policy is the paper's, as it was before a round drawn at random; without, as it is after the last. It
+    explores with `epsilon`. A run with `resume`, a folder, goes on where the run before it stopped. `actions` and
+    `losses` are as the log says, or else (0, 1). Where contexts have names, the policy takes those.
+
+    >>> import manul
+    >>> run = manul.simulate(manul.Cats(leaves=4, bandwidth=1/4), manul.worlds.linear(rounds=2000, width=2))
+    >>> best = optimize(run.log, grid=Grid(bandwidths=[1/4, 1/16], leaves=[4, 64]))
+    >>> best.bandwidth, len(best.table)
+    (0.25, 4)
+    """
+    constant = _checked_penalty(penalty)
+    checked_rule(rule)
+    first, log = named_logs.opened(log)
+    ranges = {
+        "actions": checked_range("actions", named_logs.declared(actions, first.action_range if first else None)),
+        "losses": checked_range("losses", named_logs.declared(losses, first.loss_range if first else None)),
+    }
+    columns = None if first is None or first.fields is None else Columns.fit(first.fields)
+    log = log if columns is None else named_logs.Numbers(log, columns)
+    grid = Grid.paper() if grid is None else grid
+    candidates = grid.candidates(rule=rule, epsilon=epsilon, seed=seed, **ranges)
+    _check_bandwidths(candidates)
+    how: dict[str, Any] = {"draw": seed if draw else None, "progress": progress}
+    if _checked_engine(engine) == "local":
+        trained = local.train(candidates, log, threads=threads, resume=resume, **how)
+    else:
+        from manul.offpolicy.optimization.engines import ray
+
+        ray.checked_resume(resume)
+        trained = ray.train(candidates, log, **how)
+    if constant is None:
+        constant = theory.off_policy_constant(horizon=trained.seen.rows, cells=len(candidates), failure=failure)
+    table = Table(tuple(_row(candidate, number, trained, constant) for number, candidate in enumerate(candidates)))
+    return Optimized(table, named_logs.mapped(trained.agent(table.lowest), columns))
+
+
+def _row(candidate: Candidate, number: int, trained: Trained, constant: float) -> Row:
+    agent: Any = candidate.make()
+    (low, high), (least, worst) = agent.actions, agent.losses
+    mean = float(trained.sums[number]) / trained.seen.rows
+    penalty = theory.off_policy_penalty(
+        mean_loss=mean,
+        horizon=trained.seen.rows,
+        bandwidth=agent.bandwidth / (high - low),
+        minimum_density=min(trained.seen.lowest_density * (high - low), 1.0),
+        constant=constant,
+    )
+    estimate, raised = least + (worst - least) * mean, (worst - least) * penalty
+    leaves = getattr(agent, "leaves", None)
+    return Row(candidate.name, agent.bandwidth, leaves, estimate, raised, estimate + raised)
+
+
+def _check_bandwidths(candidates: list[Candidate]) -> None:
+    for candidate in candidates:
+        agent = candidate.make()
+        if not getattr(agent, "bandwidth", 0) > 0:
+            raise ParameterError(
+                f"candidates must play windows of a bandwidth above 0; got {agent!r} as {candidate.name!r}. Try Cats."
+            )
+
+
+def _checked_penalty(penalty: float | str) -> float | None:
+    """The constant of the penalty; None where it depends on the length of the log."""
+    if penalty == "paper":
+        return None
+    if isinstance(penalty, str) or not 0 <= penalty < float("inf"):
+        raise ParameterError(f"penalty must be a constant from 0, or 'paper'; got {penalty!r}. Try 1.")
+    return float(penalty)
+
+
+def _checked_engine(engine: Engine) -> Engine:
+    if engine not in ("local", "ray"):
+        raise ParameterError(f"engine must be 'local' or 'ray'; got {engine!r}. Try 'local'.")
+    return engine

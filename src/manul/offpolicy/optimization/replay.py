@@ -1,0 +1,181 @@
+"""One pass over a log with several agents: each row is paid for, then learned from (progressive validation)."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from manul import _core
+from manul.actions.ranges import checked_seed
+from manul.actions.smoothing import smooth
+from manul.contexts import conversion
+from manul.errors import InputError, ParameterError
+from manul.logs.log import Log
+from manul.offpolicy.optimization.grid import AnyAgent, Candidate
+from manul.types import Floats
+
+PIECE = 16_384
+Logs = Log | Iterable[Log]
+_NOTHING = np.empty(0)
+
+
+def pieces(log: Logs, size: int = PIECE) -> Iterator[Log]:
+    """A log, or the batches of one that is larger than memory, in pieces of at most so many rows.
+
+    >>> [len(piece) for piece in pieces(Log(np.zeros((5, 1), np.float32), *np.ones((3, 5))), size=2)]
+    [2, 2, 1]
+    """
+    for batch in [log] if isinstance(log, Log) else log:
+        for first in range(0, len(batch), size):
+            yield batch.rows(slice(first, first + size))
+
+
+class Seen:
+    """What is known of the rows so far: how many, the lowest density, and checksums to know them again."""
+
+    def __init__(self) -> None:
+        self.rows, self.lowest_density, self.checksums = 0, float("inf"), [0] * 4
+
+    def add(self, piece: Log) -> None:
+        """Take in some rows."""
+        self.rows += len(piece)
+        self.lowest_density = min(self.lowest_density, float(piece.densities.min()))
+        columns: Sequence[npt.NDArray[Any]] = _columns(piece)[:4]
+        self.checksums = [zlib.crc32(each.data, known) for each, known in zip(columns, self.checksums, strict=True)]
+
+
+class Replay:
+    """Agents that learn a log side by side, and the running sum of what each would have paid.
+
+    With `draw`, a seed, `drawn` are the agents as they were before a round that is uniform over all rounds, whatever
+    their number will be: round t is replaced by the next that a reservoir of one would take.
+    """
+
+    def __init__(self, candidates: Sequence[Candidate], *, draw: int | None = None, threads: int | None = None) -> None:
+        self.agents = [candidate.make() for candidate in candidates]
+        self.drawn = self.agents if draw is None else [candidate.make() for candidate in candidates]
+        self.sums: Floats = np.zeros(len(candidates))
+        self.rows = 0
+        self._threads = checked_threads(threads)
+        self._draws: Iterator[int] = iter(()) if draw is None else draws(draw)
+        self._next = next(self._draws, None)
+
+    def learn(self, piece: Log) -> None:
+        """Take in some rows, in order; all of them or, where one cannot be used, none."""
+        check(piece, self.agents)
+        while len(piece):
+            if self._next == self.rows:
+                self._snapshot()
+                self._next = next(self._draws)
+            ahead = len(piece) if self._next is None else min(len(piece), self._next - self.rows)
+            self._learn(piece.rows(slice(ahead)))
+            piece = piece.rows(slice(ahead, None))
+
+    def go_on(self, rows: int, sums: Sequence[float]) -> None:
+        """Count from here on; what the agents had learned is up to the caller."""
+        self.rows, self.sums = rows, np.array(sums)
+        while self._next is not None and self._next < rows:
+            self._next = next(self._draws)
+
+    def _learn(self, piece: Log) -> None:
+        players = [agent.player_for(piece.contexts) for agent in self.agents]
+        columns = _columns(piece)
+        native = [number for number, player in enumerate(players) if isinstance(player, _core.Player)]
+        # The largest trees take the longest: with them first, all threads finish together.
+        native.sort(key=lambda number: -players[number].nbytes)
+        if native:
+            sums = self.sums[native]
+            _core.replay([players[number] for number in native], *columns, sums, self._threads)
+            self.sums[native] = sums
+        for number in set(range(len(players))) - set(native):
+            self.sums[number] = _replay_in_python(self.agents[number], columns, float(self.sums[number]))
+        self.rows += len(piece)
+
+    def _snapshot(self) -> None:
+        for drawn, agent in zip(self.drawn, self.agents, strict=True):
+            if agent.width is not None:
+                drawn.restore(drawn.start(agent.width), agent.state())
+
+
+def draws(seed: int) -> Iterator[int]:
+    """The rounds, counted from 0, at which a reservoir of one takes the round in place of the one it holds.
+
+    >>> rounds = draws(3)
+    >>> [next(rounds) for _ in range(5)]
+    [0, 15, 66, 100, 1494]
+    """
+    held, number = 1, 0
+    while True:
+        yield held - 1
+        # Of the rounds after t, the first that is taken is beyond m with probability t / m.
+        held, number = int(held / (1.0 - _core.draw(checked_seed(seed), number)[0])) + 1, number + 1
+
+
+def checked_threads(threads: int | None) -> int:
+    """How many threads; all processors where nothing is said.
+
+    >>> checked_threads(2)
+    2
+    """
+    if threads is None:
+        return os.cpu_count() or 1
+    if not (isinstance(threads, int) and threads >= 1):
+        raise ParameterError(
+            f"threads must be a whole number from 1; got {threads!r}. Leave it out for all processors."
+        )
+    return threads
+
+
+def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
+    """Refuses rows that the agents cannot learn from; all of them have the same ranges."""
+    conversion.matrix(piece.contexts)
+    whole = np.array(agents[0].actions)[:, np.newaxis]
+    narrowed = piece.lows is not None and piece.highs is not None
+    lows, highs = (piece.lows, piece.highs) if narrowed else whole
+    agents[0].check_outcomes(piece.actions, piece.densities, piece.losses, cast(Floats, lows), cast(Floats, highs))
+    if piece.lows is not None and piece.highs is not None and len(piece):
+        widest = max(agents, key=lambda agent: agent.narrowest_bandwidth)
+        for number in (np.argmin(piece.highs - piece.lows), np.argmin(piece.lows), np.argmax(piece.highs)):
+            widest.narrowed((float(piece.lows[number]), float(piece.highs[number])))
+
+
+def _columns(piece: Log) -> tuple[conversion.Row, Floats, Floats, Floats, Floats, Floats]:
+    lows = _NOTHING if piece.lows is None else piece.lows
+    highs = _NOTHING if piece.highs is None else piece.highs
+    return (
+        np.ascontiguousarray(piece.contexts, dtype=np.float32),
+        _numbers(piece.actions),
+        _numbers(piece.densities),
+        _numbers(piece.losses),
+        _numbers(lows),
+        _numbers(highs),
+    )
+
+
+def _numbers(column: Floats) -> Floats:
+    return np.ascontiguousarray(column, dtype=np.float64)
+
+
+def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float) -> float:
+    contexts, actions, densities, losses, lows, highs = columns
+    player, (least, worst) = agent.player_for(contexts), agent.losses
+    for row, (action, density, loss) in enumerate(
+        zip(*(c.tolist() for c in (actions, densities, losses)), strict=True)
+    ):
+        within = (float(lows[row]), float(highs[row])) if len(lows) else agent.actions
+        centre, bandwidth = player.window(contexts[row], *within)
+        played = smooth(centre, bandwidth, within)
+        total += played.density(action) / density * ((loss - least) / (worst - least))
+        player.learn(contexts[row], action, density, loss, *within)
+    return total
+
+
+def checked_log(seen: Seen) -> None:
+    """Refuses a log without rows."""
+    if not seen.rows:
+        raise InputError("log must have at least one row; got none. Check where it was written.")

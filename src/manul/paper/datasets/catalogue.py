@@ -1,0 +1,86 @@
+"""The six sets of the paper's section 5, by name: `ds` is drawn, the others come from OpenML or from disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from manul.actions.ranges import checked_seed
+from manul.errors import FileError, ParameterError
+from manul.paper.datasets import cache
+from manul.utils.suggestions import remedy
+from manul.worlds import ds
+from manul.worlds.tables.table_columns import SUFFIXES, read_columns
+from manul.worlds.tables.tables import Dataset, from_columns
+
+DS_ROWS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of OpenML; the target is its last column, or its first where columns are left out."""
+
+    file: int
+    title: str
+    target: int = -1
+    dropped: tuple[int, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """Where it can be downloaded."""
+        return f"https://www.openml.org/data/download/{self.file}/{self.title}.arff"
+
+
+SOURCES = {
+    "wisconsin": Source(150677, "BNG_wisconsin"),
+    "black_friday": Source(21230845, "file639340bd9ca9"),
+    "auto_price": Source(150679, "BNG_auto_price"),
+    "cpu_act": Source(150680, "BNG_cpu_act"),
+    "zurich_delay": Source(5698591, "file62a9329beed2", target=0, dropped=(6,)),
+}
+NAMES = ("ds", *SOURCES)
+
+
+def load(name: str, *, rows: int | None = None, seed: int = 0, data: str | Path | None = None) -> Dataset:
+    """A set of the paper by its name; ds is drawn from the seed, the others are downloaded once.
+
+    `data` is a folder to look into first: `cpu_act.csv`, `.arff` or `.parquet`, each also with .gz.
+
+    >>> load("ds", rows=1000).contexts.shape
+    (1000, 5)
+    """
+    checked_name(name)
+    if name == "ds":
+        world = ds(rounds=DS_ROWS if rows is None else rows, seed=checked_seed(seed))
+        columns = tuple(f"x{number}" for number in range(1, world.contexts.shape[1] + 1))
+        return Dataset("ds", columns, world.contexts, world.targets, (0.0, 1.0))
+    source, path = SOURCES[name], located(name, data)
+    cells = list(read_columns(path).items())
+    target = cells[source.target][0]
+    kept = {each: column for number, (each, column) in enumerate(cells) if number not in source.dropped}
+    return from_columns(kept, target=target, name=name, rows=rows)
+
+
+def located(name: str, data: str | Path | None = None) -> Path:
+    """The file of a set: in the folder, in the cache, or downloaded into it."""
+    source, folder = SOURCES[name], cache.folder() if data is None else Path(data)
+    if data is not None and not folder.is_dir():
+        raise FileError(f"data must be a folder with files such as {name}.csv; got {folder}. Check the name.")
+    for stem in (name, source.title):
+        for suffix in (f"{each}{end}" for each in SUFFIXES for end in ("", ".gz")):
+            if (folder / f"{stem}{suffix}").is_file():
+                return cache.checked(folder / f"{stem}{suffix}")
+    return cache.downloaded(source.address, cache.folder() / f"{name}.arff", name)
+
+
+def checked_name(name: str) -> str:
+    """The name of a set, or an error that offers the close ones.
+
+    >>> checked_name("cpu_atc")
+    Traceback (most recent call last):
+    manul.errors.ParameterError: dataset must be one of ds, wisconsin, ...; got 'cpu_atc'. Did you mean cpu_act?
+    """
+    if name in NAMES:
+        return name
+    advice = remedy(str(name), NAMES, "Tables of your own go with --data and --target.")
+    raise ParameterError(f"dataset must be one of {', '.join(NAMES)}; got {name!r}. {advice}")

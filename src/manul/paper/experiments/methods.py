@@ -1,0 +1,67 @@
+"""Who plays: the paper's three methods over their settings, and manul's own agents, each with a guess of its speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import log2
+from typing import Any
+
+from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree
+from manul.agents.learners import CoinBetting
+from manul.offpolicy import Grid
+from manul.types import Agent
+
+EPSILON = 0.05
+DEFAULT_CELL = (512, 1 / 32)
+POWERS = range(1, 14)
+_MARGIN = CoinBetting(target="margin")
+
+PAPER, MARGIN, TREE, LINEAR = "Cats.paper", "Cats.paper, margin", "dTree", "dLinear"
+OURS, DEFAULT, ADAPTIVE, AUTO = "Cats", "Cats(leaves=512, bandwidth=1/32)", "AdaptiveCats", "Auto"
+CONSTANT, OPTIMUM = "best constant", "smoothed optimum"
+
+
+@dataclass(frozen=True)
+class Player:
+    """A name, its settings, a function that makes a fresh agent from a seed, and guessed µs per round."""
+
+    name: str
+    leaves: int | None
+    bandwidth: float | None
+    make: Callable[[int], Agent]
+    cost: float
+
+
+def tree(name: str, leaves: int, bandwidth: float) -> Player:
+    """CATS in one of its forms.
+
+    >>> tree(PAPER, 16, 1/8).make(0)
+    Cats.paper(actions=(0.0, 1.0), leaves=16, bandwidth=0.125, ...)
+    """
+    settings: dict[str, Any] = {"leaves": leaves, "bandwidth": bandwidth, "epsilon": EPSILON}
+    makers: dict[str, Callable[[int], Agent]] = {
+        PAPER: lambda seed: Cats.paper(seed=seed, **settings),
+        MARGIN: lambda seed: Cats.paper(seed=seed, learner=_MARGIN, **settings),
+    }
+    make = makers.get(name, lambda seed: Cats(seed=seed, **settings))
+    cost = 0.25 + 0.04 * log2(leaves) if name in makers else 0.5 + 0.13 * log2(leaves)
+    return Player(name, leaves, bandwidth, make, cost)
+
+
+def discrete(name: str, leaves: int) -> Player:
+    """One of the paper's comparators."""
+    kind = DiscreteTree if name == TREE else DiscreteLinear
+    cost = 0.1 + 0.05 * log2(leaves) if name == TREE else 0.2 + 0.026 * leaves
+    return Player(name, leaves, None, lambda seed: kind(leaves=leaves, epsilon=EPSILON, seed=seed), cost)
+
+
+def online() -> Iterator[Player]:
+    """Every cell of the paper's grid for CATS in three forms, its settings of the comparators, and our own agents."""
+    for name in (PAPER, MARGIN, OURS):
+        yield from (tree(name, leaves, bandwidth) for bandwidth, leaves in Grid.paper().cells)
+    for name in (TREE, LINEAR):
+        yield from (discrete(name, 2**power) for power in POWERS)
+    yield tree(DEFAULT, *DEFAULT_CELL)
+    yield Player(ADAPTIVE, 256, None, lambda seed: AdaptiveCats(leaves=256, epsilon=EPSILON, seed=seed), 14.0)
+    yield Player(AUTO, None, None, lambda seed: Auto(epsilon=EPSILON, seed=seed), 14.0)

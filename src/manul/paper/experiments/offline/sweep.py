@@ -1,0 +1,96 @@
+"""The paper's protocol: 80 % of the rows are logged by CATS with (4, 1/4), CATS_Off learns from the log, the rest is the test."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manul.agents import Cats
+from manul.errors import FileError
+from manul.logs.log import Log
+from manul.offpolicy import Grid, optimize
+from manul.offpolicy.optimization.grid import Rule
+from manul.paper.experiments import hindsight
+from manul.paper.experiments.methods import CONSTANT, EPSILON, OPTIMUM
+from manul.paper.experiments.problem_sets import Problem
+from manul.paper.experiments.result_tables import Row, clopper_pearson
+from manul.paper.experiments.timed_tasks import Crew
+from manul.worlds import Regression
+from manul.worlds.simulation import simulate
+
+INITIAL = "initial (logged)"
+RULES: dict[Rule, str] = {"paper": "CATS_Off (paper)", "path": "CATS_Off (rule of Cats)"}
+GRID = Grid.paper()
+TRAIN = 0.8
+
+
+def sweep(problem: Problem, crew: Crew, *, folder: Path) -> list[Row]:
+    """A row per policy: what it loses on the test rows; the folder is for going on after a stop."""
+    cut = round(TRAIN * problem.rounds)
+    train, test = problem.part(0, cut), problem.part(cut, problem.rounds)
+    agent = Cats.paper(leaves=4, bandwidth=1 / 4, epsilon=EPSILON, seed=problem.seed)
+    log = simulate(agent, train).log
+    rows = [_row(problem, INITIAL, 4, 1 / 4, _test_loss(agent, test), len(test))]
+    for rule, name in RULES.items():
+        what = {"experiment": "offline", **problem.identity, "rule": rule}
+        found = crew.memory.recall(what)
+        if found is None:
+            found = _optimised(problem, crew, log, test, rule, folder / f"{problem.name}-{rule}")
+            crew.memory.keep(what, found)
+        rows.append(_row(problem, name, found["leaves"], found["bandwidth"], found["loss"], len(test)))
+    return rows + _hindsight(problem, test)
+
+
+def _optimised(problem: Problem, crew: Crew, log: Log, test: Regression, rule: Rule, folder: Path) -> dict[str, Any]:
+    with _kept_or_gone(folder):
+        best = optimize(
+            log,
+            grid=GRID,
+            rule=rule,
+            penalty=1.0,
+            epsilon=EPSILON,
+            seed=problem.seed,
+            threads=crew.threads,
+            resume=folder,
+            progress=crew.progress,
+        )
+    loss = _test_loss(best.policy, test)
+    shutil.rmtree(folder, ignore_errors=True)
+    return {"leaves": best.leaves, "bandwidth": best.bandwidth, "loss": loss}
+
+
+@contextmanager
+def _kept_or_gone(folder: Path) -> Iterator[None]:
+    """After a full disk, what cannot be gone on from is not left behind."""
+    try:
+        yield
+    except FileError:
+        if not (folder / "progress.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                folder.parent.rmdir()
+        raise
+
+
+def _test_loss(policy: Any, test: Regression) -> float:
+    """The mean loss of what a policy plays without learning."""
+    return float(np.abs(policy.decide_many(test.contexts).actions - test.targets).mean())
+
+
+def _hindsight(problem: Problem, test: Regression) -> list[Row]:
+    constant = hindsight.best_constant(test.targets)
+    centres, _ = hindsight.linear_centres(test.contexts, test.targets)
+    optimum = hindsight.best_bandwidth(test.targets, centres)
+    named = {CONSTANT: constant, OPTIMUM: optimum}
+    return [_row(problem, name, None, each.bandwidth, each.loss, len(test)) for name, each in named.items()]
+
+
+def _row(problem: Problem, player: str, leaves: int | None, bandwidth: float, loss: float, rounds: int) -> Row:
+    low, high = clopper_pearson(loss, rounds)
+    row: Row = {"dataset": problem.name, "player": player, "leaves": leaves, "bandwidth": bandwidth, "rounds": rounds}
+    return {**row, "loss": loss, "low": low, "high": high}

@@ -1,0 +1,134 @@
+"""The best cell of every player beside the published one, and why they come in the order they do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from manul.actions.ranges import fraction
+from manul.paper.experiments import methods as players
+from manul.paper.experiments import published
+from manul.paper.experiments.result_tables import Row
+
+ORDER = (
+    players.PAPER,
+    players.MARGIN,
+    players.TREE,
+    players.LINEAR,
+    "VW CATS",
+    "VW dTree",
+    "VW dLinear",
+    players.OURS,
+    players.DEFAULT,
+    players.ADAPTIVE,
+    players.AUTO,
+    players.CONSTANT,
+    players.OPTIMUM,
+)
+SEARCHED = {
+    players.PAPER,
+    players.MARGIN,
+    players.TREE,
+    players.LINEAR,
+    players.OURS,
+    "VW CATS",
+    "VW dTree",
+    "VW dLinear",
+}
+# Vowpal Wabbit, and Cats.paper with one regressor per node, are the published programme's own way of learning.
+COUNTERPART = {
+    players.MARGIN: players.PAPER,
+    "VW CATS": players.PAPER,
+    "VW dTree": players.TREE,
+    "VW dLinear": players.LINEAR,
+}
+
+
+def best(rows: Sequence[Row]) -> list[Row]:
+    """The row of lowest loss of each player on each set, with the published best of the same method."""
+    found: dict[tuple[str, str], Row] = {}
+    cells: dict[tuple[str, str], int] = {}
+    for row in rows:
+        key = row["dataset"], row["player"]
+        cells[key] = cells.get(key, 0) + 1
+        if key not in found or row["loss"] < found[key]["loss"]:
+            found[key] = row
+    ranked = sorted(found, key=lambda key: ORDER.index(key[1]))
+    return [{**found[key], "cells": cells[key], **_published(*key)} for key in ranked]
+
+
+def _published(dataset: str, player: str) -> Row:
+    cell = published.best(dataset, COUNTERPART.get(player, player))
+    if cell is None:
+        return {"published": None, "published_leaves": None, "published_bandwidth": None}
+    return {"published": cell.loss, "published_leaves": cell.leaves, "published_bandwidth": cell.bandwidth}
+
+
+def explained(rows: Sequence[Row], dataset: str) -> list[str]:
+    """What the numbers of a set say about the order of the methods, in sentences."""
+    by_player = {row["player"]: row for row in best(rows) if row["dataset"] == dataset}
+    constant, optimum = by_player[players.CONSTANT], by_player[players.OPTIMUM]
+    methods = [by_player[name] for name in (players.PAPER, players.TREE, players.LINEAR)]
+    told = [_order_sentence(methods, dataset)]
+    near = [row for row in methods if row["loss"] > 0.5 * (constant["loss"] + optimum["loss"])]
+    if near:
+        told.append(_near_constant(near, methods, constant, optimum))
+    told.append(_many_leaves([row for row in rows if row["dataset"] == dataset]))
+    told.append(_ours_sentence(by_player))
+    return told
+
+
+def _near_constant(near: list[Row], methods: list[Row], constant: Row, optimum: Row) -> str:
+    losses = [row["loss"] for row in methods]
+    cells = ", ".join(f"{row['player']} at {_cell(row)}" for row in near)
+    return (
+        f"Why they are so close: the best constant loses {constant['loss']:.4f} and the best linear policy of hindsight "
+        f"{optimum['loss']:.4f}, both smoothed and explored like the rest. The three methods differ by at most "
+        f"{max(losses) - min(losses):.4f}, and stay near the constant ({cells}): a round teaches a leaf or an action only when "
+        "it is played near it, with importance weights of up to K/ε, or 1/(2hε) with smoothing, so that a finer grid or a "
+        "narrower window costs more in learning than it wins in precision. What orders them is how cheaply each finds a few "
+        "good actions near the median, not what its policies can express; so the order changes with the draw of the data, the "
+        "seed and the number of rounds."
+    )
+
+
+def _many_leaves(rows: Sequence[Row]) -> str:
+    searched = [row for row in rows if row["player"] in (players.PAPER, players.TREE, players.LINEAR)]
+    most = min(
+        max(row["leaves"] for row in searched if row["player"] == name) for name in {row["player"] for row in searched}
+    )
+    losses: dict[str, float] = {}
+    for row in searched:
+        if row["leaves"] == most:
+            losses[row["player"]] = min(row["loss"], losses.get(row["player"], 1.0))
+    told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
+    lowest = min(losses, key=lambda name: losses[name])
+    reason = ": one round of CATS teaches all leaves of a window, and that is what smoothing is for"
+    return f"With many leaves, K = {most:,}, the best cells lose {told}{reason if lowest == players.PAPER else ''}."
+
+
+def _order_sentence(methods: list[Row], dataset: str) -> str:
+    here = " < ".join(
+        f"{row['player']} {row['loss']:.4f}" for row in sorted(methods, key=lambda row: float(row["loss"]))
+    )
+    known = [row for row in methods if row["published"] is not None]
+    if not known:
+        return f"Order on {dataset}: {here}."
+    there = " < ".join(
+        f"{row['player']} {row['published']:.4f}" for row in sorted(known, key=lambda row: float(row["published"]))
+    )
+    return f"Order on {dataset}, here: {here}; as published: {there}."
+
+
+def _ours_sentence(by_player: dict[str, Row]) -> str:
+    default, paper = by_player[players.DEFAULT], by_player[players.PAPER]
+    others = ", ".join(f"{name} {by_player[name]['loss']:.4f}" for name in (players.ADAPTIVE, players.AUTO))
+    comparison = "below" if default["loss"] < paper["loss"] else "not below"
+    return (
+        f"Cats with one fixed setting loses {default['loss']:.4f}, {comparison} the best of {paper['cells']} cells of "
+        f"Cats.paper: it trains the nodes on the played path, with bounded and doubly robust costs. Without any setting: {others}."
+    )
+
+
+def _cell(row: Row) -> str:
+    window = f", h = {fraction(row['bandwidth'])}" if row["bandwidth"] is not None else ""
+    return f"K = {row['leaves']}{window}"

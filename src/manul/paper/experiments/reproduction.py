@@ -1,0 +1,230 @@
+"""Run the experiments that were asked for, write their tables and figures, and the page that shows them."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from manul.actions.ranges import checked_seed
+from manul.errors import MissingDependency, ParameterError
+from manul.paper.experiments import machine, published, result_tables
+from manul.paper.experiments.offline import analysis
+from manul.paper.experiments.offline import sweep as offline_sweep
+from manul.paper.experiments.online import analysis as online_analysis
+from manul.paper.experiments.online import sweep as online_sweep
+from manul.paper.experiments.page import Page, Section, loss_table, slope_table
+from manul.paper.experiments.problem_sets import Problem, Wanted
+from manul.paper.experiments.results_file import Memory
+from manul.paper.experiments.timed_tasks import Crew
+from manul.paper.experiments.timing import analysis as timing_analysis
+from manul.paper.experiments.timing import sweep as timing_sweep
+from manul.utils.atomic_files import writable_folder, write_whole
+from manul.utils.suggestions import remedy
+
+NAMES = ("online", "offline", "timing")
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of it: the tables by name, and the page."""
+
+    tables: dict[str, list[result_tables.Row]]
+    page: Path
+    findings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.findings, f"The page: {self.page}"])
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What every experiment needs."""
+
+    problems: Sequence[Problem]
+    crew: Crew
+    out: Path
+    scratch: Path
+    with_vw: bool
+
+    @property
+    def has_published(self) -> bool:
+        """Whether there are published numbers for any of the sets; there are none for a table of one's own."""
+        return any(problem.name in published.ROWS for problem in self.problems)
+
+    def caption(self, ours: str, theirs: str) -> str:
+        """What is said under a figure, about the published numbers only where they are in it."""
+        return f"{ours}; {theirs}." if self.has_published else f"{ours}."
+
+    @property
+    def vw_folder(self) -> Path | None:
+        return self.scratch if self.with_vw else None
+
+    def write(self, name: str, table: Sequence[result_tables.Row]) -> None:
+        result_tables.write(self.out / f"{name}.csv", table)
+
+
+def reproduce(
+    experiments: Sequence[str] = NAMES,
+    *,
+    out: str | Path,
+    datasets: Sequence[str] | None = None,
+    rounds: int | None = None,
+    seed: int = 0,
+    data: str | Path | None = None,
+    target: str | None = None,
+    vw: bool | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+    command: str | None = None,
+) -> Reproduction:
+    """Repeat the paper's experiments on its sets, or on a table of one's own, and write everything into a folder.
+
+    `data` is a folder with files of the sets, or one file, whose column `target` is then predicted. `vw` asks for Vowpal
+    Wabbit beside the others; unless said, it plays where it is installed. A run that was stopped goes on when it is
+    started again with the same folder.
+    """
+    started = time.perf_counter()
+    chosen = [_checked(each) for each in dict.fromkeys(experiments)] or list(NAMES)
+    wanted = Wanted(datasets, rounds, checked_seed(seed), None if data is None else Path(data), target)
+    wanted.check()
+    with_vw = _has_vw(wanted=vw)
+    _require_plots()
+    problems = wanted.problems()
+    folder = writable_folder(out)
+    crew = Crew(Memory(folder / "cells.json"), threads, progress)
+    with TemporaryDirectory() as scratch:
+        run = _Run(problems, crew, folder, Path(scratch), with_vw)
+        made = [_EXPERIMENTS[name](run) for name in NAMES if name in chosen]
+    sections = [section for section, _ in made]
+    findings = [finding for section in sections for finding in section.findings]
+    facts = _facts(run, time.perf_counter() - started)
+    page = Page(
+        command or f"manul.paper.experiments.reproduce({', '.join(map(repr, chosen))})",
+        facts,
+        sections,
+        run.has_published,
+    )
+    write_whole(folder / "index.html", page.html())
+    tables = dict(item for _, several in made for item in several.items())
+    return Reproduction(tables, folder / "index.html", tuple(findings))
+
+
+Made = tuple[Section, dict[str, list[result_tables.Row]]]
+
+
+def _online(run: _Run) -> Made:
+    from manul.paper.experiments import figures as plots
+
+    table = [row for problem in run.problems for row in online_sweep.sweep(problem, run.crew, folder=run.vw_folder)]
+    best = online_analysis.best(table)
+    run.write("online", table)
+    run.write("online-best", best)
+    caption = run.caption(
+        "The least progressive loss of each method over its settings",
+        "the published ones are the authors' best over theirs",
+    )
+    figures = [(plots.save(plots.losses(best, "progressive loss"), run.out / "online"), caption)]
+    for problem in run.problems:
+        picture = plots.save(plots.grids(table, problem.name), run.out / f"online-grid-{problem.name}")
+        figures.append(
+            (picture, f"Every cell of the paper's grid on {problem.name}: how much the choice of K and h matters.")
+        )
+    findings = [told for problem in run.problems for told in online_analysis.explained(table, problem.name)]
+    words = (
+        "Each method plays the rows once, decides before it learns, and explores with ε = 0.05; what counts is the mean loss "
+        "of what was played. CATS (Cats.paper: two cost regressors per node; margin: one, as in the authors' program), dTree "
+        "and dLinear are searched over the paper's settings. Beyond the paper: Cats over the same grid and with one fixed "
+        "setting, AdaptiveCats, which finds its bandwidth, and Auto, which has no setting at all; the best constant and the "
+        "best linear policy of hindsight (the smoothed optimum) are played at their best h and explore as well."
+    )
+    return Section("Online", words, figures, findings, loss_table(best), "online"), {
+        "online": table,
+        "online-best": best,
+    }
+
+
+def _offline(run: _Run) -> Made:
+    from manul.paper.experiments import figures as plots
+
+    folder = run.out / "stopped"
+    measured = [row for problem in run.problems for row in offline_sweep.sweep(problem, run.crew, folder=folder)]
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+    table = analysis.compared(measured)
+    run.write("offline", table)
+    caption = "Losses on the held-out rows: of the policy that logged, and of what CATS_Off made of its log."
+    figures = [(plots.save(plots.losses(table, "test loss"), run.out / "offline"), caption)]
+    findings = [told for problem in run.problems for told in analysis.explained(table, problem.name)]
+    words = (
+        "80 % of the rows are played and logged by CATS with K = 4 and h = 1/4; CATS_Off trains every cell of the grid on that log, "
+        "estimates each with importance weights before it learns from a row, and deploys the one of least estimate plus penalty "
+        "(constant 1, as in the paper). All policies then play the other 20 % with ε = 0.05, without learning."
+    )
+    return Section("Offline", words, figures, findings, loss_table(table), "offline"), {"offline": table}
+
+
+def _timing(run: _Run) -> Made:
+    from manul.paper.experiments import figures as plots
+
+    table = [row for problem in run.problems for row in timing_sweep.sweep(problem, run.crew, folder=run.vw_folder)]
+    slopes = timing_analysis.slopes(table)
+    run.write("timing", table)
+    run.write("timing-slopes", slopes)
+    caption = run.caption(
+        "CPU time per round on one core, the least of five passes",
+        "published times (other hardware) include reading the data",
+    )
+    figures = []
+    for problem in run.problems:
+        figures.append((plots.save(plots.times(table, problem.name), run.out / f"timing-{problem.name}"), caption))
+    findings = [f"{p.name}: {told}" for p in run.problems for told in timing_analysis.explained(table, p.name)]
+    words = (
+        "How long a round takes, decision and learning together, as bandwidth and leaves change, with slopes fitted by least "
+        "squares. CATS as in the paper learns along two paths, from the ends of the window up to the root: those of a narrow "
+        "window meet early and those of a wide one late, so that its time grows a little with h, and never beyond two paths."
+    )
+    return Section("Timing", words, figures, findings, slope_table(slopes), "timing"), {
+        "timing": table,
+        "timing-slopes": slopes,
+    }
+
+
+_EXPERIMENTS: dict[str, Callable[[_Run], Made]] = {"online": _online, "offline": _offline, "timing": _timing}
+
+
+def _facts(run: _Run, seconds: float) -> dict[str, str]:
+    sets = {
+        f"dataset {p.name}": f"{p.rounds:,} rounds, {p.width} numbers per context; {p.origin}" for p in run.problems
+    }
+    seed = run.problems[0].seed
+    return {
+        **sets,
+        "seed": f"{seed} (draws ds, orders the rows of tables, and seeds every agent); one run per cell, as in the paper",
+        "Vowpal Wabbit": "played beside the others" if run.with_vw else "not installed or not asked for",
+        **machine.described(),
+        "time": f"{seconds / 60:.1f} minutes for this run; what an earlier run into this folder had finished was not run again",
+    }
+
+
+def _checked(experiment: str) -> str:
+    if experiment in NAMES:
+        return experiment
+    advice = remedy(experiment, NAMES, "Leave it out for all three.")
+    raise ParameterError(f"experiment must be one of {', '.join(NAMES)}; got {experiment!r}. {advice}")
+
+
+def _has_vw(*, wanted: bool | None) -> bool:
+    there = importlib.util.find_spec("vowpalwabbit") is not None
+    if wanted and not there:
+        raise MissingDependency(
+            "vowpalwabbit must be installed to play beside the others. Try pip install vowpalwabbit."
+        )
+    return there if wanted is None else wanted
+
+
+def _require_plots() -> None:
+    from manul.utils import plotting as plots  # noqa: F401 - says what to install where matplotlib is missing

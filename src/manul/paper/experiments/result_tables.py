@@ -1,0 +1,52 @@
+"""Tables of results: rows of names and numbers, written as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from manul.offpolicy.evaluation.intervals import ClopperPearson
+from manul.types import Within
+from manul.utils.atomic_files import write_whole
+
+Row = dict[str, Any]
+
+
+def clopper_pearson(mean: float, rounds: int, level: float = 0.95) -> Within:
+    """The paper's interval for a mean of losses in [0, 1].
+
+    >>> [round(end, 3) for end in clopper_pearson(0.5, 100)]
+    [0.398, 0.602]
+    """
+    interval = ClopperPearson()
+    interval.count, interval.total = rounds, mean * rounds
+    return interval.ends(level, 1.0)
+
+
+def write(path: Path, rows: Sequence[Row]) -> None:
+    """Write rows with every digit, whole or not at all.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder, "t.csv"), [{"player": "Auto", "loss": 0.5, "leaves": None}])
+    ...     Path(folder, "t.csv").read_text().splitlines()
+    ['player,loss,leaves', 'Auto,0.5,']
+    """
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(path, text.getvalue())
+
+
+def power_of_two(power: int) -> str:
+    """2 with its exponent, without a formula to be set: that would take longer than the rest of a picture.
+
+    >>> power_of_two(-13)
+    '2⁻¹³'
+    """
+    return "2" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] if digit != "-" else "⁻" for digit in str(power))

@@ -1,0 +1,95 @@
+"""Slopes: how the time of a round grows with the bandwidth and with the leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.paper.experiments import methods
+from manul.paper.experiments.result_tables import Row, power_of_two
+from manul.paper.experiments.timing.sweep import BANDWIDTH, LEAVES
+
+MANY = 64
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A straight line through points: its slope, and the share of their variance that it explains."""
+
+    slope: float
+    explained: float
+
+
+def fitted(across: npt.ArrayLike, up: npt.ArrayLike) -> Slope:
+    """The least-squares line.
+
+    >>> fitted([0.0, 1.0, 2.0], [1.0, 3.0, 5.0])
+    Slope(slope=2.0, explained=1.0)
+    """
+    x, y = np.asarray(across, dtype=np.float64), np.asarray(up, dtype=np.float64)
+    slope, level = np.polyfit(x, y, 1)
+    spread = float(((y - y.mean()) ** 2).sum())
+    missed = float(((y - slope * x - level) ** 2).sum())
+    return Slope(round(float(slope), 12), round(1 - missed / spread, 12) if spread > 0 else 1.0)
+
+
+def slopes(rows: Sequence[Row]) -> list[Row]:
+    """Per set, player and axis: the exponent of a power law, and the µs per doubling with the share they explain."""
+    told = []
+    groups = dict.fromkeys((row["dataset"], row["player"], row["against"]) for row in rows)
+    for dataset, player, against in groups:
+        points = [row for row in rows if (row["dataset"], row["player"], row["against"]) == (dataset, player, against)]
+        if len(points) < 3:
+            continue
+        logs, times = np.log2([row[against] for row in points]), np.array([row["microseconds"] for row in points])
+        many = [place for place, row in enumerate(points) if row["leaves"] >= MANY]
+        if player.endswith("dLinear") and len(many) >= 2:
+            logs, times = logs[many], times[many]
+        doubling = fitted(logs, times)
+        power = fitted(logs, np.log2(np.maximum(times, 1e-9)))
+        told.append(
+            {
+                "dataset": dataset,
+                "player": player,
+                "against": against,
+                "exponent": power.slope,
+                "exponent_explained": power.explained,
+                "microseconds_per_doubling": doubling.slope,
+                "doubling_explained": doubling.explained,
+                "fastest": float(times.min()),
+                "slowest": float(times.max()),
+            }
+        )
+    return told
+
+
+def explained(rows: Sequence[Row], dataset: str) -> list[str]:
+    """The slopes in sentences."""
+    found = {(row["player"], row["against"]): row for row in slopes(rows) if row["dataset"] == dataset}
+    told = []
+    for player in (methods.PAPER, methods.OURS, "VW CATS"):
+        if (player, BANDWIDTH) in found:
+            flat = found[player, BANDWIDTH]
+            told.append(
+                f"{player} against h at K = 8192: time ∝ h^{flat['exponent']:.3f}, between {flat['fastest']:.2f} and "
+                f"{flat['slowest']:.2f} µs while h grows from {power_of_two(-13)} to {power_of_two(-2)} (an exponent of 0 is flat, "
+                "of 1 proportional)."
+            )
+    for player in (methods.PAPER, methods.OURS, methods.TREE, "VW CATS"):
+        if (player, LEAVES) in found:
+            steps = found[player, LEAVES]
+            told.append(
+                f"{player} against K: {steps['microseconds_per_doubling']:+.3f} µs per doubling of K, a straight line in log K that "
+                f"explains {steps['doubling_explained']:.0%} of the variation (as a power law: K^{steps['exponent']:.2f})."
+            )
+    for player in (methods.LINEAR, "VW dTree", "VW dLinear"):
+        if (player, LEAVES) in found:
+            steps = found[player, LEAVES]
+            where = f" from K = {MANY} on" if player.endswith("dLinear") else ""
+            told.append(
+                f"{player} against K{where}: time ∝ K^{steps['exponent']:.2f}, up to {steps['slowest']:.0f} µs."
+            )
+    return told

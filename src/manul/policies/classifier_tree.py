@@ -1,0 +1,239 @@
+"""Trees whose nodes are classifiers: where their leaves lie, how contexts find one, and the policy that plays it.
+
+Nodes are numbered from 1 at the root; the children of v are 2v and 2v + 1, and leaf i of K is K + i, as in the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.actions.distribution import Distribution
+from manul.actions.ranges import Actions, checked_bandwidth, checked_epsilon, checked_leaves, checked_range
+from manul.actions.smoothing import explore, explored_densities, explored_moments, smooth
+from manul.contexts import conversion
+from manul.errors import InputError
+from manul.policies import classifiers
+from manul.policies.plottable import Drawn
+from manul.types import Context, Floats, Within
+from manul.utils import model_files
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Sides = npt.NDArray[np.int8]
+
+LEFT, RIGHT, LEARNED = 0, 1, 2
+
+
+class Leaves(NamedTuple):
+    """Leaves first..last of each row, both included; none where first > last."""
+
+    first: Integers
+    last: Integers
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Leaf i of K has its action at low + (i + 1/2) (high - low) / K; the rules are those of the core's geometry.
+
+    >>> Geometry(Actions(0.0, 1.0), leaves=8, bandwidth=1/4).reachable([0.0], [1.0])
+    Leaves(first=array([2]), last=array([5]))
+    """
+
+    actions: Actions
+    leaves: int
+    bandwidth: float
+
+    @property
+    def depth(self) -> int:
+        """How many nodes lie on the way to a leaf."""
+        return self.leaves.bit_length() - 1
+
+    def reachable(self, lows: npt.ArrayLike, highs: npt.ArrayLike) -> Leaves:
+        """The leaves whose window lies inside each range; the middle one where there is none."""
+        low, high = np.asarray(lows, dtype=np.float64), np.asarray(highs, dtype=np.float64)
+        first = np.ceil(self._position(low + self.bandwidth) - 0.5)
+        last = np.floor(self._position(high - self.bandwidth) - 0.5)
+        middle = np.floor(self._position(0.5 * (low + high)))
+        lone = first > last
+        return Leaves(self._clamped(np.where(lone, middle, first)), self._clamped(np.where(lone, middle, last)))
+
+    def covering(self, actions: npt.ArrayLike) -> Leaves:
+        """The leaves whose window covers each action."""
+        action = np.asarray(actions, dtype=np.float64)
+        first = np.ceil(self._position(action - self.bandwidth) - 0.5)
+        last = np.floor(self._position(action + self.bandwidth) - 0.5)
+        return Leaves(first.astype(np.int64), last.astype(np.int64))
+
+    def centres(self, leaves: npt.ArrayLike, lows: npt.ArrayLike, highs: npt.ArrayLike) -> Floats:
+        """The centre of each leaf's window; a lone leaf of a narrow range is moved to fit."""
+        spacing = (self.actions.high - self.actions.low) / self.leaves
+        action = self.actions.low + (np.asarray(leaves, dtype=np.float64) + 0.5) * spacing
+        lowest, highest = np.asarray(lows) + self.bandwidth, np.asarray(highs) - self.bandwidth
+        centres: Floats = np.where(action < lowest, lowest, np.where(action > highest, highest, action))
+        return centres
+
+    def forced(self, nodes: Integers, reachable: Leaves, below: int) -> tuple[Flags, Flags]:
+        """Where only the right side of a node can be reached, and where only the left; its children are `below` levels above the leaves."""
+        lowest, highest = ((self.leaves + ends) >> below for ends in reachable)
+        only_right = 2 * nodes < lowest
+        return only_right, ~only_right & (2 * nodes + 1 > highest)
+
+    def towards_the_middle(self) -> Sides:
+        """For each node the side on which the middle of the reachable leaves lies; left where it lies between both."""
+        first, last = self.reachable(self.actions.low, self.actions.high)
+        nodes = np.arange(self.leaves)
+        level = np.frexp(np.maximum(nodes, 1))[1] - 1
+        right_begins = (2 * nodes + 1 << np.maximum(self.depth - 1 - level, 0)) - self.leaves
+        sides: Sides = np.where(2 * right_begins < first + last + 1, RIGHT, LEFT).astype(np.int8)
+        return sides
+
+    @property
+    def _per_unit(self) -> float:
+        return self.leaves / (self.actions.high - self.actions.low)
+
+    def _position(self, action: Floats) -> Floats:
+        return (action - self.actions.low) * self._per_unit
+
+    def _clamped(self, leaf: Floats) -> Integers:
+        return np.clip(leaf, 0, self.leaves - 1).astype(np.int64)
+
+
+def grouped(nodes: Integers) -> Iterator[tuple[int, Integers]]:
+    """Each node that occurs, and where it occurs, in ascending order.
+
+    >>> [(node, places.tolist()) for node, places in grouped(np.array([5, 4, 5]))]
+    [(4, [1]), (5, [0, 2])]
+    """
+    order = np.argsort(nodes, kind="stable")
+    found, starts = np.unique(nodes[order], return_index=True)
+    yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True) if len(found) else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """What the nodes know: `sides[v]` is LEFT, RIGHT, or LEARNED where `classifiers[v]` tells the side."""
+
+    width: int
+    sides: Sides
+    classifiers: dict[int, classifiers.Classifier]
+
+    def go_right(self, nodes: Integers, rows: conversion.Row) -> Flags:
+        """Whether each row goes right at its node."""
+        right: Flags = self.sides[nodes] == RIGHT
+        asked = np.flatnonzero(self.sides[nodes] == LEARNED)
+        for node, places in grouped(nodes[asked]):
+            at = asked[places]
+            # In double precision, so that a row alone goes where it goes among others.
+            right[at] = np.asarray(self.classifiers[node].predict(rows[at].astype(np.float64))) == RIGHT
+        return right
+
+
+class TreePolicy(Drawn):
+    """A tree of classifiers that was trained on a log; `train_tree` makes it.
+
+    >>> import manul
+    >>> run = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=200, width=2))
+    >>> policy = manul.train_tree(run.log, leaves=8, bandwidth=1/8)
+    >>> 0 < policy.distribution([0.3, 1.2]).mean() < 1
+    True
+    """
+
+    def __init__(
+        self, *, actions: Within = (0.0, 1.0), leaves: int, bandwidth: float, epsilon: float = 0.05, nodes: Nodes
+    ) -> None:
+        self.actions = checked_range("actions", actions)
+        self.leaves = checked_leaves(leaves)
+        self.bandwidth = checked_bandwidth(bandwidth, Actions(*self.actions))
+        self.epsilon = checked_epsilon(epsilon)
+        self.nodes = nodes
+        self._geometry = Geometry(Actions(*self.actions), self.leaves, self.bandwidth)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a context has."""
+        return self.nodes.width
+
+    def distribution(self, context: Context, within: Within | None = None) -> Distribution:
+        """Uniform around the action of the context's leaf, with a share epsilon of the whole range."""
+        low, high = self._geometry.actions.narrowed(within, self.bandwidth)
+        centre = float(self._centres(conversion.row(context)[np.newaxis], np.array([low]), np.array([high]))[0])
+        return explore(smooth(centre, self.bandwidth, (low, high)), self.epsilon, (low, high))
+
+    def actions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The action in the middle of each row's window; `within` is one (low, high) per row."""
+        rows = conversion.matrix(contexts)
+        pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
+        if pairs.shape != (len(rows), 2):
+            raise InputError(
+                f"within must be one (low, high) per row, shape ({len(rows)}, 2); got shape {pairs.shape}. None is the whole range."
+            )
+        for pair in pairs if within is not None else ():
+            self._geometry.actions.narrowed(tuple(pair), self.bandwidth)
+        return self._centres(rows, pairs[:, 0], pairs[:, 1])
+
+    def densities_many(
+        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
+    ) -> Floats:
+        """The density of each row's action, which may have been drawn by another policy."""
+        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        return explored_densities(centres, self.bandwidth, self.epsilon, pairs, np.asarray(actions, np.float64))
+
+    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """The expected action of each row, and its expected square."""
+        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        return explored_moments(centres, self.bandwidth, self.epsilon, pairs)
+
+    def save(self, path: str | Path) -> None:
+        """Write to a `.manul` file."""
+        model_files.write(path, *self.contents())
+
+    def contents(self) -> model_files.Contents:
+        """What a file of the policy holds."""
+        learned = self.nodes.classifiers
+        kept = classifiers.stored([learned[node] for node in sorted(learned)]) if learned else np.empty(0, np.uint8)
+        names = ("actions", "leaves", "bandwidth", "epsilon", "width")
+        parameters = {name: getattr(self, name) for name in names}
+        return "TreePolicy", parameters, {"sides": self.nodes.sides, "classifiers": kept}
+
+    @classmethod
+    def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
+        """The policy that was saved with these parameters and arrays."""
+        width, leaves = model_files.checked_width(parameters.pop("width")), checked_leaves(parameters["leaves"])
+        sides, kept = model_files.vectors(arrays, sides=("i1", leaves), classifiers=("u1", None))
+        learned = np.flatnonzero(sides == LEARNED).tolist()
+        fitted = classifiers.restored(kept) if len(kept) else []
+        widths = {getattr(each, "n_features_in_", width) for each in fitted}
+        if not np.isin(sides, (LEFT, RIGHT, LEARNED)).all() or len(fitted) != len(learned) or widths - {width}:
+            raise model_files.misfit()
+        return cls(**parameters, nodes=Nodes(width, sides, dict(zip(learned, fitted, strict=True))))
+
+    def __repr__(self) -> str:
+        return (
+            f"TreePolicy(actions={self.actions!r}, leaves={self.leaves}, bandwidth={self.bandwidth!r}, "
+            f"epsilon={self.epsilon!r}, learned={len(self.nodes.classifiers)} of {self.leaves - 1} nodes)"
+        )
+
+    def _pairs(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> Floats:
+        return np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(contexts), 2))  # type: ignore[arg-type]
+
+    def _centres(self, rows: conversion.Row, lows: Floats, highs: Floats) -> Floats:
+        conversion.check_width(rows.shape[1], self.width)
+        return self._geometry.centres(self._route(rows, self._geometry.reachable(lows, highs)), lows, highs)
+
+    def _route(self, rows: conversion.Row, reachable: Leaves) -> Integers:
+        nodes = np.ones(len(rows), dtype=np.int64)
+        for below in reversed(range(self._geometry.depth)):
+            right, only_left = self._geometry.forced(nodes, reachable, below)
+            free = np.flatnonzero(~right & ~only_left)
+            right[free] = self.nodes.go_right(nodes[free], rows[free])
+            nodes = 2 * nodes + right
+        return nodes - self.leaves
+
+
+model_files.saveable(TreePolicy)

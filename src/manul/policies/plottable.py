@@ -1,0 +1,28 @@
+"""Policies that draw themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy.typing as npt
+
+from manul.types import Policy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Drawn:
+    """A policy with `plot`."""
+
+    def plot(
+        self: Policy,
+        feature: int | str,
+        contexts: object,
+        targets: npt.ArrayLike | None = None,
+        axes: Axes | None = None,
+    ) -> Axes:
+        """Draw what is played along one feature of the contexts: rows of numbers, columns by name, or a log."""
+        from manul.utils.plotting import policy_map
+
+        return policy_map(self, contexts, feature, targets, axes)

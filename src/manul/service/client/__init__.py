@@ -1,0 +1,18 @@
+"""Callers of `manul serve`: `Client`, and `AsyncClient` for programs on asyncio.
+
+Every question carries an id and every loss a key, the caller's or else one made here, so that asking again after a lost
+answer changes nothing and gets the same answer.
+"""
+
+from manul.errors import MissingDependency
+
+try:
+    import httpx  # noqa: F401
+    import msgspec  # noqa: F401
+except ImportError as error:
+    raise MissingDependency(f"manul.Client needs {error.name}. Install it: pip install 'manul[client]'.") from None
+
+from manul.service.client.asynchronous import AsyncClient
+from manul.service.client.synchronous import Client
+
+__all__ = ["AsyncClient", "Client"]

@@ -1,0 +1,1 @@
+"""The service without HTTP: loops that decide, learn and recover."""

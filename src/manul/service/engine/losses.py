@@ -1,0 +1,76 @@
+"""What becomes of a loss, given what the store knows of its decision; and of a decision whose wait has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from manul.service.errors import Conflict
+from manul.service.schema import Combination, NewLoop
+from manul.service.store import OUTCOMES, Event, Kind
+
+LossStatus = Literal["recorded", "waiting", "repeated", "late"]
+
+
+def taken(
+    before: Sequence[Event], loss: float, key: str | None, combine: Combination, field: str = "loss"
+) -> tuple[LossStatus, Kind | None]:
+    """The answer to a loss, and the kind of event it becomes, if it becomes one.
+
+    >>> taken([], 0.25, None, "first")
+    ('recorded', 'loss')
+    >>> taken([Event(1, 7, "default", 1.0, 0.0)], 0.25, None, "first")
+    ('late', 'late')
+    """
+    outcome = next((event for event in before if event.kind in OUTCOMES), None)
+    if outcome is None:
+        return ("recorded", "loss") if combine == "first" else _part(before, loss, key, field)
+    if outcome.kind == "loss":
+        if outcome.loss != loss:
+            raise Conflict(
+                f"loss must be {outcome.loss:g}, as it was reported before; got {loss:g}. "
+                "A loop with combine='last', 'sum' or 'mean' takes several.",
+                field,
+            )
+        return "repeated", None
+    known = any(event.loss == loss and event.key == key for event in before if event.kind in ("late", "part"))
+    return "late", None if known else "late"
+
+
+def _part(before: Sequence[Event], loss: float, key: str | None, field: str) -> tuple[LossStatus, Kind | None]:
+    same = next((event for event in before if key is not None and event.key == key), None)
+    if same is None:
+        return "waiting", "part"
+    if same.loss != loss:
+        raise Conflict(
+            f"loss must be {same.loss:g}, as its key was reported before; got {loss:g}. Give it another key.", field
+        )
+    return "repeated", None
+
+
+def ended(before: Sequence[Event], settings: NewLoop) -> tuple[Kind, float] | None:
+    """What a decision's wait ends with: nothing where it is settled, else the combined losses or the default.
+
+    >>> ended([], NewLoop(name="heating", actions=(20, 70), wait=60, default_loss=1.0))
+    ('default', 1.0)
+    """
+    if any(event.kind in OUTCOMES for event in before):
+        return None
+    parts = [event.loss for event in before if event.kind == "part"]
+    if not parts:
+        assert settings.default_loss is not None
+        return "default", settings.default_loss
+    return "combined", combined(parts, settings)
+
+
+def combined(parts: Sequence[float], settings: NewLoop) -> float:
+    """Several losses as one; a sum is cut to the range of losses.
+
+    >>> combined([0.5, 0.75], NewLoop(name="heating", actions=(20, 70), combine="sum"))
+    1.0
+    """
+    low, high = settings.losses
+    if settings.combine == "last":
+        return parts[-1]
+    total = sum(parts)
+    return min(max(total if settings.combine == "sum" else total / len(parts), low), high)

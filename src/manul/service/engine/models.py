@@ -1,0 +1,157 @@
+"""Agents of loops: made from settings, kept as bytes, and read from bytes that anybody may have sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+import manul
+from manul.errors import InputError, ManulError
+from manul.service import schema
+from manul.service.errors import Invalid
+from manul.types import Context, Decision, Decisions, Floats, Within
+
+Rows = Floats
+_KINDS: dict[type, type] = {
+    schema.Auto: manul.Auto,
+    schema.Cats: manul.Cats,
+    schema.AdaptiveCats: manul.AdaptiveCats,
+}
+
+
+class LoopAgent(Protocol):
+    """What a loop needs of its agent."""
+
+    actions: Within
+    losses: Within
+    width: int | None
+
+    def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
+        """Draw the decision of a number without counting it."""
+
+    def learn(self, context: Context, decision: Decision, loss: float) -> None:
+        """Take in what a decision led to."""
+
+    def learn_many(self, contexts: Any, decisions: Decisions, losses: Any) -> None:
+        """Take in what many decisions led to, in order."""
+
+    def distribution(self, context: Context, within: Within | None = None) -> Any:
+        """The distribution that decisions are drawn from."""
+
+    def save(self, path: str | Path) -> None:
+        """Write to a `.manul` file."""
+
+
+def made(settings: schema.NewLoop) -> LoopAgent:
+    """A fresh agent for a loop.
+
+    >>> made(schema.NewLoop(name="heating", actions=(20, 70)))
+    Auto(actions=(20.0, 70.0), epsilon=0.05, losses=(0.0, 1.0), seed=0)
+    """
+    agent = schema.Auto() if isinstance(settings.agent, str) else settings.agent
+    given = {name: value for name, value in msgspec.structs.asdict(agent).items() if value is not None}
+    try:
+        made: LoopAgent = _KINDS[type(agent)](actions=settings.actions, losses=settings.losses, **given)
+    except ManulError as error:
+        raise Invalid(str(error), "agent") from None
+    return made
+
+
+def estimated_bytes(settings: schema.NewLoop, width: int | None) -> int:
+    """About the memory that a loop's agent takes once it has learned for long, in contexts of a width; None: with names.
+
+    >>> estimated_bytes(schema.NewLoop(name="heating", actions=(20, 70)), 4096) // 2**20
+    70
+    """
+    expected: int = made(settings).expected_nbytes(width)  # type: ignore[attr-defined]
+    return expected
+
+
+def to_bytes(agent: LoopAgent) -> bytes:
+    """An agent as the bytes of its `.manul` file."""
+    return manul.dumps(agent)
+
+
+def from_bytes(model: bytes) -> LoopAgent:
+    """The agent of a `.manul` file; see `checked` for bytes from outside."""
+    try:
+        agent: LoopAgent = manul.loads(model, name="model")
+    except ManulError as error:
+        raise Invalid(str(error), "model") from None
+    return agent
+
+
+def checked(model: bytes, settings: schema.NewLoop, context: Context | None) -> LoopAgent:
+    """An agent from outside that can take the place of a loop's own; `context` is one that the loop has met."""
+    agent = from_bytes(model)
+    for name in ("decide_again", "learn", "actions", "losses"):
+        if not hasattr(agent, name):
+            raise Invalid(
+                f"model must be an agent; got a {type(agent).__name__}, which cannot learn. Export one.", "model"
+            )
+    for name, expected in (("actions", settings.actions), ("losses", settings.losses)):
+        if tuple(getattr(agent, name)) != tuple(expected):
+            raise Invalid(
+                f"model must have {name} {tuple(expected)}; got {getattr(agent, name)}. Train it for this range.",
+                "model",
+            )
+    if context is not None:
+        try:
+            drawn = agent.decide_again(0, context)
+        except ManulError as error:
+            raise Invalid(f"model must take this loop's contexts: {error}", "model") from None
+        if not (np.isfinite(drawn.action) and drawn.density > 0):
+            raise Invalid("model must give finite actions and densities; got others. Save it again.", "model")
+    return agent
+
+
+def is_named(agent: LoopAgent) -> bool:
+    """Whether an agent has met contexts with names; one that has met none, or rows of numbers, has not.
+
+    >>> agent = made(schema.NewLoop(name="heating", actions=(20, 70)))
+    >>> _ = agent.distribution({"outdoor": 4.5})
+    >>> is_named(agent)
+    True
+    """
+    return bool(getattr(agent, "named", False))
+
+
+def key(loop: str, given: str) -> int:
+    """The number whose random draws belong to a given id; those below 2^63 belong to ids of the service.
+
+    >>> key("heating", "order-1") == key("heating", "order-1")
+    True
+    """
+    digest = hashlib.blake2b(f"{loop}\0{given}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") | 1 << 63
+
+
+def matrix(contexts: Sequence[Any]) -> Rows | None:
+    """Contexts as rows of one width; None where they have names.
+
+    >>> matrix([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    if not all(isinstance(context, list) for context in contexts):
+        return None
+    try:
+        return np.array(contexts, np.float64)
+    except ValueError:
+        raise InputError("contexts must be rows of one width; got several. Send the same numbers in each.") from None
+
+
+def draw_many(
+    agent: Any, numbers: Sequence[int], contexts: Sequence[Any], rows: Rows | None, withins: Sequence[Within | None]
+) -> tuple[Floats, Floats]:
+    """Many decisions at once, each exactly as if it were drawn alone; `rows` is the matrix of the contexts."""
+    if rows is None or not hasattr(agent, "decide_many_again"):
+        drawn = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
+        return np.array([each.action for each in drawn]), np.array([each.density for each in drawn])
+    narrowed = [agent.actions if within is None else within for within in withins] if any(withins) else None
+    made = agent.decide_many_again(np.array(numbers, np.uint64), rows, narrowed)
+    return made.actions, made.densities

@@ -1,0 +1,90 @@
+"""What a replica does to stay like the others: new and deleted loops, pauses and promotions, and the leader's snapshots."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Protocol
+
+from manul.service.engine.loop import Loop
+from manul.service.store import LoopRow, Replicas, State, Store
+
+log = logging.getLogger("manul.service")
+
+
+class Served(Protocol):
+    """The loops of one replica: those it serves, and those that are out of service."""
+
+    loops: dict[str, Loop]
+    broken: dict[str, LoopRow]
+
+    def take_up(self, row: LoopRow) -> None:
+        """Serve a loop."""
+
+    def drop(self, name: str, number: int) -> None:
+        """Serve a deleted loop no longer."""
+
+
+class Following:
+    """Keeps the loops of one replica like those of the others."""
+
+    def __init__(self, store: Store, replicas: Replicas, served: Served) -> None:
+        self._store, self._served = store, served
+        self._states, self.leads = replicas.states, replicas.leads
+        self._seen: dict[int, State] = {}
+        self._damaged: dict[int, int] = {}
+        self._meeting = threading.Lock()
+
+    def refresh(self) -> None:
+        """Take over what the others changed; to be called where the loops learn."""
+        states = self._states()
+        numbers = {state.number for state in states}
+        for name, number in self._names().items():
+            if number not in numbers and number in self._seen:
+                self._served.drop(name, number)
+        if not numbers <= set(self._names().values()):
+            self.meet()
+        self._seen = {number: state for number, state in self._seen.items() if number in numbers}
+        known = {loop.number: loop for loop in list(self._served.loops.values())}
+        for state in states:
+            if state.number in known:
+                self._follow(known[state.number], state)
+
+    def meet(self) -> None:
+        """Take over new loops; from any thread."""
+        with self._meeting:
+            for row in self._store.loops():
+                if row.number not in self._names().values():
+                    self._served.take_up(row)
+
+    def news(self, loop: Loop) -> bool:
+        """Whether there are events that its model does not contain."""
+        return loop.number in self._seen and self._seen[loop.number].events > loop.model
+
+    def _names(self) -> dict[str, int]:
+        broken, loops = list(self._served.broken.values()), list(self._served.loops.values())
+        return {row.name: row.number for row in broken} | {loop.name: loop.number for loop in loops}
+
+    def _follow(self, loop: Loop, state: State) -> None:
+        """Only changes count, as what this replica has just changed itself may not be in the state yet."""
+        before = self._seen.get(loop.number, loop.row)
+        self._seen[loop.number] = state
+        if state.paused != before.paused:
+            loop.paused = state.paused
+        if state.apprentice != before.apprentice:
+            loop.apprentice = state.apprentice
+        if state.snapshot > max(loop.model, self._damaged.get(loop.number, 0)):
+            self._restore(loop)
+        if loop.first is None and state.begun:
+            loop.meet_first(self._store)
+
+    def _restore(self, loop: Loop) -> None:
+        snapshot = self._store.snapshot(loop.number)
+        if snapshot is None or snapshot.event <= loop.model:
+            return
+        try:
+            loop.restore(snapshot)
+        except Exception:
+            extra = {"loop": loop.name, "event": snapshot.event}
+            log.exception("a snapshot is damaged; this replica waits for the next one", extra=extra)
+            self._damaged[loop.number] = snapshot.event

@@ -1,0 +1,37 @@
+"""A loop in numbers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from manul.service import schema
+from manul.service.engine.loop import Loop
+from manul.service.store import Store
+
+
+def status(store: Store, loop: Loop) -> schema.Status:
+    """A loop as it is now; reads the store."""
+    counts, settings = store.counts(loop.number), loop.settings
+    agent = schema.Auto() if isinstance(settings.agent, str) else settings.agent
+    return schema.Status(
+        name=loop.name,
+        actions=settings.actions,
+        losses=settings.losses,
+        agent=msgspec.to_builtins(agent),
+        combine=settings.combine,
+        wait=settings.wait,
+        default_loss=settings.default_loss,
+        apprentice=loop.apprentice,
+        paused=loop.paused,
+        created=loop.created,
+        decisions=counts.decisions,
+        learned=loop.learned,
+        waiting=counts.decisions - counts.outcomes,
+        mean_loss=counts.loss_sum / counts.outcomes if counts.outcomes else None,
+        late=counts.late,
+        defaulted=counts.defaulted,
+        refused=loop.refused,
+        events=counts.events,
+        model=loop.model,
+        width=loop.agent.width,
+    )

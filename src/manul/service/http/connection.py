@@ -1,0 +1,329 @@
+"""One connection of a caller: uvicorn's protocol with limits on what a caller may make the service hold, and how long.
+
+It overrides internals of uvicorn, so that pyproject.toml names the versions that the tests have run with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import httptools
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from manul.service.errors import HeadTooLarge, Malformed, Problem, Timeout, Unavailable
+from manul.service.http import answers
+from manul.service.http.application import Application
+from manul.service.http.origins import ALWAYS
+
+END = b"\r\n\r\n"
+# Bytes of a body in chunks that are parsed at a time, at least and at most: its data may have ends of its own, and each
+# must not cost a call; chunks may be tiny, and others must get their turn.
+CHUNK_LEAST, CHUNK_MOST = 2**6, 2**12
+# Seconds and bytes that a caller who was refused has to read the answer, and to stop sending.
+LINGER_SECONDS, LINGER_BYTES = 1.0, 2**20
+# Bytes per second: a large body has more time, as long as it comes at least that fast.
+SLOWEST = 2**16
+REACHABLE = ALWAYS | {"/metrics"}
+
+
+class Flow(FlowControl):
+    """Reading that stays paused while what was read before waits, whatever uvicorn wishes."""
+
+    held = False
+
+    def resume_reading(self) -> None:
+        """Read on, if nothing waits."""
+        if not self.held:
+            super().resume_reading()
+
+    def hold(self) -> None:
+        """Stop reading."""
+        self.held = True
+        self.pause_reading()
+
+    def release(self) -> None:
+        """Read on."""
+        if self.held:
+            self.held = False
+            self.resume_reading()
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that is parsed request by request; what comes behind one waits for its answer, mostly unread."""
+
+    flow: Flow
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._service = cast("Connections", self.config.app)
+        self._limits = self._service.application.limits
+        self._waiting, self._parsed = b"", 0
+        self._in_head = self._in_body = self._has_turn = False
+        self._refused: Problem | None = None
+        self._head = self._body = self._framing = self._lingered = self._unanswered = 0
+        self._announced: int | None = 0
+        self._since = self.loop.time()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection; one too many takes the place of the one that has been waited for longest."""
+        # Not uvicorn's own: it makes two sockets to find out addresses that nobody asks for.
+        self.connections.add(self)
+        self.transport, self.flow, self.scheme = transport, Flow(transport), "http"
+        self._service.wait_for(self)
+        if len(self.connections) > self._limits.connections and not self._service.close_oldest(self):
+            self.app = self._service.overloaded
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what waits."""
+        self._service.forget(self)
+        self._waiting = b""
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what the present request needs, and keep the rest for later."""
+        if self._refused:
+            self._lingered += len(data)
+            if self._lingered > LINGER_BYTES:
+                self.transport.abort()
+            return
+        self._waiting = self._waiting[self._parsed :] + data if self._waiting else data
+        self._parsed = 0
+        self._parse()
+
+    def expire(self, now: float) -> None:
+        """Refuse a request that takes too long to arrive, and close a connection that nothing comes from."""
+        limits, waited = self._limits, now - self._since
+        if self._refused or self.transport.is_closing():
+            return
+        if self._in_head and waited > limits.head_seconds:
+            self.refuse(Timeout(f"head must arrive within {limits.head_seconds:g} seconds; it did not. Send it again."))
+        elif self._in_body and waited > limits.body_seconds + self._more_time():
+            self.refuse(Timeout(f"body must arrive within {limits.body_seconds:g} seconds; it did not. Send it again."))
+        elif self.flow.write_paused and waited > limits.body_seconds:
+            self.transport.abort()
+        elif not self._in_head and not self._unanswered and waited > limits.idle_seconds:
+            self.transport.close()
+
+    def _more_time(self) -> float:
+        """Seconds for a large body that comes fast enough, if anybody still waits for it."""
+        return 0.0 if self.cycle.response_complete else self._body / SLOWEST
+
+    def refuse(self, problem: Problem) -> None:
+        """Answer what cannot be answered otherwise, after what came before it, and close."""
+        self._refused, self._waiting = problem, b""
+        if self._in_body and self.cycle.response_started:
+            self.transport.close()
+        elif self._in_body and not self.pipeline:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self._close(problem)
+        elif self._in_body:
+            self.pipeline.popleft()
+            self._unanswered -= 1
+        elif not self._unanswered:
+            self._close(problem)
+
+    def _close(self, problem: Problem) -> None:
+        request_id = self._service.application.request_id()
+        self._service.application.note("none", problem.status, self.loop.time() - self._since, request_id, problem)
+        self._write(answers.refusal(problem), request_id)
+        self.flow.held = False
+        self.flow.resume_reading()
+        self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def on_message_begin(self) -> None:
+        """A request has begun."""
+        super().on_message_begin()
+        self._in_head, self._since = True, self.loop.time()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; those that follow a body in chunks are for nobody."""
+        if not self._in_body:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Its head is complete."""
+        self._in_head, self._head = False, 0
+        if len(self.headers) > self._limits.headers:
+            self.refuse(
+                HeadTooLarge(f"request must have at most {self._limits.headers} headers; got {len(self.headers)}.")
+            )
+        if self._refused:
+            return
+        self._announced, self._body, self._framing = _announced(self.headers), 0, 0
+        super().on_headers_complete()
+        self._unanswered += 1
+        self._in_body, self._since = True, self.loop.time()
+
+    def on_body(self, body: bytes) -> None:
+        """Some of its body has come."""
+        self._body += len(body)
+        self._framing -= len(body)
+        if not self._refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """It has been received."""
+        if not self._refused:
+            self._in_body, self._since = False, self.loop.time()
+            super().on_message_complete()
+            if self._unanswered:
+                self._service.waiting.pop(self, None)
+
+    def on_response_complete(self) -> None:
+        """It has been answered: go on with what came behind it."""
+        super().on_response_complete()
+        self._unanswered -= 1
+        if self._unanswered <= self._in_body:
+            self._service.wait_for(self)
+            self._since = self.loop.time()
+        if self._refused is not None and not self._unanswered and not self.transport.is_closing():
+            self._close(self._refused)
+        else:
+            self._parse()
+
+    def pause_writing(self) -> None:
+        """The caller does not read its answer."""
+        super().pause_writing()
+        self._since = self.loop.time()
+        self._service.wait_for(self)
+
+    def resume_writing(self) -> None:
+        """It reads on."""
+        super().resume_writing()
+        if self._unanswered and not self._in_body:
+            self._service.waiting.pop(self, None)
+
+    def _parse(self) -> None:
+        """Parse up to the end of the present request; what is behind it waits, and nothing more is read meanwhile."""
+        if self.transport.is_closing():
+            return
+        chunks = False
+        while self._waiting and not chunks and self._unanswered <= self._in_body:
+            chunks = self._in_body and self._announced is None
+            start, end = self._parsed, self._end()
+            self._count(end - start)
+            piece = memoryview(self._waiting)[start:end]
+            self._waiting, self._parsed = (self._waiting, end) if end < len(self._waiting) else (b"", 0)
+            if not self._refused:
+                self._feed(piece)
+        if not self._service.has_room(self, len(self._waiting)):
+            self.transport.abort()
+        elif not self._waiting:
+            self.flow.release()
+        else:
+            self.flow.hold()
+            if chunks and not self._has_turn:
+                self._has_turn = True
+                self.loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._has_turn = False
+        self._parse()
+
+    def _count(self, size: int) -> None:
+        """Refuse a head that is too large, and a body in chunks that is mostly not body."""
+        if not self._in_body:
+            if self._head >= self._limits.head:
+                self.refuse(HeadTooLarge(f"head must have at most {self._limits.head} bytes; got more."))
+            self._head += size
+        elif self._announced is None:
+            self._framing += size
+            if self._framing > self._limits.head + self._body + CHUNK_MOST:
+                self.refuse(HeadTooLarge("chunks must be larger, and what follows them shorter; got mostly framing."))
+
+    def _end(self) -> int:
+        """Where the present request may end: after its head, after a body of known length, or where chunks may end."""
+        if self._in_body and self._announced is not None:
+            return min(len(self._waiting), self._parsed + max(1, self._announced - self._body))
+        least, most = (CHUNK_LEAST, CHUNK_MOST) if self._in_body else (0, self._limits.head - self._head)
+        found = self._waiting.find(END, self._parsed + least, self._parsed + most)
+        return min(len(self._waiting), self._parsed + most) if found < 0 else found + len(END)
+
+    def _feed(self, piece: memoryview) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
+        while piece and not self._refused:
+            try:
+                self.parser.feed_data(piece)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                # There is no other protocol to change to: the request is answered as if it had not asked.
+                piece = piece[upgrade.args[0] :]
+            except httptools.HttpParserError as error:
+                self.refuse(
+                    Malformed(f"request must be HTTP/1.1; got something else ({error}). Check how it was made.")
+                )
+
+    def _write(self, answer: answers.Answer, request_id: bytes) -> None:
+        length = (b"content-length", b"%d" % len(answer.body))
+        own = (length, (b"x-request-id", request_id), (b"connection", b"close"))
+        headers = [b"%b: %b\r\n" % header for header in (*self.server_state.default_headers, *answer.headers, *own)]
+        self.transport.write(b"".join((STATUS_LINE[answer.status], *headers, b"\r\n", answer.body)))
+        self.transport.write_eof()
+
+
+class Connections:
+    """The application behind a limited number of connections; those that are waited for, the oldest first."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self.waiting: dict[Connection, None] = {}
+        self._ahead: dict[Connection, int] = {}
+        self._total = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self.application(scope, receive, send)
+
+    async def overloaded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of a connection too many: only whoever watches the service gets more than a 503."""
+        if scope["path"] in REACHABLE:
+            await self.application(scope, receive, send)
+        else:
+            await self.application.refuse(scope, send, Unavailable(self._full()))
+
+    def wait_for(self, connection: Connection) -> None:
+        """A connection begins to wait for its caller."""
+        self.waiting.pop(connection, None)
+        self.waiting[connection] = None
+
+    def close_oldest(self, new: Connection) -> bool:
+        """Close the connection that has been waited for longest; whether there was one."""
+        oldest = next(iter(self.waiting))
+        if oldest is new:
+            return False
+        del self.waiting[oldest]
+        oldest.transport.abort()
+        return True
+
+    def has_room(self, connection: Connection, size: int) -> bool:
+        """Whether so many bytes of requests sent ahead may wait; together they may be as many as those of bodies."""
+        before = self._ahead.pop(connection, 0)
+        if size:
+            self._ahead[connection] = size
+        self._total += size - before
+        return self._total <= self.application.limits.all_bodies
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is closed."""
+        self.waiting.pop(connection, None)
+        self._total -= self._ahead.pop(connection, 0)
+
+    def expire(self, now: float) -> None:
+        """Close what takes too long."""
+        for connection in list(self.waiting):
+            connection.expire(now)
+
+    def _full(self) -> str:
+        most = self.application.limits.connections
+        return f"connections must be at most {most}; all are in use. Try again later, or raise --max-connections."
+
+
+def _announced(headers: list[tuple[bytes, bytes]]) -> int | None:
+    """Bytes of the body; None if it comes in chunks."""
+    known = dict(headers)
+    return None if b"transfer-encoding" in known else int(known.get(b"content-length", 0))

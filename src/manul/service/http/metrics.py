@@ -1,0 +1,113 @@
+"""What Prometheus reads: counts of loops from the store, and the state of the service from memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from manul.service import schema
+from manul.service.engine.engine import Engine
+from manul.service.engine.status import status
+from manul.service.http.request_metrics import RequestMetrics
+from manul.service.store import StoreFailure
+
+log = logging.getLogger("manul.service")
+# Seconds that a scrape waits for the store.
+PATIENCE = 0.5
+LOOP = {
+    "decisions": ("counter", "Decisions in the store."),
+    "learned": ("counter", "Outcomes that the model has learned."),
+    "waiting": ("gauge", "Decisions without an outcome."),
+    "mean_loss": ("gauge", "Mean loss of all outcomes."),
+    "late": ("counter", "Losses that came after the end of the wait."),
+    "defaulted": ("counter", "Default losses."),
+    "refused": ("counter", "Outcomes that the model could not learn from."),
+    "events": ("counter", "Events in the store."),
+    "model": ("counter", "The last event that the model contains."),
+}
+Statuses = Sequence[schema.Status]
+
+
+class LoopCounts:
+    """Reads the state of all loops in a thread of its own, one at a time, so that a store that hangs holds up nobody."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._reading: asyncio.Future[Statuses | None] | None = None
+
+    async def read(self) -> Statuses | None:
+        """The state of all loops; None if the store cannot be read in time."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.get_running_loop().create_future()
+            threading.Thread(target=self._read, args=(self._reading,), name="manul-metrics", daemon=True).start()
+        await asyncio.wait([self._reading], timeout=PATIENCE)
+        return self._reading.result() if self._reading.done() else None
+
+    def _read(self, reading: asyncio.Future[Statuses | None]) -> None:
+        statuses: Statuses | None
+        try:
+            statuses = [status(self._engine.store, loop) for loop in list(self._engine.loops.values())]
+        except StoreFailure:
+            statuses = None
+        except Exception:
+            log.exception("the state of the loops cannot be read")
+            statuses = None
+        try:
+            reading.get_loop().call_soon_threadsafe(reading.set_result, statuses)
+        except RuntimeError:
+            return  # The service has stopped meanwhile.
+
+
+def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics) -> str:
+    """All metrics; those of the store are left out if it could not be read."""
+    lines: list[str] = []
+    for name, (kind, meaning) in LOOP.items() if statuses is not None else ():
+        values = [(each.name, getattr(each, name)) for each in statuses or ()]
+        lines += _metric(name, kind, meaning, {_label(loop): value for loop, value in values if value is not None})
+    if statuses is not None:
+        lags = {_label(each.name): max(0, each.events - each.model) for each in statuses}
+        lines += _metric("learner_lag", "gauge", "Events that the model does not contain yet.", lags)
+    for name, (kind, meaning, value) in state(engine, store_up=statuses is not None).items():
+        lines += _metric(name, kind, meaning, {"": value})
+    return "\n".join([*lines, *requests.lines()]) + "\n"
+
+
+def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, float]]:
+    """All that is read from the engine's memory: kind, meaning and value by name."""
+    writer, learner = engine.writer, engine.learner
+    return {
+        "commits": ("counter", "Transactions written.", writer.commits),
+        "store_failing": ("gauge", "1 while the store takes no writes.", int(writer.failing)),
+        "store_up": (
+            "gauge",
+            "1 if the store was read in time and takes writes.",
+            int(store_up and not writer.failing),
+        ),
+        "healthy": ("gauge", "1 if /readyz answers 200.", int(engine.trouble() is None)),
+        "writer_alive": ("gauge", "1 while the thread that writes runs.", int(writer.is_alive())),
+        "writer_queue": ("gauge", "Operations that wait to be written.", writer.depth),
+        "learner_alive": ("gauge", "1 while the thread that learns runs.", int(learner.is_alive())),
+        "leader": ("gauge", "1 if this replica learns.", int(learner.leads())),
+        "loops": ("gauge", "Loops.", len(engine.loops)),
+        "resident_bytes": ("gauge", "Resident memory of the process.", resident_bytes()),
+    }
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _label(loop: str) -> str:
+    return f'{{loop="{loop}"}}'
+
+
+def _metric(name: str, kind: str, meaning: str, values: Mapping[str, float]) -> Iterator[str]:
+    full = f"manul_{name}_total" if kind == "counter" else f"manul_{name}"
+    yield from (f"# HELP {full} {meaning}", f"# TYPE {full} {kind}")
+    for labels, value in values.items():
+        yield f"{full}{labels} {value!r}"

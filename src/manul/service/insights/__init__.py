@@ -1,0 +1,1 @@
+"""What people see of a loop: its history, traffic, candidates and logs."""

@@ -1,0 +1,111 @@
+"""Moves old decisions out of the store into Parquet files, once the snapshots no longer need them.
+
+A file is written into the folder `unfinished`, then its decisions leave the store in one transaction, and then the file moves to
+its place. After a kill the store says how far that had come: if it still has the decisions the file is removed, else moved.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from manul.service.engine.loop import Loop
+from manul.service.engine.writer import Writer
+from manul.service.insights import log_export
+from manul.service.store import Block, Store, Transaction
+
+log = logging.getLogger("manul.service")
+UNFINISHED = "unfinished"
+# Decisions in a file: they leave the store in one transaction, for which other requests wait.
+ROWS = 20_000
+
+
+def archive(store: Store, writer: Writer, loop: Loop, folder: Path, before: float) -> list[Path]:
+    """Archives what was decided before a time and is settled; returns the files that were written."""
+    (folder / UNFINISHED).mkdir(parents=True, exist_ok=True)
+    recover(store, loop, folder)
+    written = []
+    for blocks in batches(removable(store, loop.number, before)):
+        name = file_name(loop, blocks[0].first, blocks[-1].last)
+        firsts = {block.first for block in blocks}
+        ends = {"after": blocks[0].first - 1, "through": blocks[-1].last}
+        rows = log_export.write(store, loop, folder / UNFINISHED / name, only=firsts, **ends)
+        _sync(folder / UNFINISHED / name)
+        _sync(folder / UNFINISHED)
+        writer.call(partial(_forget, loop.number, blocks))
+        written.append(finish(folder, name))
+        log.info("archived", extra={"loop": loop.name, "rows": rows, "file": name})
+    return written
+
+
+def removable(store: Store, loop: int, before: float) -> Iterator[Block]:
+    """Blocks that are old enough and in which every decision has a known density and an outcome that all snapshots contain."""
+    snapshots, after = store.snapshots(loop), 0
+    while snapshots and (blocks := store.blocks(loop, after, log_export.BLOCKS)):
+        for block in blocks:
+            if block.time < before and _is_settled(store, loop, block, snapshots[-1]):
+                yield block
+        if all(block.time >= before for block in blocks):
+            return
+        after = blocks[-1].last
+
+
+def batches(blocks: Iterator[Block]) -> Iterator[list[Block]]:
+    """The blocks of one file after another."""
+    batch: list[Block] = []
+    for block in blocks:
+        if batch and sum(each.count for each in batch) + block.count > ROWS:
+            yield batch
+            batch = []
+        batch.append(block)
+    if batch:
+        yield batch
+
+
+def file_name(loop: Loop, first: int, last: int) -> str:
+    """A loop that was made again under its name has another number, and so other files."""
+    return f"{loop.name}-{loop.number}-{first:012d}-{last:012d}.parquet"
+
+
+def finish(folder: Path, name: str) -> Path:
+    """Move a file to its place."""
+    path = (folder / UNFINISHED / name).rename(folder / name)
+    _sync(folder)
+    return path
+
+
+def recover(store: Store, loop: Loop, folder: Path) -> None:
+    """Go on with what a kill has interrupted."""
+    for path in list((folder / UNFINISHED).iterdir()):
+        found = re.search(r"-(\d{12,})-(\d{12,})\.parquet", path.name)
+        if found is None or not path.name.startswith(file_name(loop, int(found[1]), int(found[2]))):
+            continue
+        blocks = store.blocks(loop.number, int(found[1]) - 1, 1)
+        if path.suffix == ".parquet" and not (blocks and blocks[0].first == int(found[1])):
+            finish(folder, path.name)
+        else:
+            path.unlink()
+
+
+def _forget(loop: int, blocks: Sequence[Block], transaction: Transaction) -> None:
+    transaction.forget(loop, blocks)
+
+
+def _is_settled(store: Store, loop: int, block: Block, snapshot: int) -> bool:
+    decided = block.decisions()
+    events = store.events_of(loop, [each.number for each in decided])
+    return all(
+        each.density is not None and log_export.outcome(events.get(each.number, [])) is not None for each in decided
+    ) and all(event.number <= snapshot for some in events.values() for event in some)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,146 @@
+"""What a loop's agent believes, and what it and others would have lost, from the latest decisions in the store."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manul.agents import AdaptiveCats, Auto
+from manul.errors import ManulError
+from manul.logs.log import Log
+from manul.offpolicy import doctor, evaluate
+from manul.service import schema
+from manul.service.engine import models
+from manul.service.engine.loop import Loop
+from manul.service.insights import log_export
+from manul.service.store import Snapshot, Store
+from manul.types import Policy, Within
+
+LATEST = 4000
+CONSTANTS = 9
+MOST_COLUMNS = 256
+
+
+def report(store: Store, loop: Loop, snapshot: Snapshot) -> schema.Report:
+    """The report of a loop; `snapshot` is its model as it is now."""
+    return _report(loop, snapshot, _latest(store, loop))
+
+
+def examined(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> schema.Examined:
+    """The report of a loop with the doctor's findings on the same rows."""
+    rows = _latest(store, loop)
+    found = [schema.Finding(**dataclasses.asdict(each)) for each in doctor(_numeric(loop, rows))] if rows else None
+    return schema.Examined(time=time, report=_report(loop, snapshot, rows), findings=found)
+
+
+def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> schema.Report:
+    agent = models.from_bytes(snapshot.model)
+    return schema.Report(
+        name=loop.name,
+        model=snapshot.event,
+        rows=len(rows),
+        beliefs=_beliefs(agent),
+        candidates=_candidates(rows, agent, loop) if rows else [],
+    )
+
+
+def _beliefs(agent: Any) -> dict[str, Any]:
+    if isinstance(agent, Auto):
+        found = dataclasses.asdict(agent.report()) if agent.width is not None else {}
+        return {name: _finite(value) for name, value in found.items() if name not in ("actions", "losses")}
+    if isinstance(agent, AdaptiveCats):
+        pairs = zip(agent.bandwidths, agent.estimates.tolist(), agent.risks.tolist(), strict=True)
+        members = [{"bandwidth": each[0], "estimate": _finite(each[1]), "risk": _finite(each[2])} for each in pairs]
+        return {"bandwidth": agent.bandwidth, "members": members}
+    return {name: _finite(value) for name, value in getattr(agent, "parameters", {}).items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value if isinstance(value, str | int | bool | None) else str(value)
+
+
+def _latest(store: Store, loop: Loop) -> list[log_export.Row]:
+    """The newest rows, with contexts of the loop's kind."""
+    first = max(0, store.counts(loop.number).numbers - 2 * LATEST)
+    rows = deque((row for page in log_export.pages(store, loop.number, first) for row in page), LATEST)
+    alike = [(decided._replace(context=loop.context(decided.context)), loss) for decided, loss in rows]
+    return [row for row in alike if _shape(row) == _shape(alike[-1])]
+
+
+def _shape(row: log_export.Row) -> int | None:
+    """How many numbers a context has; None for one with names."""
+    context = row[0].context
+    return None if isinstance(context, dict) else len(context)
+
+
+def _numeric(loop: Loop, rows: Sequence[log_export.Row]) -> Log:
+    """A log whose contexts are numbers: a text becomes a column that says whether it is that text."""
+    if not _named(rows):
+        return log_export.log_of(loop, rows)
+    contexts: list[Any] = [decided.context for decided, _ in rows]
+    flat = [dict(map(_column, log_export.flattened(context).items())) for context in contexts]
+    names = list(dict.fromkeys(name for row in flat for name in row))[:MOST_COLUMNS]
+    return log_export.log_of(loop, rows, contexts=np.array([[row.get(name, 0.0) for name in names] for row in flat]))
+
+
+def _named(rows: Sequence[log_export.Row]) -> bool:
+    return isinstance(rows[0][0].context, dict)
+
+
+def _column(pair: tuple[str, float | str | None]) -> tuple[str, float]:
+    name, value = pair
+    return (f"{name}={value}", 1.0) if isinstance(value, str) else (name, value or 0.0)
+
+
+class _Recalled:
+    """A policy for contexts with names, on a log that holds their places instead."""
+
+    def __init__(self, agent: Any, rows: Sequence[log_export.Row]) -> None:
+        self._agent, self._rows = agent, rows
+
+    def distribution(self, context: Any, within: Within | None = None) -> Any:
+        """What the agent plays in the context of a place."""
+        return self._agent.distribution(self._rows[int(context[0])][0].context, within)
+
+
+def _candidates(rows: Sequence[log_export.Row], agent: Any, loop: Loop) -> list[schema.Candidate]:
+    named = _named(rows)
+    log = log_export.log_of(loop, rows, contexts=np.arange(len(rows))[:, np.newaxis] if named else None)
+    policy = _Recalled(agent, rows) if named else agent
+    mean, error = float(log.losses.mean()), float(log.losses.std() / math.sqrt(len(log)))
+    played = schema.Candidate(
+        name="played", loss=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, effective_size=float(len(log))
+    )
+    low, high = loop.settings.actions
+    constants = [low + (place + 0.5) / CONSTANTS * (high - low) for place in range(CONSTANTS)]
+    others: dict[str, Any] = {"model": policy}
+    others |= {f"constant {action:g}": (lambda _, action=action: action) for action in constants}
+    found = [_candidate(name, policy, log, (high - low) / 16) for name, policy in others.items()]
+    model, *fixed = found
+    best = min((each for each in fixed if each is not None), key=lambda each: each.loss, default=None)
+    return [each for each in (played, model, best) if each is not None]
+
+
+def _candidate(name: str, policy: Any, log: Log, bandwidth: float) -> schema.Candidate | None:
+    """Nothing where the log cannot say anything about a policy."""
+    try:
+        window = None if isinstance(policy, Policy) else bandwidth
+        found = evaluate(policy, log, estimator="snips", interval="normal", bandwidth=window)
+    except ManulError:
+        return None
+    values = (found.value, found.low, found.high, found.effective_size)
+    if not np.isfinite(values).all():
+        return None
+    value, low, high, size = map(float, values)
+    return schema.Candidate(name=name, loss=value, low=low, high=high, effective_size=size)

@@ -1,0 +1,136 @@
+"""What a loop plays, as tables of density: now, and for each value of one feature of its contexts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from manul.service import schema
+from manul.service.engine.loop import Loop
+from manul.service.errors import Invalid
+from manul.service.insights.history import RECENT
+from manul.service.insights.log_export import leaves
+from manul.types import Floats
+
+ACTIONS = 64
+VALUES = 17
+LATEST = 8
+Value = float | str | bool
+Table = dict[str, Sequence[Value]]
+
+
+def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
+    """The density over even parts of the range of actions, averaged over the latest contexts; nothing before the first."""
+    edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
+    found = [densities(loop, context, edges) for context in contexts]
+    return np.mean(found, axis=0).tolist() if found else []
+
+
+def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
+    """The density over actions for values of a feature."""
+    contexts = loop.latest_contexts(RECENT)
+    known = table(contexts)
+    if feature is None:
+        feature = next(iter(known), None)
+    elif feature not in known:
+        raise Invalid(_unknown(feature, list(known)), "feature")
+    if feature is None:
+        return schema.PolicyView(feature=None, values=[], typical=None, density=[], mean=[])
+    values = spread(known[feature])
+    edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
+    found = [densities(loop, context, edges) for context in _varied(contexts, known, feature, values)]
+    middles = (edges[:-1] + edges[1:]) / 2
+    return schema.PolicyView(
+        feature=feature,
+        values=[shown(value) for value in values],
+        typical=shown(typical(known[feature])),
+        density=[each.tolist() for each in found],
+        mean=[float(each @ middles / each.sum()) for each in found],
+    )
+
+
+def _varied(contexts: Sequence[Any], known: Table, feature: str, values: Sequence[Value]) -> Sequence[Any]:
+    """Typical contexts but for one feature."""
+    if isinstance(contexts[-1], dict):
+        usual = {name: typical(column) for name, column in known.items()}
+        return [{**usual, feature: value} for value in values]
+    rows = np.tile(np.median(np.array(contexts), axis=0), (len(values), 1))
+    rows[:, int(feature)] = values
+    return list(rows)
+
+
+def shown(value: Value) -> float | str:
+    """A value as it is answered: true and false are texts.
+
+    >>> shown(True), shown(2.5)
+    ('true', 2.5)
+    """
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def features(contexts: Sequence[Any]) -> list[str]:
+    """The features of the latest of some contexts; rows of numbers have their places for names.
+
+    >>> features([[0.5, 2.0]]), features([{"outdoor": 4.5, "sky": "grey"}])
+    (['0', '1'], ['outdoor', 'sky'])
+    """
+    return list(table(contexts))
+
+
+def table(contexts: Sequence[Any]) -> Table:
+    """What is known of each feature.
+
+    >>> table([{"sky": "grey"}, {"sky": None, "rooms": [2]}])
+    {'sky': ['grey'], 'rooms[0]': [2]}
+    """
+    if not contexts:
+        return {}
+    if not isinstance(contexts[-1], dict):
+        return {str(place): column for place, column in enumerate(zip(*contexts, strict=False))}
+    found: dict[str, list[Value]] = {}
+    for context in contexts:
+        for name, value in leaves(context).items():
+            if value is not None:
+                found.setdefault(name, []).append(value)
+    return dict(found)
+
+
+def typical(column: Sequence[Value]) -> Value:
+    """The median of numbers, the most common of anything else.
+
+    >>> typical(["grey", "blue", "grey"]), typical([3.0, 1.0, 2.0])
+    ('grey', 2.0)
+    """
+    if isinstance(column[0], str | bool):
+        return Counter(column).most_common(1)[0][0]
+    return float(np.median(np.array(column)))
+
+
+def spread(column: Sequence[Value]) -> list[Value]:
+    """Even steps over all but the outermost numbers, or the texts or flags, the most common first.
+
+    >>> spread(["grey", "blue", "grey"]), spread([3.0, 3.0])
+    (['grey', 'blue'], [3.0])
+    """
+    if isinstance(column[0], str | bool):
+        return [value for value, _ in Counter(column).most_common(VALUES)]
+    low, high = np.quantile(np.array(column), (0.02, 0.98)).tolist()
+    return np.linspace(low, high, VALUES).tolist() if high > low else [low]
+
+
+def densities(loop: Loop, context: Any, edges: Floats) -> Floats:
+    """The mean density between edges."""
+    with loop.lock:
+        distribution = loop.agent.distribution(context)
+    found: Floats = distribution.mean_densities(edges)
+    return found
+
+
+def _unknown(feature: str, known: Sequence[str]) -> str:
+    close = get_close_matches(feature, known, 1) or list(known[:1])
+    remedy = f"Did you mean {close[0]!r}?" if close else "Report losses first."
+    return f"feature must be one of this loop's contexts; got {feature!r}. {remedy}"

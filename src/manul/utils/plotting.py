@@ -1,0 +1,341 @@
+"""Every picture that manul draws; each function takes data, draws it on axes and returns them.
+
+What is drawn as lines and heat maps is the table of the picture, and `save` writes both.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.actions.ranges import fraction
+from manul.contexts.typical import along
+from manul.errors import FileError, InputError, MissingDependency, ParameterError
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure
+except ImportError:
+    raise MissingDependency("matplotlib must be installed for plots. Try pip install 'manul[plot]'.") from None
+
+if TYPE_CHECKING:
+    from manul.types import Policy
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for the colour-blind
+GREY = "#777777"
+FORMATS = (".png", ".svg", ".pdf")
+MIDDLE = "middle of the window"
+Floats = npt.NDArray[np.float64]
+_POINTS = 400
+_DOTS = 1500
+
+
+def new_axes() -> Axes:
+    """Empty axes on a figure of their own.
+
+    >>> new_axes().get_title()
+    ''
+    """
+    axes = Figure(figsize=(10, 4.8), dpi=120, layout="constrained").subplots()
+    axes.set_prop_cycle(color=COLOURS)
+    return axes
+
+
+def new_row(count: int) -> list[Axes]:
+    """Empty axes side by side on one figure.
+
+    >>> len(new_row(2))
+    2
+    """
+    made = Figure(figsize=(7 * count, 4.8), dpi=120, layout="constrained").subplots(1, count, squeeze=False)
+    return list(made[0])
+
+
+def shortened(name: str) -> str:
+    """A name that fits beside a picture.
+
+    >>> len(shortened("a" * 100))
+    40
+    """
+    return name if len(name) <= 40 else f"{name[:39]}…"
+
+
+def feature_bars(names: Sequence[str], weights: Sequence[float], axes: Axes | None = None) -> Axes:
+    """Draw the weight of each feature, the first one at the top.
+
+    >>> feature_bars(["age", "city=Oslo"], [0.5, -0.25]).get_xlabel()
+    'weight'
+    """
+    axes = new_axes() if axes is None else axes
+    for rank, (name, weight) in enumerate(zip(names, weights, strict=True), start=1):
+        colour = COLOURS[0] if weight >= 0 else COLOURS[1]
+        axes.plot([0, weight], [rank, rank], color=colour, linewidth=9, solid_capstyle="butt", label=f"_{name}")
+    axes.vlines(0, 0.4, len(names) + 0.6, color=GREY, linewidth=1)
+    axes.set_yticks(range(1, len(names) + 1), [shortened(name) for name in names])
+    axes.set_ylim(len(names) + 0.6, 0.4)
+    return _dressed(axes, "weight", "rank")
+
+
+def density_plot(edges: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
+    """Draw a piecewise-constant density over the actions.
+
+    >>> density_plot([0, 1, 3], [0.5, 0.25]).get_ylabel()
+    'density'
+    """
+    axes = new_axes() if axes is None else axes
+    ends, heights = np.asarray(edges, dtype=np.float64), np.asarray(densities, dtype=np.float64)
+    steps = np.append(heights, heights[-1:])
+    (line,) = axes.plot(ends, steps, drawstyle="steps-post", linewidth=1.8, label="_density")
+    axes.fill_between(ends, steps, step="post", color=line.get_color(), alpha=0.2, linewidth=0)
+    return _dressed(_from_zero(axes), "action", "density")
+
+
+def atoms_plot(positions: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
+    """Draw the density at each of a few actions.
+
+    >>> atoms_plot([0, 1], [0.5, 0.25]).get_ylabel()
+    'density'
+    """
+    axes = new_axes() if axes is None else axes
+    (line,) = axes.plot(positions, densities, linestyle="none", marker="o", markersize=4, label="_density")
+    axes.vlines(np.asarray(positions), 0, np.asarray(densities), color=line.get_color(), linewidth=1.2)
+    return _dressed(_from_zero(axes), "action", "density")
+
+
+def lately(rounds: int) -> int:
+    """How many of the last rounds count as lately: one in twenty.
+
+    >>> lately(1000)
+    50
+    """
+    return max(1, rounds // 20)
+
+
+def loss_curve(losses: npt.ArrayLike, axes: Axes | None = None, *, label: str | None = None) -> Axes:
+    """Draw the mean loss so far and lately, over the rounds; several runs go on the same axes.
+
+    >>> [line.get_label() for line in loss_curve([0.5, 0.25, 0.0]).lines]
+    ['mean so far', 'lately (last 1)']
+    """
+    paid = np.asarray(losses, dtype=np.float64)
+    if not len(paid):
+        raise InputError("losses must have at least one round; got none. Play some rounds first.")
+    axes = new_axes() if axes is None else axes
+    span, prefix = lately(len(paid)), "" if label is None else f"{label}: "
+    rounds = np.unique(np.linspace(1, len(paid), _POINTS).astype(np.int64))
+    total = np.concatenate([[0.0], np.cumsum(paid)])
+    first = np.maximum(rounds - span, 0)
+    (line,) = axes.plot(rounds, total[rounds] / rounds, linewidth=2.4, label=f"{prefix}mean so far")
+    recent = (total[rounds] - total[first]) / (rounds - first)
+    axes.plot(rounds, recent, color=line.get_color(), linewidth=1, alpha=0.8, label=f"{prefix}lately (last {span:,})")
+    return _dressed(_from_zero(axes), "rounds", "loss")
+
+
+def level(value: float, axes: Axes, *, label: str) -> Axes:
+    """Draw a value to compare with across what is already drawn.
+
+    >>> [line.get_label() for line in level(0.25, loss_curve([0.5, 0.0]), label="best").lines][-1]
+    'best'
+    """
+    axes.plot(axes.dataLim.intervalx, [value, value], color=GREY, linestyle="--", linewidth=1.5, label=label)
+    return _dressed(_from_zero(axes), axes.get_xlabel(), axes.get_ylabel())
+
+
+def interval_plot(value: float, low: float, high: float, axes: Axes | None = None, *, label: str) -> Axes:
+    """Draw an estimate and its interval on a row of their own, below those that are there.
+
+    >>> interval_plot(0.25, 0.2, 0.3, label="snips").lines[0].get_xdata()
+    array([0.2 , 0.25, 0.3 ])
+    """
+    axes = new_axes() if axes is None else axes
+    place = -len(axes.lines)
+    if len(axes.figure.axes) == 1:
+        axes.figure.canvas.figure.set_size_inches(10, 1.8 + 0.4 * len(axes.lines))
+    axes.plot(np.array([low, value, high]), [place] * 3, linewidth=2.4, marker="|", markersize=14, label=label)
+    _dressed(axes, "loss", "estimate").margins(y=0.3)
+    axes.set_yticks([-number for number in range(len(axes.lines))], [str(line.get_label()) for line in axes.lines])
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
+    return axes
+
+
+def policy_map(
+    policy: Policy,
+    contexts: object,
+    feature: int | str,
+    targets: npt.ArrayLike | None = None,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw what a policy plays along one feature, with the others at their medians, texts at the most common one.
+
+    Contexts are rows of numbers, columns by name, or a log; the feature is a column or the name of one.
+
+    >>> import manul
+    >>> world = manul.worlds.linear(rounds=100, width=2)
+    >>> policy_map(manul.Cats(leaves=8, bandwidth=1/8), world.contexts, 0, world.targets).get_xlabel()
+    'feature 0'
+    """
+    varied = along(contexts, feature)
+    axes = new_axes() if axes is None else axes
+    if targets is not None:
+        _scatter(axes, varied.seen, np.asarray(targets, dtype=np.float64))
+    lows, highs = _windows(policy, varied.contexts)
+    (_places if varied.texts else _band)(axes, varied.places, lows, highs)
+    _dressed(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
+    if varied.texts:
+        axes.set_xticks(varied.places, [shortened(text) for text in varied.texts])
+        axes.set_xlim(-0.5, len(varied.texts) - 0.5)
+    return axes
+
+
+def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None) -> Axes:
+    """Draw the objective of cells (bandwidth, leaves, objective) as a heat map; the lowest one is marked.
+
+    >>> axes = cell_map([(1/4, 4, 0.2), (1/8, 8, 0.1)])
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['1/8', '1/4']
+    """
+    if not cells:
+        raise InputError("cells must have at least one element; got none. Put trees into the grid.")
+    axes = new_axes() if axes is None else axes
+    bandwidths, leaves = sorted({cell[0] for cell in cells}), sorted({cell[1] for cell in cells})
+    objectives = np.full((len(bandwidths), len(leaves)), np.nan)
+    for bandwidth, count, objective in cells:
+        objectives[bandwidths.index(bandwidth), leaves.index(count)] = objective
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    mesh = axes.pcolormesh(_edges(leaves), _edges(bandwidths), objectives, cmap="viridis", label="_objective")
+    # The narrowest bandwidths cost a hundred times the lowest: colours are for the better half.
+    mesh.set_clim(vmax=float(np.nanmedian(objectives)))
+    axes.figure.colorbar(mesh, ax=axes, label="objective", extend="max")
+    bandwidth, count, objective = min(cells, key=lambda cell: cell[2])
+    axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label="_lowest")
+    axes.set_title(f"lowest: {objective:.4f} with bandwidth {fraction(bandwidth)} and {count} leaves")
+    _dressed(axes, "leaves", "bandwidth").minorticks_off()
+    axes.set_xticks(leaves, [f"{count}" for count in leaves])
+    axes.set_yticks(bandwidths, [fraction(bandwidth) for bandwidth in bandwidths])
+    return axes
+
+
+def _edges(centres: Sequence[float]) -> Floats:
+    """Where cells begin and end whose centres are these, on a scale of doublings."""
+    powers = np.log2(centres)
+    between = (powers[1:] + powers[:-1]) / 2
+    half = (
+        float(between[0] - powers[0]) if len(between) else 0.5,
+        float(powers[-1] - between[-1]) if len(between) else 0.5,
+    )
+    edges: Floats = np.exp2([powers[0] - half[0], *between, powers[-1] + half[1]])
+    return edges
+
+
+def save(drawn: Axes | Figure, path: str | Path) -> None:
+    """Write a picture and, beside it, the table it was made from as CSV.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(density_plot([0, 1], [1]), Path(folder, "density.png"))
+    ...     Path(folder, "density.csv").read_text().splitlines()
+    ['series,action,density', 'density,0.0,1.0', 'density,1.0,1.0']
+    """
+    target = Path(path)
+    if target.suffix not in FORMATS:
+        raise ParameterError(f"path must end in {', '.join(FORMATS)}; got {target.name!r}. Try .png.")
+    figure = drawn if isinstance(drawn, Figure) else drawn.figure.canvas.figure
+    try:
+        figure.savefig(target, bbox_inches="tight")
+        _write_table(target.with_suffix(".csv"), list(_rows(figure)))
+    except OSError as error:
+        raise FileError(f"{target} must be writable; got {error.strerror}. Choose another folder.") from error
+
+
+def _from_zero(axes: Axes) -> Axes:
+    axes.autoscale(axis="y")
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
+    return axes
+
+
+def _dressed(axes: Axes, across: str, up: str) -> Axes:
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.xaxis.set_major_formatter("{x:,.10g}")
+    axes.margins(x=0.01)
+    axes.grid(visible=True, color="#DDDDDD", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, borderaxespad=0)
+    return axes
+
+
+def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> None:
+    if targets.shape != values.shape:
+        raise InputError(f"targets must be one number per context, {len(values)}; got shape {targets.shape}. Cut both.")
+    chosen = slice(None, None, -(-len(values) // _DOTS))
+    axes.plot(
+        values[chosen], targets[chosen], ".", color=GREY, alpha=0.45, markersize=5, markeredgewidth=0, label="targets"
+    )
+
+
+def _windows(policy: Policy, contexts: Sequence[Any]) -> npt.NDArray[np.float64]:
+    return np.array([policy.distribution(context).densest() for context in contexts]).T
+
+
+def _band(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
+    axes.plot(across, (lows + highs) / 2, linewidth=2.4, color=COLOURS[1], zorder=3, label=MIDDLE)
+    axes.fill_between(across, lows, highs, color=COLOURS[1], alpha=0.3, linewidth=0, label="window")
+    for name, ends in (("low", lows), ("high", highs)):
+        axes.plot(across, ends, color=COLOURS[1], linewidth=0.5, alpha=0.6, label=f"_window {name}")
+
+
+def _places(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
+    axes.plot(across, (lows + highs) / 2, "o", color=COLOURS[1], zorder=3, label=MIDDLE)
+    axes.vlines(across, lows, highs, color=COLOURS[1], alpha=0.3, linewidth=12, label="window")
+    for name, ends in (("low", lows), ("high", highs)):
+        axes.plot(across, ends, "_", color=COLOURS[1], label=f"_window {name}")
+
+
+def _rows(figure: Figure) -> Iterator[dict[str, str | float]]:
+    for axes in (each for each in figure.axes if each.get_label() != "<colorbar>"):
+        across, up = axes.get_xlabel() or "x", axes.get_ylabel() or "y"
+        for line in axes.lines:
+            series = str(line.get_label()).lstrip("_")
+            for x, y in np.asarray(line.get_xydata(), dtype=np.float64):
+                yield {"series": series, across: float(x), up: float(y)}
+        for mesh in axes.collections:
+            if isinstance(mesh, QuadMesh):
+                yield from _mesh_rows(mesh, across, up)
+
+
+def _mesh_rows(mesh: QuadMesh, across: str, up: str) -> Iterator[dict[str, str | float]]:
+    corners = np.asarray(mesh.get_coordinates(), dtype=np.float64)
+    doublings = mesh.axes is not None and mesh.axes.get_xscale() == "log"
+    powers = np.log2(corners) if doublings else corners
+    middle = (powers[:-1, :-1] + powers[1:, 1:]) / 2
+    centres = np.exp2(middle) if doublings else middle
+    values = np.ma.filled(np.ma.asarray(mesh.get_array(), dtype=np.float64), np.nan)
+    name = str(mesh.get_label()).lstrip("_")
+    for (x, y), value in zip(centres.reshape(-1, 2), values.reshape(-1), strict=True):
+        if np.isfinite(value):
+            yield {"series": name, across: _plain(x), up: _plain(y), name: float(value)}
+
+
+def _plain(number: float) -> float:
+    """A number without the last digits, which were lost on the way to the picture and back."""
+    return float(f"{number:.12g}")
+
+
+def _write_table(path: Path, rows: list[dict[str, str | float]]) -> None:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,0 +1,134 @@
+"""The main job from end to end on a made-up house: how warm should the water in the radiators be?
+
+A heating controller sees the weather and chooses a flow temperature. It never learns which temperature would have
+been right, only how far the one it chose was off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manul.actions.ranges import checked_seed
+from manul.agents import Auto, Cats
+from manul.agents.native import NativeAgent
+from manul.errors import ParameterError
+from manul.types import Floats, Within
+from manul.utils.atomic_files import writable_folder
+from manul.worlds import Regression
+from manul.worlds.simulation import Run, simulate_many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ACTIONS: Within = (20.0, 70.0)
+MOST_ROUNDS = 10_000_000
+
+
+def house(*, rounds: int, seed: int = 0) -> Regression:
+    """Moments of a year in a house: outdoor °C, wind in m/s, sunshine and people at home; the targets are in °C.
+
+    >>> house(rounds=3).contexts.shape
+    (3, 4)
+    """
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise ParameterError(f"rounds must be from 1 to {MOST_ROUNDS:,}; got {rounds}. Try 100000.")
+    rng = np.random.default_rng(checked_seed(seed))
+    season, hour = rng.uniform(0, 2 * np.pi, rounds), rng.uniform(0, 24, rounds)
+    outdoor = 8 - 9 * np.cos(season) - 4 * np.cos((hour - 3) / 12 * np.pi) + 3 * rng.standard_normal(rounds)
+    wind = rng.gamma(2, 2, rounds)
+    sun = np.maximum(np.sin((hour - 6) / 12 * np.pi), 0) * rng.random(rounds)
+    people = rng.integers(0, 5, rounds)
+    warmth = 24 + 1.3 * np.maximum(19 - outdoor, 0) + 0.6 * wind - 8 * sun - 0.8 * people
+    return Regression(
+        np.column_stack([outdoor, wind, sun, people]), np.clip(warmth + 1.5 * rng.standard_normal(rounds), *ACTIONS)
+    )
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one way of choosing did: the loss is the distance to the right temperature as a share of the range."""
+
+    name: str
+    mean_loss: float
+    lately: float
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What came of the demonstration, and where its pictures are."""
+
+    rounds: int
+    seconds: float
+    results: tuple[Result, ...]
+    pictures: tuple[Path, ...]
+
+    def __str__(self) -> str:
+        low, high = ACTIONS
+        table = [f"{each.name:<30} {each.mean_loss:>9.4f} {each.lately:>9.4f}" for each in self.results]
+        return "\n".join(
+            [
+                f"Heating a house: {self.rounds:,} rounds, each with a flow temperature from {low:g} to {high:g} °C.",
+                f"{'':<30} {'mean loss':>9} {'lately':>9}",
+                *table,
+                f"The agents played side by side for {self.seconds:.1f} seconds. Pictures, each with its table (.csv):",
+                *(f"  {picture}" for picture in self.pictures),
+            ]
+        )
+
+
+def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, progress: bool = False) -> Demonstration:
+    """Play the house with three agents, and draw their losses and what the first one learned into a folder.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [picture.name for picture in demonstrate(folder, rounds=500).pictures]
+    ['loss.png', 'policy.png']
+    """
+    from manul.utils import plotting as plots
+
+    world, out = house(rounds=rounds, seed=seed), writable_folder(folder)
+    agents: dict[str, NativeAgent] = {
+        "Auto": Auto(actions=ACTIONS, seed=seed),
+        "Cats": Cats(actions=ACTIONS, leaves=128, bandwidth=1.5, seed=seed),
+        "Cats.paper": Cats.paper(actions=ACTIONS, leaves=128, bandwidth=1.5, seed=seed),
+    }
+    runs = dict(zip(agents, simulate_many(list(agents.values()), world, progress=progress), strict=True))
+    constant = float(np.median(world.targets))
+    best = _result(f"best constant action, {constant:.1f} °C", world.losses(np.full(rounds, constant), ACTIONS))
+    pictures = (out / "loss.png", out / "policy.png")
+    plots.save(_loss_picture(runs, best), pictures[0])
+    plots.save(_policy_picture(agents["Auto"], world), pictures[1])
+    results = (*(_result(name, run.log.losses) for name, run in runs.items()), best)
+    return Demonstration(rounds, runs["Cats"].seconds, results, pictures)
+
+
+def _loss_picture(runs: dict[str, Run], best: Result) -> Axes:
+    from manul.utils import plotting as plots
+
+    axes = plots.new_axes()
+    for name, run in runs.items():
+        plots.loss_curve(run.log.losses, axes, label=name)
+    axes.set_title("Heating a house: the agents learn online", loc="left")
+    axes = plots.level(best.mean_loss, axes, label=best.name)
+    axes.set_ylabel(f"loss (distance to the target / {ACTIONS[1] - ACTIONS[0]:g} °C)")
+    return axes
+
+
+def _policy_picture(agent: NativeAgent, world: Regression) -> Axes:
+    from manul.utils import plotting as plots
+
+    axes = plots.policy_map(agent, world.contexts, 0, world.targets)
+    axes.set_title("What Auto plays after the last round, in median wind, sun and company", loc="left")
+    axes.set_xlabel("outdoor temperature (°C)")
+    axes.set_ylabel("action: flow temperature (°C)")
+    return axes
+
+
+def _result(name: str, losses: Floats) -> Result:
+    from manul.utils.plotting import lately
+
+    return Result(name, float(losses.mean()), float(losses[-lately(len(losses)) :].mean()))

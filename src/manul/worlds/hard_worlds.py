@@ -1,0 +1,190 @@
+"""Worlds that are hard in one known way each, and that can say what the best smoothed policy would lose in them.
+
+Every loss is a curve over the actions, given the context, plus a disturbance with mean 0, uniform and the same for all
+actions of a round. The losses lie in [0, 1].
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from manul.actions.ranges import checked_range
+from manul.errors import ParameterError
+from manul.types import Floats, Within
+from manul.worlds.curves import Curves
+from manul.worlds.synthetic import drawn, normal_share
+
+LEVELS = 64
+
+
+def valleys(
+    *,
+    rounds: int,
+    width: int = 5,
+    valleys: int = 4,
+    dependency: Literal["linear", "crossed"] = "linear",
+    seed: int = 0,
+) -> Curves:
+    """Several valleys, one of them deep; which one depends on the context.
+
+    With `dependency="linear"` a tree of linear classifiers can tell them apart, with `"crossed"` it cannot.
+
+    >>> world = valleys(rounds=100, seed=1)
+    >>> world.optimum(bandwidth=1/64, epsilon=0.0) < world.best_constant(bandwidth=1/64, epsilon=0.0) - 0.2
+    True
+    """
+    if not (isinstance(valleys, int) and 2 <= valleys <= 64):
+        raise ParameterError(f"valleys must be a whole number from 2 to 64; got {valleys!r}. Try 4.")
+    if dependency not in ("linear", "crossed"):
+        raise ParameterError(f"dependency must be 'linear' or 'crossed'; got {dependency!r}. Try 'linear'.")
+    rng = drawn(rounds=rounds, width=width, seed=seed)
+    contexts = _contexts(rng, rounds, width)
+    where = normal_share(_score(rng, contexts)) if dependency == "linear" else _crossed(contexts)
+    deep = np.minimum((where * valleys).astype(np.int64), valleys - 1)
+    positions = np.arange(2 * valleys + 1) / (2 * valleys)
+    values = np.where(np.arange(2 * valleys + 1) % 2 == 1, 0.5, 0.9) + np.zeros((rounds, 1))
+    values[np.arange(rounds), 2 * deep + 1] = 0.1
+    return _disturbed(rng, contexts, np.tile(positions, (rounds, 1)), values)
+
+
+def cliff(*, rounds: int, width: int = 2, steep: bool = False, seed: int = 0) -> Curves:
+    """Slowly better and then suddenly worst, like a price that is a little too high: small bandwidths win.
+
+    If `steep`, most of the way down is in the last tenth before the edge, and wide windows lose more.
+
+    >>> cliff(rounds=3).losses([0.0, 0.0, 1.0], actions=(0.0, 1.0)).round(1)
+    array([0.9, 0.9, 1. ])
+    """
+    rng = drawn(rounds=rounds, width=width, seed=seed)
+    contexts = _contexts(rng, rounds, width)
+    edge = np.where(_score(rng, contexts) < 0, 0.25, 0.4)
+    if steep:
+        return _disturbed(
+            rng, contexts, _columns(0, edge - 0.1, edge, edge, 1), _columns(np.full(rounds, 0.7), 0.5, 0.1, 0.95, 0.95)
+        )
+    return _disturbed(rng, contexts, _columns(0, edge, edge, 1), _columns(0.1 + 2 * edge, 0.1, 0.95, 0.95))
+
+
+def smooth(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
+    """A wide flat valley that moves with the context, and much noise: large bandwidths cost nothing, and win.
+
+    >>> world = smooth(rounds=100)
+    >>> world.optimum(bandwidth=1/8, epsilon=0.0) - world.optimum(bandwidth=1/64, epsilon=0.0) < 1e-12
+    True
+    """
+    rng = drawn(rounds=rounds, width=width, seed=seed)
+    contexts = _contexts(rng, rounds, width)
+    middle = 0.2 + 0.6 * normal_share(_score(rng, contexts))
+    left, right = np.maximum(middle - 0.2, 0), np.minimum(middle + 0.2, 1)
+    values = _columns(0.25 + 0.8 * left, 0.25, 0.25, 0.25 + 0.8 * (1 - right))
+    return _disturbed(rng, contexts, _columns(0, left, right, 1), values, disturbance=0.25)
+
+
+def ranges(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
+    """The range of allowed actions depends on the context, and often leaves the best action out.
+
+    >>> world = ranges(rounds=100)
+    >>> bool((world.highs - world.lows >= 0.3).all()), bool((world.highs - world.lows < 0.5).any())
+    (True, True)
+    """
+    rng = drawn(rounds=rounds, width=width, seed=seed)
+    contexts = _contexts(rng, rounds, width)
+    best, low, reach = (normal_share(_score(rng, contexts)) for _ in range(3))
+    lows = 0.4 * low
+    highs = lows + 0.3 + 0.3 * reach
+    positions, values = _valley(best)
+    return _disturbed(rng, contexts, positions, values, lows=lows, highs=highs)
+
+
+def drift(*, rounds: int, width: int = 5, jump: Literal["turned", "opposite"] = "turned", seed: int = 0) -> Curves:
+    """One valley that jumps at half time.
+
+    With `jump="turned"` it then follows another direction of the context, and is as hard to learn as before. With
+    `"opposite"` it goes to where it was worst, half of the range away; its place is then no longer continuous in the
+    context, which is harder to learn, also for an agent that starts afresh.
+
+    >>> world = drift(rounds=100)
+    >>> world.optimum(bandwidth=1/64, epsilon=0.0) < 0.15
+    True
+    """
+    if jump not in ("turned", "opposite"):
+        raise ParameterError(f"jump must be 'turned' or 'opposite'; got {jump!r}. Try 'turned'.")
+    rng = drawn(rounds=rounds, width=width, seed=seed)
+    contexts = _contexts(rng, rounds, width)
+    best = normal_share(_score(rng, contexts))
+    after = normal_share(_score(rng, contexts)) if jump == "turned" else (best + 0.5) % 1
+    best[rounds // 2 :] = after[rounds // 2 :]
+    return _disturbed(rng, contexts, *_valley(best))
+
+
+def noise(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
+    """Contexts that mean nothing: one action is best in every round.
+
+    >>> world = noise(rounds=100)
+    >>> abs(world.best_constant(bandwidth=1/8, epsilon=0.0) - world.optimum(bandwidth=1/8, epsilon=0.0)) < 1e-6
+    True
+    """
+    rng = drawn(rounds=rounds, width=width, seed=seed)
+    contexts = _contexts(rng, rounds, width)
+    return _disturbed(rng, contexts, *_valley(np.full(rounds, rng.uniform(0.2, 0.8))))
+
+
+def realizable(*, rounds: int, best: Within = (0.0, 1.0), seed: int = 0) -> Curves:
+    """A world of the paper's theorems: one number as context, 64 values of it, and a valley that moves along with it.
+
+    The valleys lie between the two shares `best` of the range of actions. Whatever the bandwidth and the leaves, at
+    each node a threshold on the context tells the better side, for the loss is one shape moved along. So the paper's
+    definition of realizability holds for the class of all thresholds in both directions, which has 2 x 65 members.
+
+    >>> np.unique(realizable(rounds=10_000).contexts).size
+    64
+    """
+    rng = drawn(rounds=rounds, width=1, seed=seed)
+    low, high = checked_range("best", best)
+    if low < 0 or high > 1:
+        raise ParameterError(f"best must be two shares of the range of actions; got {best!r}. Try (0.25, 0.75).")
+    share = (rng.integers(0, LEVELS, rounds) + 0.5) / LEVELS
+    return _disturbed(rng, share[:, np.newaxis].astype(np.float32), *_valley(low + (high - low) * share))
+
+
+def _contexts(rng: np.random.Generator, rounds: int, width: int) -> Floats:
+    # What the agent sees and what decides the loss are the same numbers.
+    return rng.standard_normal((rounds, width)).astype(np.float32).astype(np.float64)
+
+
+def _score(rng: np.random.Generator, contexts: Floats) -> Floats:
+    """The contexts along a random direction: standard normal."""
+    direction: Floats = rng.standard_normal((1, contexts.shape[1]))
+    score: Floats = (contexts * (direction / np.sqrt((direction**2).sum()))).sum(axis=1)
+    return score
+
+
+def _crossed(contexts: Floats) -> Floats:
+    """Twice around the plane of the first and the last feature: opposite quadrants look the same."""
+    around: Floats = np.arctan2(contexts[:, 0], contexts[:, -1]) / np.pi % 1
+    return around
+
+
+def _valley(best: Floats) -> tuple[Floats, Floats]:
+    """The distance to the best action, from 0.1 upwards."""
+    return _columns(0, best, 1), _columns(0.1 + 0.8 * best, 0.1, 0.9 - 0.8 * best)
+
+
+def _columns(*columns: Floats | float) -> Floats:
+    return np.stack(np.broadcast_arrays(*columns), axis=1)
+
+
+def _disturbed(
+    rng: np.random.Generator,
+    contexts: Floats,
+    positions: Floats,
+    expected: Floats,
+    *,
+    disturbance: float = 0.05,
+    lows: Floats | None = None,
+    highs: Floats | None = None,
+) -> Curves:
+    values = expected + rng.uniform(-disturbance, disturbance, (len(contexts), 1))
+    return Curves(contexts, positions=positions, values=values, expected=expected, lows=lows, highs=highs)

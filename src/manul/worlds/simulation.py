@@ -1,0 +1,185 @@
+"""The online loop over a world: decide, pay, learn.
+
+Native agents on worlds with a table run in the core, several of them in threads; everything else runs round by round.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+import numpy as np
+
+from manul import _core
+from manul.agents.base import Shell
+from manul.errors import InputError, ParameterError
+from manul.logs.log import Log
+from manul.types import Agent, Floats, Within
+from manul.worlds import ScaledWorld, World
+from manul.worlds.world import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from tqdm import tqdm
+
+CHUNK, SLOW_CHUNK = 8192, 64
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of a simulation."""
+
+    log: Log
+    seconds: float
+
+    @property
+    def mean_loss(self) -> float:
+        """The progressive loss: each round is played before it is learned from."""
+        return float(self.log.losses.mean())
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the mean loss so far and lately, over the rounds."""
+        from manul.utils.plotting import loss_curve
+
+        return loss_curve(self.log.losses, axes)
+
+
+def simulate(agent: Agent, world: World | ScaledWorld, *, progress: bool = False) -> Run:
+    """Play a world once through; the agent has learned afterwards.
+
+    >>> import manul
+    >>> run = simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=100))
+    >>> len(run.log), run.mean_loss < 1
+    (100, True)
+    """
+    return simulate_many([agent], world, progress=progress)[0]
+
+
+def simulate_many(
+    agents: Sequence[Agent], world: World | ScaledWorld, *, threads: int | None = None, progress: bool = False
+) -> list[Run]:
+    """Play a world with several agents in parallel; the results do not depend on the number of threads.
+
+    >>> import manul
+    >>> agents = [manul.Cats(leaves=leaves, bandwidth=1/8) for leaves in (8, 16)]
+    >>> [len(run.log) for run in simulate_many(agents, manul.worlds.linear(rounds=100))]
+    [100, 100]
+    """
+    if len({id(agent) for agent in agents}) != len(agents):
+        raise ParameterError("agents must be different objects; got one twice. Make one agent per run.")
+    ranges = [_actions(agent) for agent in agents]
+    met = {actions: world.table(actions) if isinstance(world, ScaledWorld) else world for actions in set(ranges)}
+    logs = [_empty(met[actions], actions) for actions in ranges]
+    native, single = _Native(threads or os.cpu_count() or 1), _Single()
+    for agent, actions, log in zip(agents, ranges, logs, strict=True):
+        _check(agent, met[actions])
+        (native if native.plays(agent, met[actions]) else single).add(agent, met[actions], log)
+    seconds = _play([native, single], len(world), SLOW_CHUNK if single.seats else CHUNK, progress=progress)
+    return [Run(log, seconds) for log in logs]
+
+
+class _Loop(Protocol):
+    def play(self, first: int, last: int) -> None: ...
+
+
+def _play(loops: Sequence[_Loop], rounds: int, chunk: int, *, progress: bool) -> float:
+    started = time.perf_counter()
+    with _bar(rounds, progress=progress) as bar:
+        for first in range(0, rounds, chunk):
+            last = min(first + chunk, rounds)
+            for loop in loops:
+                loop.play(first, last)
+            bar.update(last - first)
+    return time.perf_counter() - started
+
+
+class _Native:
+    """The agents that the core plays by itself."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.players: list[_core.Player] = []
+        self.tables: list[_core.Table] = []
+        self.logs: list[Log] = []
+
+    @staticmethod
+    def plays(agent: Agent, world: World) -> bool:
+        return isinstance(agent, Shell) and isinstance(world, Table) and agent.is_native(world.contexts)
+
+    def add(self, agent: Agent, world: World, log: Log) -> None:
+        assert isinstance(agent, Shell)
+        assert isinstance(world, Table)
+        self.players.append(agent.player_for(world.contexts))
+        self.tables.append(world.native)
+        self.logs.append(log)
+
+    def play(self, first: int, last: int) -> None:
+        actions, densities = [log.actions for log in self.logs], [log.densities for log in self.logs]
+        losses = [log.losses for log in self.logs]
+        _core.simulate(self.players, self.tables, first, last, actions, densities, losses, self.threads)
+
+
+class _Single:
+    """The agents that are asked round by round."""
+
+    def __init__(self) -> None:
+        self.seats: list[tuple[Agent, World, Log]] = []
+
+    def add(self, agent: Agent, world: World, log: Log) -> None:
+        self.seats.append((agent, world, log))
+
+    def play(self, first: int, last: int) -> None:
+        for agent, world, log in self.seats:
+            for number in range(first, last):
+                decision = agent.decide(log.contexts[number], _within(log, number))
+                loss = world.loss(number, decision.action)
+                agent.learn(log.contexts[number], decision, loss)
+                log.actions[number], log.densities[number] = decision.action, decision.density
+                log.losses[number] = loss
+
+
+def _actions(agent: Agent) -> Within:
+    # The protocol leaves it out: only a world in shares of the range has to know it.
+    actions: Within = getattr(agent, "actions", (0.0, 1.0))
+    return actions
+
+
+def _empty(world: World, within: Within) -> Log:
+    actions, densities, losses = (np.empty(len(world)) for _ in range(3))
+    lows, highs = (_ends(world, name) for name in ("lows", "highs"))
+    loss_range = world.losses if isinstance(world, Table) else None
+    return Log(world.contexts, actions, densities, losses, lows, highs, action_range=within, loss_range=loss_range)
+
+
+def _ends(world: World, name: str) -> Floats | None:
+    ends = getattr(world, name, None)
+    return None if ends is None else np.asarray(ends, dtype=np.float64)
+
+
+def _within(log: Log, number: int) -> Within | None:
+    if log.lows is None or log.highs is None:
+        return None
+    return float(log.lows[number]), float(log.highs[number])
+
+
+def _check(agent: Agent, world: World) -> None:
+    if not (isinstance(agent, Shell) and isinstance(world, Table)):
+        return
+    (low, high), (least, worst) = agent.losses, world.losses
+    if least < low or worst > high:
+        raise InputError(
+            f"losses must hold those of the world, [{least:g}, {worst:g}]; got ({low:g}, {high:g}). Declare them."
+        )
+    if world.lows is not None and world.highs is not None:
+        tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))
+        for number in tightest if len(world) else ():
+            agent.narrowed((float(world.lows[number]), float(world.highs[number])))
+
+
+def _bar(total: int, *, progress: bool) -> tqdm[NoReturn]:
+    from tqdm import tqdm
+
+    return tqdm(total=total, unit=" rounds", unit_scale=True, disable=not progress)

@@ -1,0 +1,1 @@
+"""Tables of numbers and text as worlds to play in."""

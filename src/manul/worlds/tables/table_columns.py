@@ -1,0 +1,216 @@
+"""The columns of a table as a person has them, each of them numbers or text, with gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manul.errors import FileError, InputError, ParameterError
+from manul.utils.suggestions import missing, remedy
+from manul.worlds.tables import arff, vw_examples
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".arff", ".vw")
+MOST_NAMED = 20
+Floats = NDArray[np.float64]
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None", "?")
+
+
+def read_columns(path: str | Path) -> dict[str, pa.Array]:
+    """Read CSV, Parquet, ARFF or Vowpal Wabbit's text, each also with .gz: arrays of float64 or text, by name.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "t.csv").write_text("size,kind\\n1,a\\n?,b\\n")
+    ...     {name: column.to_pylist() for name, column in read_columns(Path(folder, "t.csv")).items()}
+    {'size': [1.0, None], 'kind': ['a', 'b']}
+    """
+    import pyarrow as pa
+
+    source = Path(path)
+    suffix = suffix_of(source)
+    if not source.is_file():
+        raise missing(source)
+    try:
+        return columns(_READERS[suffix](source))
+    except (pa.ArrowException, EOFError, OSError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise FileError(f"{source} must be a whole {suffix} file; got {reason.rstrip('.')}. Save it again.") from error
+
+
+def columns(table: Any) -> dict[str, pa.Array]:
+    """The columns of an Arrow table, a data frame or a mapping of lists, as numbers or text."""
+    import pyarrow as pa
+
+    if not isinstance(table, pa.Table):
+        table = table.to_arrow() if hasattr(table, "to_arrow") else _from_frame(table)
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"columns must have different names; got {twice!r} twice. Rename one.")
+    return {name: _plain(name, table.column(name)) for name in names}
+
+
+def numbers_of(column: pa.Array) -> Floats:
+    """A column of numbers as an array, its gaps as nan.
+
+    >>> import pyarrow as pa
+    >>> numbers_of(pa.array([1.0, None])).tolist()
+    [1.0, nan]
+    """
+    numbers: Floats = column.fill_null(float("nan")).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Floats:
+    """The column of a table that is to be predicted, its gaps as nan."""
+    import pyarrow as pa
+
+    if target not in cells:
+        advice = remedy(target, cells, f"It has {', '.join(list(cells)[:MOST_NAMED])}.")
+        raise ParameterError(f"target must be a column of {name}; got {target!r}. {advice}")
+    if not len(cells[target]):
+        raise FileError(f"{name} must have at least one row; got none. Check the file.")
+    if pa.types.is_string(cells[target].type):
+        row, text = _first_text(cells[target])
+        raise InputError(
+            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another target or mend the row."
+        )
+    outcomes = numbers_of(cells[target])
+    if not np.isfinite(outcomes).any():
+        raise InputError(f"target {target!r} of {name} must have numbers; got none. Choose another target.")
+    return outcomes
+
+
+def suffix_of(path: Path) -> str:
+    """How a file is to be read.
+
+    >>> suffix_of(Path("shop.CSV.gz"))
+    '.csv'
+    """
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix not in SUFFIXES:
+        advice = remedy(suffix, SUFFIXES, "Convert it first.")
+        raise ParameterError(f"{path} must end with {', '.join(SUFFIXES)}, also with .gz; got {suffix!r}. {advice}")
+    return suffix
+
+
+def _first_text(column: pa.Array) -> tuple[int, str]:
+    for row, text in enumerate(column.to_pylist(), start=1):
+        try:
+            float(text if text is not None else 0)
+        except ValueError:
+            return row, text
+    return 1, str(column[0])
+
+
+def _from_frame(table: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(table, Mapping):
+        try:
+            return pa.table({str(name): pa.array(values) for name, values in table.items()})
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InputError(
+                f"columns must be equally long lists of numbers or of text; got {str(error).rstrip('.')}. Check them."
+            ) from error
+    if hasattr(table, "columns") and hasattr(table, "to_dict"):
+        return pa.Table.from_pandas(table, preserve_index=False)
+    raise InputError(f"table must be a file, a data frame or columns by name; got {type(table).__name__}. Try a dict.")
+
+
+def _read_csv(path: Path) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    with _opened(path) as stream:
+        header = stream.readline().decode("utf-8-sig")
+    delimiter = max(",;\t", key=header.count)
+    names = [name.strip() or f"column {place}" for place, name in enumerate(_cells(header, delimiter))]
+    with _opened(path) as stream:
+        return csv.read_csv(
+            stream,
+            csv.ReadOptions(column_names=names, skip_rows=1),
+            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        )
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    import csv
+
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _read_arff(path: Path) -> pa.Table:
+    with _opened(path) as stream:
+        return arff.rows(stream, arff.header(stream, path), path)
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    from pyarrow import parquet
+
+    with _opened(path) as stream:
+        return parquet.read_table(stream if path.suffix != ".gz" else _in_memory(stream))
+
+
+def _in_memory(stream: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.BufferReader(stream.read())
+
+
+def _opened(path: Path) -> Any:
+    import gzip
+
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+_READERS = {
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
+    ".arff": _read_arff,
+    ".vw": vw_examples.examples,
+}
+
+
+def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:
+    """A column as float64 or text; times are seconds since 1970, infinities are gaps."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array = array.dictionary_decode()
+        kind = array.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        array = pc.divide(array.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1e6)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _numbers_or_text(array.cast(pa.string()))
+    elif pa.types.is_boolean(kind):
+        array = array.cast(pa.int8())
+    elif pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        raise InputError(f"column {name!r} must be numbers or text; got {kind}. Leave it out.")
+    numbers = array.cast(pa.float64(), safe=False)
+    return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, pa.float64()))
+
+
+def _numbers_or_text(texts: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(texts)
+    known = pc.if_else(pc.is_in(trimmed, value_set=pa.array(MISSING)), pa.scalar(None, pa.string()), trimmed)
+    try:
+        numbers = known.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return known
+    return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, pa.float64()))

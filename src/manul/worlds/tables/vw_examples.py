@@ -1,0 +1,57 @@
+"""Vowpal Wabbit's regression examples, `label |space name:value ...`, as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manul.errors import FileError
+from manul.logs.formats.file_errors import BadRow, Problems
+from manul.logs.formats.row_tables import number
+from manul.logs.formats.text_lines import lines
+from manul.logs.formats.vw import context_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LABEL = "label"
+
+
+def examples(path: Path) -> pa.Table:
+    """A column for the label and one per feature; a feature that a row does not name is 0.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "two.vw").write_text("0.5 | size:3\\n0.25 |house cold\\n")
+    ...     examples(Path(folder, "two.vw")).to_pydict()
+    {'label': [0.5, 0.25], 'size': [3.0, 0.0], 'house^cold': [0.0, 1.0]}
+    """
+    import pyarrow as pa
+
+    labels, rows = _parsed(path)
+    names = list(dict.fromkeys(name for features in rows for name in features))
+    place = {name: at for at, name in enumerate(names)}
+    matrix = np.zeros((len(rows), len(names)))
+    for at, features in enumerate(rows):
+        matrix[at, [place[name] for name in features]] = list(features.values())
+    return pa.table({LABEL: labels, **{name: matrix[:, at] for name, at in place.items() if name != LABEL}})
+
+
+def _parsed(path: Path) -> tuple[list[float | None], list[dict[str, float]]]:
+    labels: list[float | None] = []
+    rows: list[dict[str, float]] = []
+    problems = Problems(path)
+    for row, line in lines(problems):
+        head, *spaces = line.rstrip("\r\n").replace("\t", " ").split("|")
+        words = head.split()
+        if words[:1] == ["ca"]:
+            raise FileError(f"{path} must be a table of labels and features; got a log. Try manul optimize.")
+        if line.strip():
+            try:
+                labels.append(number(LABEL, words[0]) if words else None)
+                rows.append(context_of(spaces))
+            except BadRow as bad:
+                problems.report(row, bad.column, bad.rule, bad.got)
+    return labels, rows

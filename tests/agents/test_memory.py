@@ -1,0 +1,74 @@
+"""How much memory a loop's agent takes: known before it is allocated, and little before it has learned."""
+
+import subprocess
+import sys
+
+import pytest
+
+GROWTH = """
+import sys, numpy as np
+from manul.service import schema
+from manul.service.engine import models as agents
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return 4096 * int(file.read().split()[1])
+
+def grown(settings, width, rounds):
+    rng, before = np.random.default_rng(0), resident()
+    agent = agents.made(settings)
+    for _ in range(0, rounds, 50):
+        contexts = rng.standard_normal((50, width), np.float32)
+        decisions = agent.decide_many(contexts)
+        agent.learn_many(contexts, decisions, rng.random(len(contexts)))
+    return agents.estimated_bytes(settings, width), resident() - before
+
+warm = schema.NewLoop(name="a", actions=(0, 1))
+agents.made(warm).decide_again(0, [1.0] * 4)
+grown(warm, 4, 1000)
+"""
+SETTINGS = {
+    "auto": "schema.Auto()",
+    "cats": "schema.Cats(leaves={leaves}, bandwidth=0.01, epsilon=1.0)",
+    "adaptive": "schema.AdaptiveCats(leaves={leaves}, epsilon=1.0)",
+}
+
+
+def measured(program):
+    done = subprocess.run([sys.executable, "-c", GROWTH + program], capture_output=True, text=True, check=True)
+    return [int(number) for number in done.stdout.split()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "leaves", "width", "rounds"),
+    [("auto", 0, 100, 33_000), ("cats", 1024, 2000, 10_000), ("cats", 4096, 500, 30_000), ("adaptive", 64, 3000, 1000)],
+)  # fmt: skip
+def test_the_estimate_is_what_a_loop_comes_to_take(kind, leaves, width, rounds):
+    agent = SETTINGS[kind].format(leaves=leaves)
+    settings = f'schema.NewLoop(name="a", actions=(0, 1), agent={agent})'
+    estimated, taken = measured(f"print(*grown({settings}, {width}, {rounds}))")
+    assert estimated > 10 * 2**20
+    assert estimated / 2 <= taken <= 2 * estimated
+
+
+def test_the_estimate_of_the_largest_loops_takes_no_memory():
+    agent = "schema.AdaptiveCats(leaves=65536)"
+    settings = f'schema.NewLoop(name="a", actions=(0, 1), agent={agent})'
+    taken, *estimated = measured(
+        f"settings, before = {settings}, resident()\n"
+        "estimates = [agents.estimated_bytes(settings, width) for width in (65536, 4096, 1, None)]\n"
+        "print(resident() - before, *estimates)"
+    )
+    assert taken < 2**20
+    assert estimated[0] > 2**38
+    assert sorted(estimated, reverse=True) == [*estimated[:2], estimated[3], estimated[2]]
+
+
+def test_loops_that_have_learned_nothing_are_small():
+    (taken,) = measured(
+        "before = resident()\n"
+        "kept = [agents.made(warm) for _ in range(100)]\n"
+        "for agent in kept: agent.decide_again(0, [1.0, 2.0])\n"
+        "print((resident() - before) // len(kept))"
+    )
+    assert taken < 200_000

@@ -1,0 +1,86 @@
+"""A .manul file is read whole and as written, or not at all."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+import manul
+from manul.errors import FileError
+from manul.utils import model_files
+
+
+@pytest.fixture
+def saved(tmp_path):
+    agent = manul.Cats(leaves=8, bandwidth=0.125)
+    manul.simulate(agent, manul.worlds.linear(rounds=50, width=3))
+    path = tmp_path / "agent.manul"
+    agent.save(path)
+    return path
+
+
+def test_every_truncation_is_refused(saved):
+    whole = saved.read_bytes()
+    for length in range(0, len(whole), 97):
+        saved.write_bytes(whole[:length])
+        with pytest.raises(FileError, match=r"agent\.manul must"):
+            manul.load(saved)
+
+
+def test_every_flipped_byte_is_refused(saved):
+    whole = bytearray(saved.read_bytes())
+    for position in range(0, len(whole), 13):
+        whole[position] ^= 0x15
+        saved.write_bytes(whole)
+        with pytest.raises(FileError):
+            manul.load(saved)
+        whole[position] ^= 0x15
+
+
+def test_header_that_claims_too_much_is_refused(tmp_path):
+    path = tmp_path / "huge.manul"
+    header = json.dumps({"nodes": {"dtype": "F32", "shape": [2**50], "data_offsets": [0, 2**52]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(FileError, match="damaged or of another kind"):
+        manul.load(path)
+
+
+def test_foreign_safetensors_file_is_refused(tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"weights": np.zeros(3)}, tmp_path / "other.manul")
+    with pytest.raises(FileError, match="got a safetensors file of another program"):
+        manul.load(tmp_path / "other.manul")
+
+
+def test_text_and_missing_files_are_refused(tmp_path):
+    (tmp_path / "text.manul").write_text("hello, this is no model" * 10)
+    for name in ("text.manul", "missing.manul"):
+        with pytest.raises(FileError, match="must be a"):
+            manul.load(tmp_path / name)
+
+
+def test_newer_format_says_what_reads_it(saved, monkeypatch):
+    monkeypatch.setattr(model_files, "FORMAT", 0)
+    with pytest.raises(FileError, match=r"must have format 0; got format 1\. A newer manul reads it"):
+        manul.load(saved)
+
+
+def test_arrays_that_do_not_fit_the_settings_are_refused(saved):
+    kind, parameters, arrays = model_files.read(saved)
+    model_files.write(saved, kind, {**parameters, "leaves": 16}, arrays)
+    with pytest.raises(FileError, match="must hold arrays that fit"):
+        manul.load(saved)
+
+
+def test_unwritable_folder_is_one_sentence(tmp_path):
+    with pytest.raises(FileError, match="must be writable"):
+        manul.Cats(leaves=8, bandwidth=0.125).save(tmp_path / "missing" / "agent.manul")
+
+
+@pytest.mark.parametrize("learner", [manul.learners.CoinBetting("margin"), manul.learners.AdaGrad()])
+def test_settings_come_back(tmp_path, learner):
+    agent = manul.Cats.paper(leaves=8, bandwidth=2.5, actions=(0, 32), losses=(-1, 1), learner=learner, seed=9)
+    agent.save(tmp_path / "agent.manul")
+    assert repr(manul.load(tmp_path / "agent.manul")) == repr(agent)
