@@ -93,9 +93,7 @@ class Application:
         except asyncio.CancelledError as cancelled:
             error = cancelled
             if not replier.status:
-                await replier.answer(
-                    answers.refusal(Unavailable("service must be running; it stops. Try again later."))
-                )
+                await replier.answer(answers.refusal(Unavailable("The service is stopping. Try again later.")))
         except Exception as caught:
             error = caught
             if not replier.status:
