@@ -51,7 +51,7 @@ def test_the_open_database_of_another_program_is_refused_as_it_is(place):
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
 
 
-@pytest.mark.parametrize("content", [b"some text", b"SQLite format 3\0" + b"\xff" * 5000], ids=["text", "damaged"])
+@pytest.mark.parametrize("content", [b"x", b"some text", b"SQLite format 3\0" + b"\xff" * 5000])
 def test_a_file_that_is_no_database_is_refused_as_it_is(place, content):
     place.write_bytes(content)
     with pytest.raises(FileError, match="must be a store of manul"):

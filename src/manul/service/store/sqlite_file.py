@@ -16,6 +16,7 @@ from manul.errors import FileError
 from manul.service.store.sqlite_schema import VERSION, version_of
 
 log = logging.getLogger("manul.service")
+MAGIC = b"SQLite format 3\0"
 
 
 class FileLock:
@@ -58,7 +59,12 @@ def check_file(path: Path) -> int:
     """The version of a store, 0 where there is none yet; the file of another program is refused as it is."""
     if path.stat().st_nlink > 1:
         log.warning("%s has several names (hard links); use one only, as its write-ahead log goes by the name", path)
-    version = 0 if path.stat().st_size == 0 else _version(path.resolve())
+    with path.open("rb") as file:
+        start = file.read(len(MAGIC))
+    # SQLite regards a file of a few bytes as empty, whatever they are.
+    if start and start != MAGIC:
+        raise FileError(f"{path} must be a store of manul or a new file; got another file. Choose another name.")
+    version = _version(path.resolve()) if start else 0
     if version is None:
         raise FileError(f"{path} must be a store of manul; got a database of another program. Choose another file.")
     if version > VERSION:
