@@ -32,7 +32,7 @@ class SqliteStore(Reading):
         self._path = Path(path)
         self._lock = FileLock(self._path)
         self._recent = Recent()
-        self._threads = threading.local()
+        self._readers = Readers(self._connected)
         self._open: list[sqlite3.Connection] = []
         self._reserving = threading.Lock()
         try:
@@ -117,6 +117,7 @@ class SqliteStore(Reading):
     def close(self) -> None:
         """Let go of everything; nothing is used afterwards."""
         self._checkpoints.stop()
+        self._readers.stop()
         self._let_go()
 
     def _let_go(self) -> None:
@@ -136,12 +137,48 @@ class SqliteStore(Reading):
 
     def _read(self, query: str, *values: object) -> list[Any]:
         try:
-            reader: sqlite3.Connection | None = getattr(self._threads, "reader", None)
-            if reader is None:
-                reader = self._threads.reader = self._connected()
-            return reader.execute(query, values).fetchall()
+            with self._readers.reader() as reader:
+                return reader.execute(query, values).fetchall()
         except sqlite3.DatabaseError as error:
             raise StoreFailure(str(error)) from error
+
+
+class Readers:
+    """A connection for each thread that reads. Closing one that is in use crashes the process: reads are ended first."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect, self._connections = connect, threading.local()
+        self._changed = threading.Condition()
+        self._reading: dict[int, sqlite3.Connection | None] = {}
+        self._stopped = False
+
+    @contextmanager
+    def reader(self) -> Iterator[sqlite3.Connection]:
+        """The connection of this thread, which stays open until the block ends."""
+        thread = threading.get_ident()
+        connection: sqlite3.Connection | None = getattr(self._connections, "own", None)
+        with self._changed:
+            if self._stopped:
+                raise StoreFailure("the store is closed")
+            self._reading[thread] = connection
+        try:
+            if connection is None:
+                connection = self._reading[thread] = self._connections.own = self._connect()
+            yield connection
+        finally:
+            with self._changed:
+                del self._reading[thread]
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Refuse further reads, interrupt those that run, and wait until they have ended."""
+        with self._changed:
+            self._stopped = True
+            while self._reading:
+                for connection in list(self._reading.values()):
+                    if connection is not None:
+                        connection.interrupt()
+                self._changed.wait(0.1)
 
 
 class Checkpoints(threading.Thread):
