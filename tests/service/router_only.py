@@ -3,8 +3,8 @@
 import re
 
 from manul.cli import main
-from manul.service.http import application
+from manul.service.http import fast_path
 
 if __name__ == "__main__":
-    application.HOT = re.compile(r"(?!)")
+    fast_path.PATH = re.compile(rb"(?!)")
     main()

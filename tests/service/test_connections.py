@@ -173,8 +173,9 @@ async def test_while_all_connections_are_answered_only_whoever_watches_gets_in(t
     decide = request("POST", "/v1/loops/heat/decisions", b"{}")
     async with service.running(), AsyncExitStack() as held:
         await service.post("", 201, name="heat", actions=[20, 70])
-        never = asyncio.get_running_loop().create_future()
-        monkeypatch.setattr(service.engine, "decide", lambda *_: never)
+        never = [asyncio.get_running_loop().create_future() for _ in range(2)]
+        decided = iter(never)
+        monkeypatch.setattr(service.engine, "decide", lambda *_: next(decided))
         port, server = await held.enter_async_context(listening(service.engine))
         busy = [await asyncio.to_thread(connected, port) for _ in range(2)]
         for each in busy:
@@ -185,7 +186,8 @@ async def test_while_all_connections_are_answered_only_whoever_watches_gets_in(t
         for path in ("/healthz", "/readyz", "/metrics"):
             (found,) = await asyncio.to_thread(partial(exchanged, port, request("GET", path), count=1))
             assert found.status == 200
-        never.set_exception(Unavailable("never mind"))
+        for each in never:
+            each.set_exception(Unavailable("never mind"))
 
 
 @asynccontextmanager

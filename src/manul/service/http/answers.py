@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -41,6 +42,8 @@ def problem_of(error: BaseException, method: str = "", path: str = "") -> Proble
         return error
     if isinstance(error, StoreFailure):
         return Unavailable(FULL)
+    if isinstance(error, asyncio.CancelledError):
+        return Unavailable("The service is stopping. Try again later.")
     if isinstance(error, HTTPException):
         path = path[:200]
         if error.status_code == 405:

@@ -1,8 +1,4 @@
-"""The service as one ASGI application: admits a request, answers it, counts it, and logs what went wrong.
-
-The two routes that matter for speed are answered before the router is asked; they call the functions that the router's
-own handlers of these routes call.
-"""
+"""The service as one ASGI application: admits a request, answers it, counts it, and logs what went wrong."""
 
 from __future__ import annotations
 
@@ -18,17 +14,16 @@ from starlette.routing import BaseRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from manul.service.engine.engine import Engine
-from manul.service.errors import Malformed, Problem, Unavailable
+from manul.service.errors import Malformed, Problem
 from manul.service.http import answers
 from manul.service.http.answers import Answer
 from manul.service.http.bodies import BodyReader, Disconnected
 from manul.service.http.origins import Origins
 from manul.service.http.request_metrics import OTHER, RequestMetrics
-from manul.service.http.routes import ROUTE, asked_for, build, lost
-from manul.service.http.tokens import Tokens
+from manul.service.http.routes import ROUTE, build
+from manul.service.http.tokens import Right, Tokens
 
 log = logging.getLogger("manul.service")
-HOT = re.compile(r"/v1/loops/([\w.-]+)/decisions(?:/([\w.~-]+)/loss)?", re.ASCII)
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 ONLY_ONCE = (b"host", b"authorization", b"content-length", b"origin", b"sec-fetch-site")
 # Seconds after which a request is slow, and lines of the log that refusals may take per second.
@@ -83,18 +78,10 @@ class Application:
         scope["app"] = self
         try:
             self._admit(scope, headers)
-            hot = HOT.fullmatch(scope["path"]) if scope["method"] == "POST" else None
-            if hot is None:
-                await self._router(scope, receive, replier)
-            else:
-                await replier.answer(await self._answer(scope, hot, headers, receive))
+            await self._router(scope, receive, replier)
         except Disconnected:
             replier.status = GONE
-        except asyncio.CancelledError as cancelled:
-            error = cancelled
-            if not replier.status:
-                await replier.answer(answers.refusal(Unavailable("The service is stopping. Try again later.")))
-        except Exception as caught:
+        except (Exception, asyncio.CancelledError) as caught:
             error = caught
             if not replier.status:
                 await replier.answer(answers.refusal(answers.problem_of(caught, scope["method"], scope["path"])))
@@ -135,6 +122,16 @@ class Application:
         self._second, self._lines = second, self._lines + 1 if second == self._second else 1
         return self._lines <= LINES
 
+    def refuses(self, method: str, path: str, headers: Mapping[bytes, bytes], right: Right) -> bool:
+        """Whether a request of HTTP/1.1 that sends no header twice is refused for its headers alone."""
+        try:
+            if b"host" in headers and not self._tokens:
+                self._origins.check(method, path, headers)
+            self._tokens.require(headers.get(b"authorization"), right)
+        except Problem:
+            return True
+        return b"host" not in headers
+
     def _admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         if len(headers) < len(scope["headers"]):
             names = [name for name, _ in scope["headers"]]
@@ -145,16 +142,3 @@ class Application:
             raise Malformed("header host must be there in HTTP/1.1; got none. Add it.")
         if not self._tokens:
             self._origins.check(scope["method"], scope["path"], headers)
-
-    async def _answer(
-        self, scope: Scope, hot: re.Match[str], headers: Mapping[bytes, bytes], receive: Receive
-    ) -> Answer:
-        loop, decision = hot[1], hot[2]
-        scope[ROUTE] = "decide" if decision is None else "lose"
-        self._tokens.require(headers.get(b"authorization"), "decide" if decision is None else "report")
-        body = await self._bodies.read(receive, self.limits.body, headers.get(b"content-length"))
-        if decision is None:
-            written, encode = asked_for(self.engine, loop, body)
-        else:
-            written, encode = lost(self.engine, loop, decision, body)
-        return Answer(200, encode(await written))

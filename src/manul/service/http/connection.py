@@ -11,11 +11,12 @@ from typing import Any, cast
 import httptools
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from manul.service.errors import HeadTooLarge, Malformed, Problem, Timeout, Unavailable
 from manul.service.http import answers
 from manul.service.http.application import Application
+from manul.service.http.fast_path import FastRequest, whole
 from manul.service.http.origins import ALWAYS
 
 END = b"\r\n\r\n"
@@ -59,10 +60,12 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._service = cast("Connections", self.config.app)
-        self._limits = self._service.application.limits
+        self.application = self._service.application
+        self._limits = self.application.limits
         self._waiting, self._parsed = b"", 0
         self._in_head = self._in_body = self._has_turn = False
         self._refused: Problem | None = None
+        self._fast: FastRequest | None = None
         self._head = self._body = self._framing = self._lingered = self._unanswered = 0
         self._announced: int | None = 0
         self._since = self.loop.time()
@@ -127,9 +130,10 @@ class Connection(HttpToolsProtocol):
             self._close(problem)
 
     def _close(self, problem: Problem) -> None:
-        request_id = self._service.application.request_id()
-        self._service.application.note("none", problem.status, self.loop.time() - self._since, request_id, problem)
-        self._write(answers.refusal(problem), request_id)
+        request_id = self.application.request_id()
+        self.application.note("none", problem.status, self.loop.time() - self._since, request_id, problem)
+        self.transport.write(whole(self, answers.refusal(problem), request_id, (b"connection", b"close")))
+        self.transport.write_eof()
         self.flow.held = False
         self.flow.resume_reading()
         self.loop.call_later(LINGER_SECONDS, self.transport.abort)
@@ -154,7 +158,12 @@ class Connection(HttpToolsProtocol):
         if self._refused:
             return
         self._announced, self._body, self._framing = _announced(self.headers), 0, 0
-        super().on_headers_complete()
+        answering = self.cycle is not None and not self.cycle.response_complete
+        self._fast = None if answering or self.app == self._service.overloaded else FastRequest.of(self)
+        if self._fast is None:
+            super().on_headers_complete()
+        else:
+            self.cycle = cast("RequestResponseCycle", self._fast)
         self._unanswered += 1
         self._in_body, self._since = True, self.loop.time()
 
@@ -172,6 +181,8 @@ class Connection(HttpToolsProtocol):
             super().on_message_complete()
             if self._unanswered:
                 self._service.waiting.pop(self, None)
+            if self._fast is not None:
+                self._fast.respond()
 
     def on_response_complete(self) -> None:
         """It has been answered: go on with what came behind it."""
@@ -257,13 +268,6 @@ class Connection(HttpToolsProtocol):
                 self.refuse(
                     Malformed(f"request must be HTTP/1.1; got something else ({error}). Check how it was made.")
                 )
-
-    def _write(self, answer: answers.Answer, request_id: bytes) -> None:
-        length = (b"content-length", b"%d" % len(answer.body))
-        own = (length, (b"x-request-id", request_id), (b"connection", b"close"))
-        headers = [b"%b: %b\r\n" % header for header in (*self.server_state.default_headers, *answer.headers, *own)]
-        self.transport.write(b"".join((STATUS_LINE[answer.status], *headers, b"\r\n", answer.body)))
-        self.transport.write_eof()
 
 
 class Connections:
