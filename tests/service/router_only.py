@@ -6,5 +6,5 @@ from manul.cli import main
 from manul.service.http import fast_path
 
 if __name__ == "__main__":
-    fast_path.PATH = re.compile(rb"(?!)")
+    fast_path.LINE = re.compile(rb"(?!)")
     main()

@@ -122,11 +122,11 @@ class Application:
         self._second, self._lines = second, self._lines + 1 if second == self._second else 1
         return self._lines <= LINES
 
-    def refuses(self, method: str, path: str, headers: Mapping[bytes, bytes], right: Right) -> bool:
-        """Whether a request of HTTP/1.1 that sends no header twice is refused for its headers alone."""
+    def refuses(self, path: str, headers: Mapping[bytes, bytes], right: Right) -> bool:
+        """Whether a POST that sends no header twice is refused for its headers alone."""
         try:
             if b"host" in headers and not self._tokens:
-                self._origins.check(method, path, headers)
+                self._origins.check("POST", path, headers)
             self._tokens.require(headers.get(b"authorization"), right)
         except Problem:
             return True

@@ -9,14 +9,14 @@ import asyncio
 from typing import Any, cast
 
 import httptools
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from manul.service.errors import HeadTooLarge, Malformed, Problem, Timeout, Unavailable
 from manul.service.http import answers
 from manul.service.http.application import Application
-from manul.service.http.fast_path import FastRequest, whole
+from manul.service.http.fast_path import FastRequest, HeaderParser, whole
 from manul.service.http.origins import ALWAYS
 
 END = b"\r\n\r\n"
@@ -60,12 +60,11 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._service = cast("Connections", self.config.app)
-        self.application = self._service.application
+        self.application, self.header_parser = self._service.application, self._service.header_parser
         self._limits = self.application.limits
         self._waiting, self._parsed = b"", 0
         self._in_head = self._in_body = self._has_turn = False
         self._refused: Problem | None = None
-        self._fast: FastRequest | None = None
         self._head = self._body = self._framing = self._lingered = self._unanswered = 0
         self._announced: int | None = 0
         self._since = self.loop.time()
@@ -77,7 +76,7 @@ class Connection(HttpToolsProtocol):
         self.transport, self.flow, self.scheme = transport, Flow(transport), "http"
         self._service.wait_for(self)
         if len(self.connections) > self._limits.connections and not self._service.close_oldest(self):
-            self.app = self._service.overloaded
+            self.app = self._service.refusing
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget what waits."""
@@ -92,9 +91,26 @@ class Connection(HttpToolsProtocol):
             if self._lingered > LINGER_BYTES:
                 self.transport.abort()
             return
+        fast = FastRequest.read(self, data) if self._is_idle() else None
+        if fast is not None:
+            self._take(fast)
+            return
         self._waiting = self._waiting[self._parsed :] + data if self._waiting else data
         self._parsed = 0
         self._parse()
+
+    def _is_idle(self) -> bool:
+        """Whether the next byte begins a request, which is the only one and may be answered at once."""
+        begun = self._waiting or self._in_head or self._in_body or self._unanswered
+        return not begun and not self.flow.write_paused and self.app is not self._service.refusing
+
+    def _take(self, fast: FastRequest) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
+        self.cycle = cast("RequestResponseCycle", fast)
+        self._unanswered, self._since = 1, self.loop.time()
+        self._service.waiting.pop(self, None)
+        fast.respond()
 
     def expire(self, now: float) -> None:
         """Refuse a request that takes too long to arrive, and close a connection that nothing comes from."""
@@ -158,12 +174,7 @@ class Connection(HttpToolsProtocol):
         if self._refused:
             return
         self._announced, self._body, self._framing = _announced(self.headers), 0, 0
-        answering = self.cycle is not None and not self.cycle.response_complete
-        self._fast = None if answering or self.app == self._service.overloaded else FastRequest.of(self)
-        if self._fast is None:
-            super().on_headers_complete()
-        else:
-            self.cycle = cast("RequestResponseCycle", self._fast)
+        super().on_headers_complete()
         self._unanswered += 1
         self._in_body, self._since = True, self.loop.time()
 
@@ -181,12 +192,14 @@ class Connection(HttpToolsProtocol):
             super().on_message_complete()
             if self._unanswered:
                 self._service.waiting.pop(self, None)
-            if self._fast is not None:
-                self._fast.respond()
 
     def on_response_complete(self) -> None:
         """It has been answered: go on with what came behind it."""
-        super().on_response_complete()
+        if isinstance(self.cycle, FastRequest):
+            # Not uvicorn's own, which sets a timer for idle connections each time: `expire` closes those.
+            self.server_state.total_requests += 1
+        else:
+            super().on_response_complete()
         self._unanswered -= 1
         if self._unanswered <= self._in_body:
             self._service.wait_for(self)
@@ -275,6 +288,9 @@ class Connections:
 
     def __init__(self, application: Application) -> None:
         self.application = application
+        self.header_parser = HeaderParser(application.limits.body)
+        # One object, so that connections which it answers can be told from others.
+        self.refusing: ASGIApp = self.overloaded
         self.waiting: dict[Connection, None] = {}
         self._ahead: dict[Connection, int] = {}
         self._total = 0

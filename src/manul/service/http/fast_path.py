@@ -1,7 +1,8 @@
-"""The two busiest routes, answered from the callbacks of the HTTP parser: no task, no ASGI messages, one write.
+"""The two busiest routes, answered without a task, without ASGI messages and with one write.
 
-Only a plain and admissible request takes this path; every other one goes through uvicorn and the router, which give the
-same answers.
+Only a plain and admissible request that arrives whole takes this path; every other one goes through uvicorn and the router,
+which give the same answers. Its head is parsed by the same library as theirs, and once only: the next request on any
+connection that repeats the same header lines, as clients do, is recognised by them.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from manul.service.engine.writes import Future
@@ -22,13 +24,65 @@ from manul.service.http.routes import Encode, asked_for, lost
 if TYPE_CHECKING:
     from manul.service.http.connection import Connection
 
-PATH = re.compile(rb"/v1/loops/([\w.-]+)/decisions(?:/([\w.~-]+)/loss)?")
+# The end of the pattern is that of the line: what matches holds no character that has a meaning in HTTP.
+LINE = re.compile(rb"POST (/v1/loops/([\w.-]+)/decisions(?:/([\w.~-]+)/loss)?) HTTP/1\.1\r\n")
+END = b"\r\n\r\n"
 # Headers that change how a request is read or its connection is used.
 UNUSUAL = frozenset({b"transfer-encoding", b"connection", b"upgrade", b"expect"})
+# Blocks of header lines that are remembered, and the longest that is.
+REMEMBERED, LONGEST = 1024, 1024
+
+
+class Headers(NamedTuple):
+    """The header lines of a plain request: what they say, and the length of the body."""
+
+    values: dict[bytes, bytes]
+    length: int
+
+
+class HeaderParser:
+    """Reads the header lines of plain requests."""
+
+    def __init__(self, body_limit: int) -> None:
+        self._body_limit = body_limit
+        self._known: dict[bytes, Headers | None] = {}
+
+    def read(self, lines: bytes) -> Headers | None:
+        """What some header lines say; None if a request with them is not plain."""
+        if lines not in self._known:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            self._known[lines] = self._parse(lines)
+        return self._known[lines]
+
+    def _parse(self, lines: bytes) -> Headers | None:
+        collected: list[tuple[bytes, bytes]] = []
+        parser = httptools.HttpRequestParser(_Collector(collected))
+        try:
+            parser.feed_data(b"POST / HTTP/1.1\r\n" + lines)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            return None
+        values = {name.lower(): value for name, value in collected}
+        length = values.get(b"content-length", b"")
+        plain = len(values) == len(collected) and UNUSUAL.isdisjoint(values) and parser.should_keep_alive()
+        if not plain or not length.isdigit() or len(length) > DIGITS:
+            return None
+        return Headers(values, int(length)) if int(length) <= min(UNCOUNTED, self._body_limit) else None
+
+
+class _Collector:
+    """Receives the headers from the parser."""
+
+    def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
+        self._headers = headers
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._headers.append((name, value))
 
 
 class _NoEvent:
-    """Nobody waits for the body of a request on this path: its end is a callback."""
+    """Nobody waits for the body of a request that arrived whole."""
 
     def set(self) -> None:
         """Wake nobody."""
@@ -38,38 +92,37 @@ class FastRequest:
     """A request and its answer, in the place of uvicorn's cycle, whose attributes it has."""
 
     message_event = _NoEvent()
+    response_started = False
 
-    def __init__(self, connection: Connection, path: re.Match[bytes], headers: dict[bytes, bytes]) -> None:
-        self._connection, self._application = connection, connection.application
-        self._loop, self._decision = path[1].decode(), path[2].decode() if path[2] else None
-        self._request_id = self._application.request_id(headers.get(b"x-request-id"))
+    def __init__(self, connection: Connection, line: re.Match[bytes], given_id: bytes | None, body: bytes) -> None:
+        self._connection, self._application, self._body = connection, connection.application, body
+        self._loop, self._decision = line[2].decode(), line[3].decode() if line[3] else None
+        self._request_id = self._application.request_id(given_id)
         self._began = time.perf_counter()
-        self.body, self.more_body = bytearray(), True
-        self.response_started = self.response_complete = self.disconnected = False
+        self.response_complete = self.disconnected = False
         self.keep_alive = True
 
     @classmethod
-    def of(cls, connection: Connection) -> FastRequest | None:
-        """The request whose head has been received, if it can take this path."""
-        path = PATH.fullmatch(connection.url)
-        if path is None or connection.parser.get_method() != b"POST" or connection.parser.get_http_version() != "1.1":
+    def read(cls, connection: Connection, data: bytes) -> FastRequest | None:
+        """The request that some bytes are, if it can take this path."""
+        line = LINE.match(data)
+        if line is None:
             return None
-        headers, application = dict(connection.headers), connection.application
-        if len(headers) < len(connection.headers) or not UNUSUAL.isdisjoint(headers) or connection.flow.write_paused:
+        start = line.end()
+        end = data.find(END, start, start + LONGEST) + len(END)
+        headers = connection.header_parser.read(data[start:end]) if end > start else None
+        if headers is None or end + headers.length != len(data):
             return None
-        length = headers.get(b"content-length", b"")
-        if not length.isdigit() or len(length) > DIGITS or int(length) > min(UNCOUNTED, application.limits.body):
+        if connection.application.refuses(line[1].decode(), headers.values, "report" if line[3] else "decide"):
             return None
-        refused = application.refuses("POST", path[0].decode(), headers, "report" if path[2] else "decide")
-        return None if refused else cls(connection, path, headers)
+        return cls(connection, line, headers.values.get(b"x-request-id"), data[end:])
 
     def respond(self) -> None:
-        """Answer the request, whose body is complete, once what it asks for is durable."""
+        """Answer the request once what it asks for is durable."""
         try:
             written, encode = self._ask()
         except Exception as error:
-            # Not at once: the parser is still inside the callback that has led here.
-            self._connection.loop.call_soon(self._fail, error)
+            self._fail(error)
             return
         tasks = self._connection.tasks
         tasks.add(written)  # type: ignore[arg-type]
@@ -84,10 +137,10 @@ class FastRequest:
         written.add_done_callback(answer)
 
     def _ask(self) -> tuple[Future, Encode]:
-        body, engine = bytes(self.body), self._application.engine
+        engine = self._application.engine
         if self._decision is None:
-            return asked_for(engine, self._loop, body)
-        return lost(engine, self._loop, self._decision, body)
+            return asked_for(engine, self._loop, self._body)
+        return lost(engine, self._loop, self._decision, self._body)
 
     def _fail(self, error: BaseException) -> None:
         self._send(answers.refusal(answers.problem_of(error)), error)
@@ -96,7 +149,7 @@ class FastRequest:
         route = "decide" if self._decision is None else "lose"
         self._application.note(route, answer.status, time.perf_counter() - self._began, self._request_id, error)
         connection = self._connection
-        self.response_started = self.response_complete = True
+        self.response_complete = True
         if self.disconnected or connection.transport.is_closing():
             return
         ends = () if self.keep_alive else ((b"connection", b"close"),)
