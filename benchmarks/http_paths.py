@@ -2,8 +2,8 @@
 
     python -m benchmarks.http_paths [--seconds 3] [--rounds 3] [--connections 64]
 
-`hot` is the service as it is: the two busy routes are answered before the router is asked. `router` has no such short cut.
-`granian` is the same application as `hot` on another maintained server (pip install granian), without our limits.
+`fast` is the service as it is: plain decisions and losses take the fast path. `router` sends them through uvicorn and the router.
+`granian` is the application of `router` on another maintained server (pip install granian), without our limits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from manul.service.http.application import Application
 from manul.service.http.tokens import Tokens
 from manul.service.store.opening import opened
 
-WAYS = ("hot", "router", "granian")
+WAYS = ("fast", "router", "granian")
 LOOP = {"name": "heat", "actions": [0, 1], "agent": {"kind": "cats", "leaves": 128, "bandwidth": 1 / 16}}
 
 
@@ -109,7 +109,7 @@ def command(way: str, store: str, port: int) -> list[str]:
     options = ["serve", "--store", store, "--port", str(port)]
     if way == "granian":
         return [sys.executable, "-m", "benchmarks.http_paths", "--granian", store, str(port)]
-    return [str(MANUL), *options] if way == "hot" else [sys.executable, "tests/service/router_only.py", *options]
+    return [str(MANUL), *options] if way == "fast" else [sys.executable, "tests/service/router_only.py", *options]
 
 
 def measured(way: str, seconds: float, connections: int) -> dict[str, float]:

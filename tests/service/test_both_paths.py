@@ -1,4 +1,4 @@
-"""The hot routes and the router answer alike, whatever is sent, and change the store alike."""
+"""The fast path and the router answer alike, whatever is sent, and change the store alike."""
 
 import os
 import random
@@ -15,7 +15,7 @@ from tests.service.processes import MANUL, Process
 from tests.service.wire import exchanged
 
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
-PROGRAMS = {"hot": (MANUL,), "router": (sys.executable, Path(__file__).with_name("router_only.py"))}
+PROGRAMS = {"fast": (MANUL,), "router": (sys.executable, Path(__file__).with_name("router_only.py"))}
 # Requests that never end take the whole time: little for many, more beside other tests on a busy machine.
 COUNT, SECONDS = (20_000, 0.5) if os.environ.get("MANUL_SOAK") else (300, 1.5)
 QUICK = ("--max-head-seconds", SECONDS, "--max-body-seconds", SECONDS)
@@ -52,9 +52,9 @@ def test_odd_requests_get_the_same_answers_and_leave_the_same_store(servers):
     with ThreadPoolExecutor(2) as both:
         for number in range(COUNT):
             sent = pieces(rng)
-            hot, router = both.map(lambda server: told(server, sent), servers)  # noqa: B023 - used at once
-            assert hot == router, (number, sent)
-            assert all(status < 500 for status, *_ in hot), (number, sent, hot)
-            assert hot, (number, sent)
+            fast, router = both.map(lambda server: told(server, sent), servers)  # noqa: B023 - used at once
+            assert fast == router, (number, sent)
+            assert all(status < 500 for status, *_ in fast), (number, sent, fast)
+            assert fast, (number, sent)
     assert state(servers[0]) == state(servers[1])
     assert state(servers[0])["decisions"] > COUNT / 40
