@@ -43,10 +43,11 @@ class Mapped(Drawn):
 
     def __init__(self, *, agent: Mappable, features: FeatureMap) -> None:
         if not isinstance(agent, Agent):
-            raise ParameterError(f"agent must decide and learn; got {agent!r}. Try manul.Auto().")
+            raise ParameterError(f"agent must decide and learn; got {agent!r}. Try manul.Auto().", "agent")
         if not callable(features):
             raise ParameterError(
-                f"features must be a map or a function of one context; got {features!r}. Try manul.maps.Crosses()."
+                f"features must be a map or a function of one context; got {features!r}. Try manul.maps.Crosses().",
+                "features",
             )
         self.agent, self.features = agent, features
         self.actions, self.losses = agent.actions, agent.losses
@@ -190,13 +191,15 @@ class Mapped(Drawn):
             raise
         except Exception as error:  # a map may be anybody's code
             raise InputError(
-                f"features must map every context; got {type(error).__name__} ({_line(error)}). Mend the map or the context."
+                f"features must map every context; got {type(error).__name__} ({_line(error)}). Mend the map or the context.",
+                "features",
             ) from error
         mapped = conversion.named(made) if isinstance(made, Mapping) else _finite_row(made)
         if self._mapped_width is not None and (isinstance(mapped, dict) or len(mapped) != self._mapped_width):
             got = "a mapping" if isinstance(mapped, dict) else len(mapped)
             raise InputError(
-                f"features must give rows of {self._mapped_width} numbers, as at first; got {got}. Mend the map."
+                f"features must give rows of {self._mapped_width} numbers, as at first; got {got}. Mend the map.",
+                "features",
             )
         return mapped
 
@@ -215,7 +218,8 @@ class Mapped(Drawn):
         widths = {len(each) for each in mapped}
         if len(widths) > 1 or any(isinstance(each, dict) for each in mapped):
             raise InputError(
-                f"features must give rows of one width; got {sorted(widths)} numbers. Mend the map, or leave out empty contexts."
+                f"features must give rows of one width; got {sorted(widths)} numbers. Mend the map, or leave out empty contexts.",
+                "features",
             )
         return rows, np.array(mapped, dtype=np.float32)
 
@@ -242,14 +246,17 @@ def _finite_row(made: Any) -> conversion.Row:
             row = np.ascontiguousarray(made, dtype=np.float32)
     except (TypeError, ValueError):
         raise InputError(
-            f"features must give a row of numbers or a mapping; got {_line(made)}. Mend the map."
+            f"features must give a row of numbers or a mapping; got {_line(made)}. Mend the map.", "features"
         ) from None
     if row.ndim != 1:
-        raise InputError(f"features must give one row per context; got an array of shape {row.shape}. Mend the map.")
+        raise InputError(
+            f"features must give one row per context; got an array of shape {row.shape}. Mend the map.", "features"
+        )
     if not np.isfinite(row).all():
         column = int(np.argmin(np.isfinite(row)))
         raise InputError(
-            f"features must give finite numbers; got {row[column]} in column {column}. Mend the map, or scale the context."
+            f"features must give finite numbers; got {row[column]} in column {column}. Mend the map, or scale the context.",
+            "features",
         )
     return row
 

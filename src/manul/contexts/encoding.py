@@ -140,7 +140,9 @@ class Columns:
 
     def _named(self, row: Sequence[float]) -> dict[str, float]:
         if len(row) != len(self.columns):
-            raise InputError(f"context must have {len(self.columns)} fields; got {len(row)} numbers. Name the fields.")
+            raise InputError(
+                f"context must have {len(self.columns)} fields; got {len(row)} numbers. Name the fields.", "context"
+            )
         return dict(zip((column.name for column in self.columns), row, strict=True))
 
     def _check(self, fields: Mapping[str, Any]) -> None:
@@ -148,7 +150,9 @@ class Columns:
         for name in fields:
             if name not in known:
                 advice = remedy(str(name), sorted(known), "Leave it out.")
-                raise InputError(f"context must have the fields of the table it was fitted on; got {name!r}. {advice}")
+                raise InputError(
+                    f"context must have the fields of the table it was fitted on; got {name!r}. {advice}", "context"
+                )
 
 
 def described(columns: Columns) -> dict[str, Any]:
@@ -175,7 +179,7 @@ def _column(*, kind: str, **settings: Any) -> Number | Text:
     )
     if not fits or kind not in ("Number", "Text"):
         raise InputError(
-            f"columns must be of numbers or texts as they were fitted; got {settings!r:.60}. Fit them again."
+            f"columns must be of numbers or texts as they were fitted; got {settings!r:.60}. Fit them again.", "columns"
         )
     return column
 
@@ -197,5 +201,6 @@ def _numbers(name: str, values: Values) -> Matrix:
     except (TypeError, ValueError):
         wrong = next(value for value in values if isinstance(value, str) or not hasattr(value, "__float__"))
         raise InputError(
-            f"field {name!r} must be a number, as in the table; got {wrong!r}. Leave it out where it is not known."
+            f"field {name!r} must be a number, as in the table; got {wrong!r}. Leave it out where it is not known.",
+            "context",
         ) from None

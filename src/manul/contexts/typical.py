@@ -49,12 +49,14 @@ def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
     name = list(fields)[feature] if isinstance(feature, int) and 0 <= feature < len(fields) else str(feature)
     if name not in fields:
         advice = remedy(name, fields, f"Try {next(iter(fields), 'another')}.")
-        raise ParameterError(f"feature must be one of {', '.join(list(fields)[:20])}; got {feature!r}. {advice}")
+        raise ParameterError(
+            f"feature must be one of {', '.join(list(fields)[:20])}; got {feature!r}. {advice}", "feature"
+        )
     usual = {each: _usual(values) for each, values in fields.items()}
     base = {each: value for each, value in usual.items() if value is not None}
     known = [value for value in fields[name] if value is not None and value == value]
     if not known:
-        raise InputError(f"feature {name!r} must have values; got none. Choose another.")
+        raise InputError(f"feature {name!r} must have values; got none. Choose another.", "feature")
     if any(isinstance(value, str) for value in known):
         texts = tuple(sorted(text for text, _ in Counter(map(str, known)).most_common(TEXTS)))
         place = {text: float(number) for number, text in enumerate(texts)}
@@ -77,6 +79,10 @@ def _usual(values: Sequence[Any]) -> float | str | None:
 
 def _check(table: Floats, feature: int | str) -> None:
     if table.ndim != 2 or not len(table):
-        raise InputError(f"contexts must be a table with at least one row; got shape {table.shape}. Reshape it.")
+        raise InputError(
+            f"contexts must be a table with at least one row; got shape {table.shape}. Reshape it.", "contexts"
+        )
     if not (isinstance(feature, int) and 0 <= feature < table.shape[1]):
-        raise ParameterError(f"feature must be a column from 0 to {table.shape[1] - 1}; got {feature!r}. Try 0.")
+        raise ParameterError(
+            f"feature must be a column from 0 to {table.shape[1] - 1}; got {feature!r}. Try 0.", "feature"
+        )

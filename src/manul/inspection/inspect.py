@@ -153,7 +153,7 @@ class Inspection:
 
         if not (self.features or self.played):
             raise ParameterError(
-                f"plot must have features or a context to draw; got neither for {self.kind}. Give a context."
+                f"plot must have features or a context to draw; got neither for {self.kind}. Give a context.", "plot"
             )
         parts = bool(self.features) + sum(1 + (played.route is not None) for played in self.played)
         axes = iter(made := plotting.new_row(parts))
@@ -217,7 +217,8 @@ def parsed_context(given: str) -> Context:
         context = given
     if not (context is None or isinstance(context, list | dict)):
         raise ParameterError(
-            f"""context must be a list or an object in JSON; got {given!r}. Try '[1, 2, 3]' or '{{"city": "Oslo"}}'."""
+            f"""context must be a list or an object in JSON; got {given!r}. Try '[1, 2, 3]' or '{{"city": "Oslo"}}'.""",
+            "context",
         )
     return context
 

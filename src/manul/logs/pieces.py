@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.ranges import checked_range
 from manul.contexts.maps import Columns
 from manul.errors import InputError, ParameterError
 from manul.logs.log import Fields, Log
 from manul.types import Floats, Within
+from manul.utils.validation import check_range
 
 SIZE = 8192
 Logs = Log | Iterable[Log]
@@ -91,7 +91,8 @@ def repeatable(log: Logs, reason: str) -> Iterable[Log]:
     found = batches(log)
     if isinstance(found, Iterator):
         raise ParameterError(
-            f"log must be readable twice for {reason}; got an iterator. Pass a list of logs or an object whose __iter__ reads again."
+            f"log must be readable twice for {reason}; got an iterator. Pass a list of logs or an object whose __iter__ reads again.",
+            "log",
         )
     return found
 
@@ -142,11 +143,11 @@ def loss_range(log: Logs, given: Within | None) -> Within:
 
 def _declared(log: Logs, attribute: str, name: str, given: Within | None) -> Within | None:
     if given is not None:
-        return checked_range(name, given)
+        return check_range(name, given)
     if isinstance(log, Iterator):
         return None
     declared = next((getattr(batch, attribute, None) for batch in batches(log)), None)
-    return None if declared is None else checked_range(name, declared)
+    return None if declared is None else check_range(name, declared)
 
 
 def _rows(batch: Log, columns: Columns | None) -> Rows:
@@ -161,10 +162,11 @@ def _joined(held: list[Rows], first: int) -> Rows:
     widths = {rows.contexts.shape[1] for rows in held}
     if len(widths) > 1:
         raise InputError(
-            f"contexts must have one width; got {sorted(widths)}. Evaluate logs of different features one by one."
+            f"contexts must have one width; got {sorted(widths)}. Evaluate logs of different features one by one.",
+            "contexts",
         )
     if len({None if rows.fields is None else tuple(rows.fields) for rows in held}) > 1:
-        raise InputError("logs must have the same fields in one order; got others. Evaluate them one by one.")
+        raise InputError("logs must have the same fields in one order; got others. Evaluate them one by one.", "logs")
     if len({rows.lows is None for rows in held}) > 1:
         raise InputError("lows and highs must be in all batches or in none; got some. Fill in the whole range.")
     contexts = np.concatenate([rows.contexts for rows in held])

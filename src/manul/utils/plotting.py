@@ -125,7 +125,7 @@ def loss_curve(losses: npt.ArrayLike, axes: Axes | None = None, *, label: str | 
     """
     paid = np.asarray(losses, dtype=np.float64)
     if not len(paid):
-        raise InputError("losses must have at least one round; got none. Play some rounds first.")
+        raise InputError("losses must have at least one round; got none. Play some rounds first.", "losses")
     axes = new_axes() if axes is None else axes
     span, prefix = lately(len(paid)), "" if label is None else f"{label}: "
     rounds = np.unique(np.linspace(1, len(paid), _POINTS).astype(np.int64))
@@ -203,7 +203,7 @@ def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None
     ['1/8', '1/4']
     """
     if not cells:
-        raise InputError("cells must have at least one element; got none. Put trees into the grid.")
+        raise InputError("cells must have at least one element; got none. Put trees into the grid.", "cells")
     axes = new_axes() if axes is None else axes
     bandwidths, leaves = sorted({cell[0] for cell in cells}), sorted({cell[1] for cell in cells})
     objectives = np.full((len(bandwidths), len(leaves)), np.nan)
@@ -247,7 +247,7 @@ def save(drawn: Axes | Figure, path: str | Path) -> None:
     """
     target = Path(path)
     if target.suffix not in FORMATS:
-        raise ParameterError(f"path must end in {', '.join(FORMATS)}; got {target.name!r}. Try .png.")
+        raise ParameterError(f"path must end in {', '.join(FORMATS)}; got {target.name!r}. Try .png.", "path")
     figure = drawn if isinstance(drawn, Figure) else drawn.figure.canvas.figure
     try:
         figure.savefig(target, bbox_inches="tight")
@@ -278,7 +278,9 @@ def _dressed(axes: Axes, across: str, up: str) -> Axes:
 
 def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> None:
     if targets.shape != values.shape:
-        raise InputError(f"targets must be one number per context, {len(values)}; got shape {targets.shape}. Cut both.")
+        raise InputError(
+            f"targets must be one number per context, {len(values)}; got shape {targets.shape}. Cut both.", "targets"
+        )
     chosen = slice(None, None, -(-len(values) // _DOTS))
     axes.plot(
         values[chosen], targets[chosen], ".", color=GREY, alpha=0.45, markersize=5, markeredgewidth=0, label="targets"

@@ -44,7 +44,8 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
     require(names, str(problems.path))
     if "context" in names:
         raise FileError(
-            f"{problems.path} must have one number per column; got a column context. Split it into context_0, context_1, ..."
+            f"{problems.path} must have one number per column; got a column context. Split it into context_0, context_1, ...",
+            "context",
         )
     fitting = _fitting(records, len(names), problems)
     first = deque(islice(fitting, FIRST))
@@ -201,7 +202,8 @@ def _context_names(schema: pa.Schema, path: Path) -> list[str]:
     taken = [name for name in names if name in RESERVED or name != name.strip()]
     if taken:
         raise FileError(
-            f"{where} must have features that are not called as its columns are; got {taken[0]!r}. Write .jsonl or .parquet."
+            f"{where} must have features that are not called as its columns are; got {taken[0]!r}. Write .jsonl or .parquet.",
+            taken[0],
         )
     return names
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.errors import InputError
 from manul.logs.pieces import Logs, Rows, action_range, loss_range, pieces
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
 from manul.types import Floats, Policy, Within
+from manul.utils.validation import check_has_rows
 
 SEVERITIES = ("error", "warning", "note")
 BINS = 10
@@ -63,8 +63,7 @@ def doctor(
         sample.add(good, span)
         drift.add(rows)
         duplicates.add(rows)
-    if not outside.rows:
-        raise InputError("log must have at least one row; got none. Check the file.")
+    check_has_rows(outside.rows)
     found = [*outside.findings(), *support.findings(span), *sample.findings()]
     found += [*duplicates.findings(continuous=support.continuous), *drift.findings(FAILURE)]
     if estimated:

@@ -121,11 +121,12 @@ def centres_of(action: Deterministic, contexts: Any, lows: Floats, highs: Floats
         chosen = np.array([float(action(context)) for context in contexts], dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"policy must have distribution(context, within) or be a function from context to action; got {error}. Return one number."
+            f"policy must have distribution(context, within) or be a function from context to action; got {error}. Return one number.",
+            "policy",
         ) from None
     if not np.isfinite(chosen).all():
         raise InputError(
-            f"policy must give finite actions; got {chosen[~np.isfinite(chosen)][0]}. Handle every context."
+            f"policy must give finite actions; got {chosen[~np.isfinite(chosen)][0]}. Handle every context.", "policy"
         )
     return np.clip(chosen, lows, highs)
 

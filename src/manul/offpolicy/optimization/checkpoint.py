@@ -48,7 +48,7 @@ class Checkpoint:
             if split < len(piece):
                 yield piece.rows(slice(split, None))
         if seen.rows < kept["rows"]:
-            raise ParameterError(self._other("log", f"one of {seen.rows} rows where {kept['rows']} were learned"))
+            raise self._other("log", f"one of {seen.rows} rows where {kept['rows']} were learned")
 
     def keep(self, seen: Seen, *, now: bool = False) -> None:
         """Write the replay where that is due, or now."""
@@ -94,18 +94,19 @@ class Checkpoint:
         except (OSError, ValueError) as error:
             raise FileError(f"{path} must be as it was written; got {error}. Start anew in another folder.") from error
         if kept.get("settings") != self._settings:
-            raise ParameterError(self._other("settings", "others"))
+            raise self._other("settings", "others")
         return kept
 
     def _restore(self, kept: dict[str, Any], seen: Seen) -> None:
         if seen.checksums != kept["checksums"]:
-            raise ParameterError(self._other("log", "other rows"))
+            raise self._other("log", "other rows")
         source = self.folder / f"rows-{kept['rows']}"
         for name, agents in self._parts():
             agents[:] = [model_files.load(source / f"{name}-{number:04}.manul") for number in range(len(agents))]
         self._replay.go_on(kept["rows"], [float.fromhex(total) for total in kept["sums"]])
 
-    def _other(self, what: str, got: str) -> str:
-        return (
-            f"resume must be the folder of a run with the same {what}; got {got} in {self.folder}. Choose a new folder."
+    def _other(self, what: str, got: str) -> ParameterError:
+        return ParameterError(
+            f"resume must be the folder of a run with the same {what}; got {got} in {self.folder}. Choose a new folder.",
+            "resume",
         )

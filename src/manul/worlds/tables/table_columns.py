@@ -53,7 +53,7 @@ def columns(table: Any) -> dict[str, pa.Array]:
     names = table.column_names
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"columns must have different names; got {twice!r} twice. Rename one.")
+        raise InputError(f"columns must have different names; got {twice!r} twice. Rename one.", "columns")
     return {name: _plain(name, table.column(name)) for name in names}
 
 
@@ -74,17 +74,18 @@ def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Flo
 
     if target not in cells:
         advice = remedy(target, cells, f"It has {', '.join(list(cells)[:MOST_NAMED])}.")
-        raise ParameterError(f"target must be a column of {name}; got {target!r}. {advice}")
+        raise ParameterError(f"target must be a column of {name}; got {target!r}. {advice}", "target")
     if not len(cells[target]):
         raise FileError(f"{name} must have at least one row; got none. Check the file.")
     if pa.types.is_string(cells[target].type):
         row, text = _first_text(cells[target])
         raise InputError(
-            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another target or mend the row."
+            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another target or mend the row.",
+            "target",
         )
     outcomes = numbers_of(cells[target])
     if not np.isfinite(outcomes).any():
-        raise InputError(f"target {target!r} of {name} must have numbers; got none. Choose another target.")
+        raise InputError(f"target {target!r} of {name} must have numbers; got none. Choose another target.", "target")
     return outcomes
 
 
@@ -118,11 +119,14 @@ def _from_frame(table: Any) -> pa.Table:
             return pa.table({str(name): pa.array(values) for name, values in table.items()})
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InputError(
-                f"columns must be equally long lists of numbers or of text; got {str(error).rstrip('.')}. Check them."
+                f"columns must be equally long lists of numbers or of text; got {str(error).rstrip('.')}. Check them.",
+                "columns",
             ) from error
     if hasattr(table, "columns") and hasattr(table, "to_dict"):
         return pa.Table.from_pandas(table, preserve_index=False)
-    raise InputError(f"table must be a file, a data frame or columns by name; got {type(table).__name__}. Try a dict.")
+    raise InputError(
+        f"table must be a file, a data frame or columns by name; got {type(table).__name__}. Try a dict.", "table"
+    )
 
 
 def _read_csv(path: Path) -> pa.Table:
@@ -198,7 +202,7 @@ def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:
     elif pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
     elif pa.types.is_nested(kind) or pa.types.is_binary(kind):
-        raise InputError(f"column {name!r} must be numbers or text; got {kind}. Leave it out.")
+        raise InputError(f"column {name!r} must be numbers or text; got {kind}. Leave it out.", name)
     numbers = array.cast(pa.float64(), safe=False)
     return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, pa.float64()))
 

@@ -127,7 +127,7 @@ def encode(
         spread = float(known.std()) if known.size else 0.0
         filled = (filled - mean) / spread if spread > 0 else np.zeros_like(filled)
     if np.abs(filled).max(initial=0.0) > np.finfo(np.float32).max:
-        raise InputError(f"column {name!r} must fit into 32 bits; got {np.abs(filled).max():g}. Scale it.")
+        raise InputError(f"column {name!r} must fit into 32 bits; got {np.abs(filled).max():g}. Scale it.", name)
     return [name], filled[:, np.newaxis].astype(np.float32)
 
 
@@ -139,7 +139,7 @@ def scaled(outcomes: Floats, percentiles: Within = (0.0, 100.0), what: str = "ta
     """
     low, high = (float(end) for end in np.percentile(outcomes, percentiles))
     if low == high:
-        raise InputError(f"{what} must vary; got {low:g} throughout. Choose another target.")
+        raise InputError(f"{what} must vary; got {low:g} throughout. Choose another target.", "target")
     return (low, high), np.clip((outcomes - low) / (high - low), 0.0, 1.0)
 
 
