@@ -5,7 +5,6 @@ What is drawn as lines and heat maps is the table of the picture, and `save` wri
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,8 @@ import numpy.typing as npt
 
 from manul.actions.ranges import fraction
 from manul.contexts.typical import along
-from manul.errors import FileError, InputError, MissingDependency, ParameterError
+from manul.errors import InputError, MissingDependency, ParameterError
+from manul.utils.atomic_files import replacing, write_csv
 
 try:
     from matplotlib.axes import Axes
@@ -249,11 +249,9 @@ def save(drawn: Axes | Figure, path: str | Path) -> None:
     if target.suffix not in FORMATS:
         raise ParameterError(f"path must end in {', '.join(FORMATS)}; got {target.name!r}. Try .png.", "path")
     figure = drawn if isinstance(drawn, Figure) else drawn.figure.canvas.figure
-    try:
-        figure.savefig(target, bbox_inches="tight")
-        _write_table(target.with_suffix(".csv"), list(_rows(figure)))
-    except OSError as error:
-        raise FileError(f"{target} must be writable; got {error.strerror}. Choose another folder.") from error
+    with replacing(target) as partial:
+        figure.savefig(partial, bbox_inches="tight", format=target.suffix[1:])
+    _write_table(target.with_suffix(".csv"), list(_rows(figure)))
 
 
 def _from_zero(axes: Axes) -> Axes:
@@ -337,7 +335,4 @@ def _plain(number: float) -> float:
 
 def _write_table(path: Path, rows: list[dict[str, str | float]]) -> None:
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(path, columns, ([row.get(name) for name in columns] for row in rows))

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 Record = tuple[int, list[str]]
 FIRST = 10_000
 WIDEST = 10_000
-MISSING = frozenset(("", "na", "nan", "null", "none"))
+# Missing values of text files, of tables as well as logs, whatever their case. In a column of text of a log only a blank
+# is missing: what is written and read again keeps a text such as "None".
+MISSING = frozenset(("", "?", "na", "n/a", "nan", "null", "none"))
 
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:

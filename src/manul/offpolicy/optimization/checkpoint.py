@@ -17,6 +17,7 @@ from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent
 from manul.offpolicy.optimization.replay import Replay, Seen
 from manul.utils import model_files
+from manul.utils.atomic_files import unwritable, write_whole
 
 SECONDS = 10.0
 SHARE = 0.05
@@ -63,7 +64,7 @@ class Checkpoint:
                     agent.save(target / f"{name}-{number:04}.manul")
             self._write(target, seen)
         except OSError as error:
-            raise FileError(f"{self.folder} must be writable; got {error.strerror}. Choose another folder.") from error
+            raise unwritable(self.folder, error) from error
         self._saved = time.monotonic()
         self._took = self._saved - started
 
@@ -78,9 +79,7 @@ class Checkpoint:
             "sums": [float(total).hex() for total in self._replay.sums],
             "checksums": seen.checksums,
         }
-        partial = self.folder / "progress.json.partial"
-        partial.write_text(json.dumps(progress, indent=1), encoding="utf-8")
-        partial.replace(self.folder / "progress.json")
+        write_whole(self.folder / "progress.json", json.dumps(progress, indent=1))
         for old in self.folder.glob("rows-*"):
             if old != target:
                 shutil.rmtree(old)

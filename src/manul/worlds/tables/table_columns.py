@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manul.errors import FileError, InputError, ParameterError
+from manul.logs.formats.csv import MISSING
+from manul.logs.formats.text_lines import is_gzipped, opened
 from manul.utils.suggestions import missing, remedy
 from manul.worlds.tables import arff, vw_examples
 
@@ -19,7 +22,6 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arff", ".vw")
 MOST_NAMED = 20
 Floats = NDArray[np.float64]
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None", "?")
 
 
 def read_columns(path: str | Path) -> dict[str, pa.Array]:
@@ -130,50 +132,42 @@ def _from_frame(table: Any) -> pa.Table:
 
 
 def _read_csv(path: Path) -> pa.Table:
+    """Arrow reads a large table ten times as fast as the reader of logs, which names the line of each bad row."""
     import pyarrow as pa
-    from pyarrow import csv
+    from pyarrow import csv as arrow
 
-    with _opened(path) as stream:
+    with opened(path) as stream:
         header = stream.readline().decode("utf-8-sig")
     delimiter = max(",;\t", key=header.count)
-    names = [name.strip() or f"column {place}" for place, name in enumerate(_cells(header, delimiter))]
-    with _opened(path) as stream:
-        return csv.read_csv(
+    names = [
+        name.strip() or f"column {place}"
+        for place, name in enumerate(next(csv.reader([header], delimiter=delimiter), []))
+    ]
+    with opened(path) as stream:
+        return arrow.read_csv(
             stream,
-            csv.ReadOptions(column_names=names, skip_rows=1),
-            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+            arrow.ReadOptions(column_names=names, skip_rows=1),
+            arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
         )
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
-    import csv
-
-    return next(csv.reader([line], delimiter=delimiter), [])
-
-
 def _read_arff(path: Path) -> pa.Table:
-    with _opened(path) as stream:
+    with opened(path) as stream:
         return arff.rows(stream, arff.header(stream, path), path)
 
 
 def _read_parquet(path: Path) -> pa.Table:
     from pyarrow import parquet
 
-    with _opened(path) as stream:
-        return parquet.read_table(stream if path.suffix != ".gz" else _in_memory(stream))
+    with opened(path) as stream:
+        return parquet.read_table(_in_memory(stream) if is_gzipped(path) else stream)
 
 
 def _in_memory(stream: Any) -> Any:
     import pyarrow as pa
 
     return pa.BufferReader(stream.read())
-
-
-def _opened(path: Path) -> Any:
-    import gzip
-
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 _READERS = {
@@ -212,7 +206,9 @@ def _numbers_or_text(texts: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     trimmed = pc.utf8_trim_whitespace(texts)
-    known = pc.if_else(pc.is_in(trimmed, value_set=pa.array(MISSING)), pa.scalar(None, pa.string()), trimmed)
+    known = pc.if_else(
+        pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(sorted(MISSING))), pa.scalar(None, pa.string()), trimmed
+    )
     try:
         numbers = known.cast(pa.float64())
     except pa.ArrowInvalid:
