@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from manul.contexts.encoding import encode_column
 from manul.errors import FileError, InputError, ParameterError
 from manul.paper import datasets
 from manul.worlds.tables import tables
@@ -46,7 +47,7 @@ def test_a_missing_number_becomes_the_mean(file):
 
 
 def test_levels_beyond_the_most_frequent_share_a_column():
-    names, columns = tables.encode("kind", pa.array(["b", "a", "c", "b"]), levels=2)
+    names, columns = encode_column("kind", pa.array(["b", "a", "c", "b"]), levels=2)
     assert names == ["kind=a", "kind=b", "kind=other"]
     assert columns.sum(axis=1).tolist() == [1.0] * 4
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
         raise ParameterError(
             f"feature must be one of {', '.join(list(fields)[:20])}; got {feature!r}. {advice}", "feature"
         )
-    usual = {each: _usual(values) for each, values in fields.items()}
+    usual = {each: typical_value(values) for each, values in fields.items()}
     base = {each: value for each, value in usual.items() if value is not None}
     known = [value for value in fields[name] if value is not None and value == value]
     if not known:
@@ -67,14 +67,20 @@ def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
     return Along([base | {name: value} for value in values.tolist()], values, seen)
 
 
-def _usual(values: Sequence[Any]) -> float | str | None:
-    """The median of numbers, the most common text; None where nothing is known."""
+def typical_value(values: Iterable[Any]) -> Any:
+    """The median of numbers, the most common text or truth value; None if nothing is known.
+
+    >>> typical_value(["grey", "blue", None, "grey"]), typical_value([3.0, 1.0, 2.0])
+    ('grey', 2.0)
+    """
     known = [value for value in values if value is not None and value == value]
     if not known:
         return None
     if any(isinstance(value, str) for value in known):
-        return min(Counter(map(str, known)).items(), key=lambda item: (-item[1], item[0]))[0]
-    return float(np.median(known))
+        known = list(map(str, known))
+    elif not isinstance(known[0], bool):
+        return float(np.median(known))
+    return min(Counter(known).items(), key=lambda item: (-item[1], item[0]))[0]
 
 
 def _check(table: Floats, feature: int | str) -> None:

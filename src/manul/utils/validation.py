@@ -24,7 +24,7 @@ USABLE = f"in [{LEAST_DENSITY:g}, {LARGEST_DENSITY:g}]"
 
 
 def check_number(name: str, value: Any, low: float, high: float, remedy: str, *, ends: str = "[]") -> float:
-    """A number between low and high; `ends` says whether these belong to it.
+    """A number between low and high; `ends` says whether these belong to it, and a high of infinity is none.
 
     >>> check_number("rate", 0.5, 0, 1, "Try 0.01.", ends="(]")
     0.5
@@ -34,7 +34,10 @@ def check_number(name: str, value: Any, low: float, high: float, remedy: str, *,
     """
     fits = isinstance(value, int | float) and (low < value if ends[0] == "(" else low <= value)
     if not (fits and (value < high if ends[1] == ")" else value <= high)):
-        raise ParameterError(f"{name} must be in {ends[0]}{low:g}, {high:g}{ends[1]}; got {value!r}. {remedy}", name)
+        rule = f"in {ends[0]}{low:g}, {high:g}{ends[1]}"
+        if high == math.inf:
+            rule = ("above" if ends[0] == "(" else "at least") + f" {low:g}" + (" and finite" if ends[1] == ")" else "")
+        raise ParameterError(f"{name} must be {rule}; got {value!r}. {remedy}", name)
     return float(value)
 
 
@@ -90,7 +93,7 @@ def check_bandwidth(bandwidth: float, actions: Actions) -> float:
     >>> check_bandwidth(2, Actions(0.0, 32.0))
     2.0
     """
-    advice = f"Smaller bandwidths follow the loss more closely: try {actions.span / 16:g}."
+    advice = f"It is at most half the range of actions; try {actions.span / 16:g}."
     if isinstance(bandwidth, int | float) and 0 < bandwidth < actions.least_bandwidth:
         least = f"{actions.least_bandwidth:.2g}, so that the ends of a window are different numbers"
         raise ParameterError(f"bandwidth must be at least {least}; got {bandwidth!r}. Widen it.", "bandwidth")
