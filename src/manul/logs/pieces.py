@@ -123,31 +123,18 @@ def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
         yield _joined(held, first)
 
 
-def action_range(log: Logs, given: Within | None) -> Within | None:
-    """The range of actions: as given, or as the first batch declares it.
+def declared_ranges(log: Logs, actions: Within | None, losses: Within | None) -> tuple[Within | None, Within]:
+    """The ranges of actions and of losses: as given, or as the first batch declares them; losses are else in (0, 1).
 
-    >>> action_range([], (0, 32))
-    (0.0, 32.0)
+    >>> declared_ranges([], (0, 32), None)
+    ((0.0, 32.0), (0.0, 1.0))
     """
-    return _declared(log, "action_range", "actions", given)
-
-
-def loss_range(log: Logs, given: Within | None) -> Within:
-    """The range of losses: as given, or as the first batch declares it, or (0, 1).
-
-    >>> loss_range([], None)
-    (0.0, 1.0)
-    """
-    return _declared(log, "loss_range", "losses", given) or (0.0, 1.0)
-
-
-def _declared(log: Logs, attribute: str, name: str, given: Within | None) -> Within | None:
-    if given is not None:
-        return check_range(name, given)
-    if isinstance(log, Iterator):
-        return None
-    declared = next((getattr(batch, attribute, None) for batch in batches(log)), None)
-    return None if declared is None else check_range(name, declared)
+    look = (actions is None or losses is None) and not isinstance(log, Iterator)
+    first = next(iter(batches(log)), None) if look else None
+    actions = getattr(first, "action_range", None) if actions is None else actions
+    losses = getattr(first, "loss_range", None) if losses is None else losses
+    span = None if actions is None else check_range("actions", actions)
+    return span, (0.0, 1.0) if losses is None else check_range("losses", losses)
 
 
 def _rows(batch: Log, columns: Columns | None) -> Rows:

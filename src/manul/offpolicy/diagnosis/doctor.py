@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.logs.pieces import Logs, Rows, action_range, loss_range, pieces
+from manul.logs.pieces import Logs, Rows, declared_ranges, pieces
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
@@ -53,7 +53,8 @@ def doctor(
     >>> doctor(log)
     []
     """
-    scale, span = loss_range(log, losses), action_range(log, actions) or (0.0, 1.0)
+    declared, scale = declared_ranges(log, actions, losses)
+    span = declared or (0.0, 1.0)
     outside, support, drift, duplicates = Outside(span, scale), _Support(), Drift(), Duplicates()
     sample, estimated = _Sample(policy), False
     for rows in pieces(log):

@@ -14,7 +14,7 @@ import numpy as np
 
 from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
-from manul.logs.pieces import Logs, Rows, action_range, loss_range, pieces, repeatable
+from manul.logs.pieces import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.intervals import Terms
@@ -63,15 +63,15 @@ def evaluate(
     (True, 5000)
     """
     _check(estimator, interval, level, largest_weight)
-    scale = loss_range(log, losses)
+    span, scale = declared_ranges(log, actions, losses)
     if not isinstance(policy, Policy):
-        policy = _smoothed(policy, log, action_range(log, actions) or (0.0, 1.0), scale, bandwidth)
+        policy = _smoothed(policy, log, span or (0.0, 1.0), scale, bandwidth)
     elif bandwidth is not None:
         raise ParameterError(
             f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}. It has its own.",
             "bandwidth",
         )
-    terms = _model_terms(policy, log, actions, scale) if estimator == "dr" else _TERMS[estimator]
+    terms = _model_terms(policy, log, span, scale) if estimator == "dr" else _TERMS[estimator]
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     for rows in pieces(log):
         densities = policy_densities.densities(policy, rows)
@@ -95,9 +95,9 @@ def _snips(rows: Rows, weights: Floats, losses: Floats) -> Terms:  # noqa: ARG00
 _TERMS: dict[str, _Terms] = {"ips": _ips, "snips": _snips}
 
 
-def _model_terms(policy: Policy, log: Logs, actions: Within | None, scale: Within) -> _Terms:
+def _model_terms(policy: Policy, log: Logs, span: Within | None, scale: Within) -> _Terms:
     own: Within = getattr(policy, "actions", (0.0, 1.0))
-    model = LossModel(action_range(log, actions) or own)
+    model = LossModel(span or own)
     for rows in pieces(repeatable(log, "dr")):
         model.add(rows, _scaled(_checked(rows, scale), scale))
     check_has_rows(model.grams is not None)
