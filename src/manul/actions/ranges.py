@@ -46,18 +46,15 @@ class Actions:
                 f"within must be two numbers (low, high); got {within!r}. Leave it out for the whole range.", "within"
             ) from None
         if not (self.low <= low < high <= self.high):
-            raise InputError(
-                f"within must lie inside the actions ({self.low:g}, {self.high:g}) with low < high; got ({low:g}, {high:g}). Narrow it.",
-                "within",
-            )
+            inside = f"within must lie inside the actions ({self.low:g}, {self.high:g}) with low < high"
+            raise InputError(f"{inside}; got ({low:g}, {high:g}). Narrow it.", "within")
         if high - low < NARROWEST * self.span:
             raise InputError(
                 f"within must be at least {NARROWEST * self.span:g} wide, got ({low!r}, {high!r}). Widen it.", "within"
             )
         if high - low < 2 * bandwidth * (1 - 1e-12):
             raise InputError(
-                f"within must be at least two bandwidths wide, {2 * bandwidth:g}; got ({low:g}, {high:g}). Widen it.",
-                "within",
+                f"within must be two bandwidths wide, {2 * bandwidth:g}; got ({low:g}, {high:g}). Widen it.", "within"
             )
         return low, high
 

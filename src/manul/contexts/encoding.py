@@ -153,9 +153,7 @@ class Columns:
         for name in fields:
             if name not in known:
                 advice = remedy(str(name), sorted(known), "Leave it out.")
-                raise InputError(
-                    f"context must have the fields of the table it was fitted on; got {name!r}. {advice}", "context"
-                )
+                raise InputError(f"context must have the fields of the table; got {name!r}. {advice}", "context")
 
 
 def encode_column(
@@ -242,7 +240,7 @@ def _column(*, kind: str, **settings: Any) -> Number | Text:
     )
     if not fits or kind not in ("Number", "Text"):
         raise InputError(
-            f"columns must be of numbers or texts as they were fitted; got {settings!r:.60}. Fit them again.", "columns"
+            f"columns must be numbers or text, as fitted; got {settings!r:.60}. Fit them again.", "columns"
         )
     return column
 
@@ -264,6 +262,6 @@ def _numbers(name: str, values: Values) -> Matrix:
     except (TypeError, ValueError):
         wrong = next(value for value in values if isinstance(value, str) or not hasattr(value, "__float__"))
         raise InputError(
-            f"field {name!r} must be a number, as in the table; got {wrong!r}. Leave it out where it is not known.",
+            f"field {name!r} must be a number, as in the table; got {wrong!r}. Leave it out if it is missing.",
             "context",
         ) from None

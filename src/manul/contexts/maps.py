@@ -104,9 +104,7 @@ class Fourier:
     def __call__(self, context: Row | Fields, /) -> Floats:
         """The row with its waves."""
         if isinstance(context, dict):
-            raise InputError(
-                "context must be a row of numbers for Fourier; got a mapping. Try Crosses() for it.", "context"
-            )
+            raise InputError("context must be a row of numbers for Fourier; got a mapping. Try Crosses().", "context")
         values = np.asarray(context, dtype=np.float64)
         frequencies, angles = _waves(self.count, self.scale, self.seed, len(values))
         for frequency, value in zip(frequencies, values, strict=True):
@@ -136,7 +134,7 @@ class Transformer:
     def __init__(self, fitted: Any) -> None:
         if not callable(getattr(fitted, "transform", None)):
             raise ParameterError(
-                f"fitted must have a transform method; got {type(fitted).__name__}. Pass a fitted scikit-learn transformer.",
+                f"fitted must have a transform method; got {type(fitted).__name__}. Pass a fitted transformer.",
                 "fitted",
             )
         _check_fitted(fitted)
@@ -167,8 +165,7 @@ class Transformer:
         columns = getattr(self.fitted, "feature_names_in_", None)
         if columns is None and isinstance(context, dict):
             raise InputError(
-                "context must be a row of numbers for a transformer that was fitted on rows; got a mapping. "
-                "Fit it on a data frame.",
+                "context must be a row, as the transformer was fitted on rows; got a mapping. Fit it on a frame.",
                 "context",
             )
         if columns is None:
@@ -190,8 +187,7 @@ def described(features: FeatureMap) -> tuple[model_files.Parameters, model_files
         data = sklearn_files.stored([features.fitted], "transformer", "Map with another, such as StandardScaler().")
         return {"name": "Transformer"}, {"transformer": data}
     raise FileError(
-        f"features must be Columns, Crosses, Fourier or Transformer to be saved; got {features!r}. Keep its code beside its agent.",
-        "features",
+        f"features must be Columns, Crosses, Fourier or Transformer to be saved; got {features!r}.", "features"
     )
 
 
@@ -234,9 +230,7 @@ def _crossed(context: Fields) -> Fields:
     joined = {f"{a}*{b}": f"{context[a]}*{context[b]}" for a, b in combinations(texts, 2)}
     taken = context.keys() & (products.keys() | joined.keys())
     if taken:
-        raise InputError(
-            f"context must have no field with the name of a cross; got {min(taken)!r}. Rename it.", "context"
-        )
+        raise InputError(f"context must not have a field named as a cross; got {min(taken)!r}. Rename it.", "context")
     return {**context, **products, **joined}
 
 
@@ -265,8 +259,7 @@ def _check_fitted(transformer: Any) -> None:
         check_is_fitted(transformer)
     except (NotFittedError, TypeError):
         raise ParameterError(
-            f"fitted must be a fitted scikit-learn transformer; got {type(transformer).__name__}. Call its fit first.",
-            "fitted",
+            f"fitted must be a fitted transformer; got {type(transformer).__name__}. Call its fit first.", "fitted"
         ) from None
 
 
@@ -274,7 +267,5 @@ def _frame(values: Any, columns: Any) -> Any:
     try:
         import pandas
     except ImportError:
-        raise MissingDependency(
-            "pandas must be installed for transformers that were fitted on a frame. Try pip install pandas."
-        ) from None
+        raise MissingDependency("Transformers that were fitted on a frame need pandas: pip install pandas.") from None
     return pandas.DataFrame([list(values)], columns=list(columns))

@@ -85,9 +85,7 @@ def typical_value(values: Iterable[Any]) -> Any:
 
 def _check(table: Floats, feature: int | str) -> None:
     if table.ndim != 2 or not len(table):
-        raise InputError(
-            f"contexts must be a table with at least one row; got shape {table.shape}. Reshape it.", "contexts"
-        )
+        raise InputError(f"contexts must be a table with rows; got shape {table.shape}. Reshape it.", "contexts")
     if not (isinstance(feature, int) and 0 <= feature < table.shape[1]):
         raise ParameterError(
             f"feature must be a column from 0 to {table.shape[1] - 1}; got {feature!r}. Try 0.", "feature"

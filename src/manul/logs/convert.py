@@ -60,9 +60,7 @@ def convert(
     >>> folder.cleanup()
     """
     if Path(source) == Path(target):
-        raise ParameterError(
-            f"target must be another file than the source; got {target} twice. Choose another name.", "target"
-        )
+        raise ParameterError(f"target must be another file than the source; got {target} twice.", "target")
     format_of(Path(target))
     read_from = source if features is None else vw.join(source, features)
     batches = Log.batches(read_from, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)

@@ -66,10 +66,7 @@ class Log:
         given |= {"lows": lows, "highs": highs, "times": times, "ids": ids}
         counts = {len(column) for column in given.values() if column is not None}
         if len(counts) != 1:
-            raise ParameterError(
-                f"log must have columns of one length; got lengths {sorted(counts)}. Cut them to the same rounds.",
-                "log",
-            )
+            raise ParameterError(f"log must have columns of one length; got lengths {sorted(counts)}. Cut them.", "log")
         self._metadata = Metadata().with_ranges(_range("action", action_range), _range("loss", loss_range))
         self._views = given
         self._table: pa.Table | None = None
@@ -307,7 +304,7 @@ class Log:
         missing = np.flatnonzero(np.isnan(self.times))
         if len(missing):
             raise InputError(
-                f"times must be known in every row to split by time; got nothing in row {missing[0]}. Split by 'order' or 'random'.",
+                f"times must be known in every row to split by time; got nothing in row {missing[0]}. Split by 'order'.",
                 "times",
             )
         return self.times

@@ -90,10 +90,7 @@ def repeatable(log: Logs, reason: str) -> Iterable[Log]:
     """
     found = batches(log)
     if isinstance(found, Iterator):
-        raise ParameterError(
-            f"log must be readable twice for {reason}; got an iterator. Pass a list of logs or an object whose __iter__ reads again.",
-            "log",
-        )
+        raise ParameterError(f"log must be readable twice for {reason}; got an iterator. Pass a list of logs.", "log")
     return found
 
 
@@ -149,8 +146,7 @@ def _joined(held: list[Rows], first: int) -> Rows:
     widths = {rows.contexts.shape[1] for rows in held}
     if len(widths) > 1:
         raise InputError(
-            f"contexts must have one width; got {sorted(widths)}. Evaluate logs of different features one by one.",
-            "contexts",
+            f"contexts must have one width; got {sorted(widths)}. Evaluate such logs one by one.", "contexts"
         )
     if len({None if rows.fields is None else tuple(rows.fields) for rows in held}) > 1:
         raise InputError("logs must have the same fields in one order; got others. Evaluate them one by one.", "logs")

@@ -172,8 +172,7 @@ class TreePolicy(Drawn):
         pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
         if pairs.shape != (len(rows), 2):
             raise InputError(
-                f"within must be one (low, high) per row, shape ({len(rows)}, 2); got shape {pairs.shape}. None is the whole range.",
-                "within",
+                f"within must be one (low, high) per row, shape ({len(rows)}, 2); got shape {pairs.shape}.", "within"
             )
         for pair in pairs if within is not None else ():
             self._geometry.actions.narrowed(tuple(pair), self.bandwidth)

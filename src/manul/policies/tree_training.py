@@ -206,8 +206,5 @@ def _data(log: Log, geometry: Geometry, losses: Within) -> Data:
 
 def _share(rows: int, depth: int) -> int:
     if rows < depth:
-        raise InputError(
-            f"log must have a row for each of the {depth} levels; got {rows}. Log more decisions, or leave partition out.",
-            "log",
-        )
+        raise InputError(f"log must have a row for each of the {depth} levels; got {rows}. Leave partition out.", "log")
     return rows // depth

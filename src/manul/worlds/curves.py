@@ -41,9 +41,7 @@ class Curves:
         for name in ("positions", "values", "expected"):
             self._check_knots(name)
         if (np.diff(self.positions) < 0).any() or self.positions[:, 0].any() or (self.positions[:, -1] != 1).any():
-            raise InputError(
-                "positions must ascend from 0 to 1 in every round; got others. Sort and scale them.", "positions"
-            )
+            raise InputError("positions must ascend from 0 to 1 in every round; got others.", "positions")
         self.lows = None if lows is None else _floats(lows)
         self.highs = None if highs is None else _floats(highs)
         self._check_ranges()
@@ -102,9 +100,7 @@ class Curves:
         array = getattr(self, name)
         if array.ndim != 2 or array.shape != self.positions.shape or len(array) != len(self) or array.shape[1] < 2:
             raise InputError(
-                f"{name} must have one row of two or more knots per context, {len(self)}; got shape {array.shape}. "
-                "Cut all to the same rows.",
-                name,
+                f"{name} must have a row of two or more knots per context, {len(self)}; got shape {array.shape}.", name
             )
         check_finite(name, array)
 

@@ -141,9 +141,7 @@ def realizable(*, rounds: int, best: Within = (0.0, 1.0), seed: int = 0) -> Curv
     rng = drawn(rounds=rounds, width=1, seed=seed)
     low, high = check_range("best", best)
     if low < 0 or high > 1:
-        raise ParameterError(
-            f"best must be two shares of the range of actions; got {best!r}. Try (0.25, 0.75).", "best"
-        )
+        raise ParameterError(f"best must be two shares in [0, 1]; got {best!r}. Try (0.25, 0.75).", "best")
     share = (rng.integers(0, LEVELS, rounds) + 0.5) / LEVELS
     return _disturbed(rng, share[:, np.newaxis].astype(np.float32), *_valley(low + (high - low) * share))
 

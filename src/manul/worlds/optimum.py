@@ -148,8 +148,7 @@ def check(expected: Expected, bandwidth: float, epsilon: float) -> None:
     narrowest = float((expected.highs - expected.lows).min())
     if 2 * bandwidth > narrowest * (1 + 1e-12):
         raise ParameterError(
-            f"bandwidth must be at most half the narrowest range, {narrowest / 2:g}; got {bandwidth:g}. Lower it.",
-            "bandwidth",
+            f"bandwidth must be at most half a range, {narrowest / 2:g}; got {bandwidth:g}. Lower it.", "bandwidth"
         )
 
 

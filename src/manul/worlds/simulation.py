@@ -171,8 +171,7 @@ def _check(agent: Agent, world: World) -> None:
     (low, high), (least, worst) = agent.losses, world.losses
     if least < low or worst > high:
         raise InputError(
-            f"losses must hold those of the world, [{least:g}, {worst:g}]; got ({low:g}, {high:g}). Declare them.",
-            "losses",
+            f"losses must hold the world's, [{least:g}, {worst:g}]; got ({low:g}, {high:g}). Declare them.", "losses"
         )
     if world.lows is not None and world.highs is not None:
         tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))

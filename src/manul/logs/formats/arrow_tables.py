@@ -35,8 +35,7 @@ class Adoption:
             )
             if not (self.is_list or self.is_struct):
                 raise FileError(
-                    f"context in {where} must be lists of numbers, or structs of index and value; got {given}. "
-                    "Give it another name if it is a column of your own.",
+                    f"context in {where} must be lists of numbers, or structs of index and value; got {given}. Rename it.",
                     "context",
                 )
         self.optional = [name for name in ("low", "high", "time", "id") if name in schema.names]
@@ -108,9 +107,7 @@ def _is_text(schema: pa.Schema, name: str, where: str) -> bool:
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
     if any(check(given) for check in (*kinds, pa.types.is_timestamp, pa.types.is_date)):
         return False
-    raise FileError(
-        f"{name} in {where} must be numbers or text; got {given}. Drop the column or turn it into numbers.", name
-    )
+    raise FileError(f"{name} in {where} must be numbers or text; got {given}. Drop or convert it.", name)
 
 
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

@@ -46,7 +46,7 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
     require(names, str(problems.path))
     if "context" in names:
         raise FileError(
-            f"{problems.path} must have one number per column; got a column context. Split it into context_0, context_1, ...",
+            f"{problems.path} must have one number per column; got a column context. Split it into context_0, ...",
             "context",
         )
     fitting = _fitting(records, len(names), problems)
@@ -204,8 +204,7 @@ def _context_names(schema: pa.Schema, path: Path) -> list[str]:
     taken = [name for name in names if name in RESERVED or name != name.strip()]
     if taken:
         raise FileError(
-            f"{where} must have features that are not called as its columns are; got {taken[0]!r}. Write .jsonl or .parquet.",
-            taken[0],
+            f"{where} must have other names for features; got {taken[0]!r}. Write .jsonl or .parquet.", taken[0]
         )
     return names
 

@@ -68,8 +68,7 @@ def evaluate(
         policy = _smoothed(policy, log, span or (0.0, 1.0), scale, bandwidth)
     elif bandwidth is not None:
         raise ParameterError(
-            f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}. It has its own.",
-            "bandwidth",
+            f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}.", "bandwidth"
         )
     terms = _model_terms(policy, log, span, scale) if estimator == "dr" else _TERMS[estimator]
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
@@ -161,13 +160,10 @@ class _Sums:
     def _check(self, largest_weight: float | None) -> None:
         check_has_rows(self.rows)
         if not self.weights:
-            raise InputError(
-                "log must hold actions that the policy plays; got none. Evaluate a smoother policy or log with more exploration.",
-                "log",
-            )
+            raise InputError("log must hold actions that the policy plays; got none. Log with more exploration.", "log")
         if largest_weight is not None and self.largest > largest_weight:
             raise InputError(
-                f"largest_weight must bound every weight; got {largest_weight:g} and a weight of {self.largest:g}. Raise it.",
+                f"largest_weight must bound every weight, {self.largest:g}; got {largest_weight:g}. Raise it.",
                 "largest_weight",
             )
 
@@ -177,8 +173,7 @@ def _smoothed(
 ) -> policy_densities.Smoothed:
     if not callable(policy):
         raise ParameterError(
-            f"policy must have distribution(context, within) or be a function from context to action; got {policy!r}. Try manul.load.",
-            "policy",
+            f"policy must have a distribution or be a function of a context; got {policy!r}. Try manul.load.", "policy"
         )
     if bandwidth is None:
         bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)

@@ -106,6 +106,5 @@ class Checkpoint:
 
     def _other(self, what: str, got: str) -> ParameterError:
         return ParameterError(
-            f"resume must be the folder of a run with the same {what}; got {got} in {self.folder}. Choose a new folder.",
-            "resume",
+            f"resume must be of a run with the same {what}; got {got} in {self.folder}. Choose a new folder.", "resume"
         )

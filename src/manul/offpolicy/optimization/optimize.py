@@ -140,7 +140,7 @@ def _check_bandwidths(candidates: list[Candidate]) -> None:
         agent = candidate.make()
         if not getattr(agent, "bandwidth", 0) > 0:
             raise ParameterError(
-                f"candidates must play windows of a bandwidth above 0; got {agent!r} as {candidate.name!r}. Try Cats.",
+                f"candidates must have a bandwidth above 0; got {agent!r} as {candidate.name!r}. Try Cats.",
                 "candidates",
             )
 

@@ -66,14 +66,11 @@ class Wanted:
         if self.is_own:
             if self.names is not None:
                 raise ParameterError(
-                    f"datasets must be left out where data is a table of your own; got {', '.join(self.names)}. Run them apart.",
-                    "datasets",
+                    f"datasets must be left out if data is a table; got {', '.join(self.names)}.", "datasets"
                 )
             return
         if self.target is not None:
-            raise ParameterError(
-                f"target must go with data, a file of your own; got {self.target!r}. Add --data FILE.", "target"
-            )
+            raise ParameterError(f"target must go with data; got {self.target!r}. Add --data FILE.", "target")
         for name in self._all:
             if checked_name(name) != "ds":
                 located(name, self.data)

@@ -82,8 +82,7 @@ def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Flo
     if pa.types.is_string(cells[target].type):
         row, text = _first_text(cells[target])
         raise InputError(
-            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another target or mend the row.",
-            "target",
+            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another.", "target"
         )
     outcomes = numbers_of(cells[target])
     if not np.isfinite(outcomes).any():
@@ -121,14 +120,11 @@ def _from_frame(table: Any) -> pa.Table:
             return pa.table({str(name): pa.array(values) for name, values in table.items()})
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InputError(
-                f"columns must be equally long lists of numbers or of text; got {str(error).rstrip('.')}. Check them.",
-                "columns",
+                f"columns must be equally long lists of numbers or text; got {str(error).rstrip('.')}.", "columns"
             ) from error
     if hasattr(table, "columns") and hasattr(table, "to_dict"):
         return pa.Table.from_pandas(table, preserve_index=False)
-    raise InputError(
-        f"table must be a file, a data frame or columns by name; got {type(table).__name__}. Try a dict.", "table"
-    )
+    raise InputError(f"table must be a file, a frame or columns by name; got {type(table).__name__}.", "table")
 
 
 def _read_csv(path: Path) -> pa.Table:

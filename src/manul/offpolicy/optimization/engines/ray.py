@@ -75,6 +75,4 @@ def _wait(totals: list[Any], *, progress: bool) -> None:
 def checked_resume(resume: object) -> None:
     """Refuses a folder: lost cells run again by themselves."""
     if resume is not None:
-        raise ParameterError(
-            f"resume must be None with engine='ray'; got {str(resume)!r}. Leave it out, or use 'local'.", "resume"
-        )
+        raise ParameterError(f"resume must be None with engine='ray'; got {str(resume)!r}. Use 'local'.", "resume")
