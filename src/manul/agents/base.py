@@ -21,7 +21,7 @@ from manul.errors import InputError
 from manul.policies.plottable import Drawn
 from manul.types import Context, Decision, Decisions, Floats, Within
 from manul.utils import model_files
-from manul.utils.validation import check_epsilon, check_half_life, check_outcomes, check_range, check_seed
+from manul.utils.validation import check_epsilon, check_half_life, check_outcomes, check_range, check_seed, check_shape
 
 _NOTHING = np.empty(0)
 SKETCH = 64
@@ -217,10 +217,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
         """The density of each row's action, which may have been drawn by another policy."""
         names, asked = self._named_rows(contexts), _numbers(actions)
         rows: Any = conversion.matrix(contexts) if names is None else names
-        if asked.shape != (len(rows),):
-            raise InputError(
-                f"actions must be one per context, {len(rows)}; got shape {asked.shape}. Cut both.", "actions"
-            )
+        check_shape("actions", asked, len(rows))
         lows, highs = self._ends(within, len(rows))
         player = self.player_for(rows) if names is None else None
         if not isinstance(player, _core.Player):
@@ -252,11 +249,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
         lows = _NOTHING if decisions.lows is None else _numbers(decisions.lows)
         highs = _NOTHING if decisions.highs is None else _numbers(decisions.highs)
         for name, array in (("actions", actions), ("densities", densities), ("losses", paid)):
-            if len(array) != len(rows):
-                raise InputError(
-                    f"{name} must have one value per context, {len(rows)}; got {len(array)}. Cut both to the same rows.",
-                    name,
-                )
+            check_shape(name, array, len(rows))
         self.check_outcomes(
             actions, densities, paid, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
         )
@@ -454,11 +447,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
         if within is None:
             return _NOTHING, _NOTHING
         pairs = np.asarray(within, dtype=np.float64)
-        if pairs.shape != (count, 2):
-            raise InputError(
-                f"within must be one (low, high) per row, shape ({count}, 2); got shape {pairs.shape}. Leave it out for the whole range.",
-                "within",
-            )
+        check_shape("within", pairs, count, 2)
         for low, high in pairs:
             self.narrowed((low, high))
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])

@@ -17,12 +17,11 @@ from manul.actions.distribution import Distribution
 from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.contexts import conversion
-from manul.errors import InputError
 from manul.policies import classifiers
 from manul.policies.plottable import Drawn
 from manul.types import Context, Floats, Within
 from manul.utils import model_files
-from manul.utils.validation import check_bandwidth, check_epsilon, check_leaves, check_range
+from manul.utils.validation import check_bandwidth, check_epsilon, check_leaves, check_range, check_shape
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -170,10 +169,7 @@ class TreePolicy(Drawn):
         """The action in the middle of each row's window; `within` is one (low, high) per row."""
         rows = conversion.matrix(contexts)
         pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
-        if pairs.shape != (len(rows), 2):
-            raise InputError(
-                f"within must be one (low, high) per row, shape ({len(rows)}, 2); got shape {pairs.shape}.", "within"
-            )
+        check_shape("within", pairs, len(rows), 2)
         for pair in pairs if within is not None else ():
             self._geometry.actions.narrowed(tuple(pair), self.bandwidth)
         return self._centres(rows, pairs[:, 0], pairs[:, 1])

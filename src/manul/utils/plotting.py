@@ -16,6 +16,7 @@ from manul.actions.ranges import fraction
 from manul.contexts.typical import along
 from manul.errors import InputError, MissingDependency, ParameterError
 from manul.utils.atomic_files import replacing, write_csv
+from manul.utils.validation import check_shape
 
 try:
     from matplotlib.axes import Axes
@@ -275,10 +276,7 @@ def _dressed(axes: Axes, across: str, up: str) -> Axes:
 
 
 def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> None:
-    if targets.shape != values.shape:
-        raise InputError(
-            f"targets must be one number per context, {len(values)}; got shape {targets.shape}. Cut both.", "targets"
-        )
+    check_shape("targets", targets, len(values))
     chosen = slice(None, None, -(-len(values) // _DOTS))
     axes.plot(
         values[chosen], targets[chosen], ".", color=GREY, alpha=0.45, markersize=5, markeredgewidth=0, label="targets"

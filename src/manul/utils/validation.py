@@ -166,6 +166,19 @@ def check_has_rows(count: int) -> None:
         raise InputError("log must have at least one row; got none. Check where it was written.", "log")
 
 
+def check_shape(name: str, values: Floats, *shape: int) -> None:
+    """Rejects an array that does not go with the contexts beside it.
+
+    >>> check_shape("targets", np.ones(3), 2)
+    Traceback (most recent call last):
+    manul.errors.InputError: targets must be one number per context, 2; got shape (3,). Cut both to the same rows.
+    """
+    if values.shape != shape:
+        one = "one number" if len(shape) == 1 else "one (low, high)"
+        got = f"got shape {values.shape}. Cut both to the same rows."
+        raise InputError(f"{name} must be {one} per context, {shape[0]}; {got}", name)
+
+
 def check_finite(name: str, values: Floats) -> None:
     """Rejects NaN and infinity in a column of a world.
 

@@ -11,7 +11,7 @@ from manul import _core
 from manul.contexts import conversion
 from manul.errors import InputError
 from manul.types import Floats, Within
-from manul.utils.validation import check_choice, check_finite
+from manul.utils.validation import check_choice, check_finite, check_shape
 from manul.worlds.world import Table
 
 LossName = Literal["absolute", "squared"]
@@ -28,11 +28,7 @@ class Regression:
     def __init__(self, contexts: npt.ArrayLike, targets: npt.ArrayLike, loss: LossName = "absolute") -> None:
         self.contexts = conversion.matrix(contexts)
         self.targets: Floats = np.ascontiguousarray(targets, dtype=np.float64)
-        if self.targets.shape != (len(self.contexts),):
-            raise InputError(
-                f"targets must be one number per context, {len(self.contexts)}; got shape {self.targets.shape}. Cut both to the same rows.",
-                "targets",
-            )
+        check_shape("targets", self.targets, len(self.contexts))
         check_finite("targets", self.targets)
         check_choice("loss", loss, ("absolute", "squared"))
         self.loss = loss
