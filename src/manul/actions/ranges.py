@@ -53,9 +53,9 @@ class Actions:
                 f"within must be at least {NARROWEST * self.span:g} wide, got ({low!r}, {high!r}). Widen it.", "within"
             )
         if high - low < 2 * bandwidth * (1 - 1e-12):
-            raise InputError(
-                f"within must be two bandwidths wide, {2 * bandwidth:g}; got ({low:g}, {high:g}). Widen it.", "within"
-            )
+            rule = f"at least two bandwidths wide, {2 * bandwidth:g}"
+            advice = "Widen it or lower the bandwidth."
+            raise InputError(f"within must be {rule}; got ({low:g}, {high:g}). {advice}", "within")
         return low, high
 
 
