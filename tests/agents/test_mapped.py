@@ -112,7 +112,10 @@ def failing(_):
         (lambda _: [1.0], "features must give rows of 3 numbers, as at first; got 1. Fix the feature map."),
         (lambda _: np.ones((1, 3)), "features must give one row per context; got an array of shape (1, 3)."),
         (lambda _: "row", "features must give a row of numbers or a mapping; got row. Fix the feature map."),
-        (lambda _: {"a": 1.0}, "features must give rows of 3 numbers, as at first; got a mapping. Fix the feature map."),
+        (
+            lambda _: {"a": 1.0},
+            "features must give rows of 3 numbers, as at first; got a mapping. Fix the feature map.",
+        ),
     ],
 )
 def test_a_map_that_fails_is_one_sentence_and_changes_nothing(features, sentence):
