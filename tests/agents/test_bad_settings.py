@@ -63,7 +63,7 @@ def test_unknown_learner_is_refused():
     ("context", "sentence"),
     [
         (["a", "b"], "context must be numbers in a row, or fields with names; got ['a', 'b']."),
-        ([[1.0, 2.0]], "context must be one row of numbers; got an array of shape (1, 2)."),
+        ([[1.0, 2.0]], "context must be one row of numbers; got shape (1, 2)."),
         ([1.0, float("nan")], "context must be finite numbers; got nan in column 1."),
         ([1.0, 1e300], "context must be finite numbers; got inf in column 1."),
         ([1.0, 2.0, 3.0], "context must have 2 numbers, as the first one had; got 3."),

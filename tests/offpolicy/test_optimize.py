@@ -137,7 +137,7 @@ def test_a_plot_has_its_table(log, grid, tmp_path):
         ({"threads": 0}, "threads must be a whole number of at least 1; got 0"),
         (
             {"grid": manul.Grid(others={"discrete": lambda **each: manul.DiscreteTree(leaves=4, **each)})},
-            "candidates must play",
+            "candidates must have a bandwidth above 0",
         ),
     ],
 )

@@ -283,10 +283,10 @@ class Unweighted(ClassifierMixin, BaseEstimator):
     [
         (
             {"classifier": Unweighted()},
-            "classifier must be a scikit-learn classifier whose fit takes sample_weight; got",
+            "classifier must be of scikit-learn, with sample_weight; got",
         ),
-        ({"classifier": make_pipeline(StandardScaler(), Unweighted())}, "whose fit takes sample_weight; got Pipeline"),
-        ({"classifier": "linear"}, "whose fit takes sample_weight; got 'linear'. Try LogisticRegression()."),
+        ({"classifier": make_pipeline(StandardScaler(), Unweighted())}, "with sample_weight; got Pipeline"),
+        ({"classifier": "linear"}, "with sample_weight; got 'linear'. Try LogisticRegression()."),
         ({"leaves": 100}, "leaves must be a power of two from 2 to 2^24; got 100. Try 128."),
         ({"bandwidth": 0.75}, "bandwidth must be in (0, 0.5]; got 0.75."),
         ({"epsilon": 2}, "epsilon must be in [0, 1]; got 2."),

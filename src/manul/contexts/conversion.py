@@ -178,7 +178,7 @@ def _numbers(values: Any, name: str) -> Row:
             return np.ascontiguousarray(numbers, dtype=np.float32)
     except (TypeError, ValueError):
         raise InputError(
-            f"{name} must be numbers in a row, or fields with names such as {{'city': 'Oslo'}}; got {_short(values)}.",
+            f"{name} must be numbers in a row, or fields with names; got {_short(values)}. Try {{'city': 'Oslo'}}.",
             name,
         ) from None
 

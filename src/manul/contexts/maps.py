@@ -165,7 +165,7 @@ class Transformer:
         columns = getattr(self.fitted, "feature_names_in_", None)
         if columns is None and isinstance(context, dict):
             raise InputError(
-                "context must be a row, as the transformer was fitted on rows; got a mapping. Fit it on a frame.",
+                "context must be a row of numbers for this transformer; got a mapping. Fit it on a data frame.",
                 "context",
             )
         if columns is None:

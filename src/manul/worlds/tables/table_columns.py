@@ -82,7 +82,7 @@ def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Flo
     if pa.types.is_string(cells[target].type):
         row, text = _first_text(cells[target])
         raise InputError(
-            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another.", "target"
+            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another target.", "target"
         )
     outcomes = numbers_of(cells[target])
     if not np.isfinite(outcomes).any():
