@@ -40,9 +40,7 @@ def along(contexts: object, feature: int | str) -> Along:
     _check(table, feature)
     assert isinstance(feature, int)
     values = np.linspace(table[:, feature].min(), table[:, feature].max(), POINTS)
-    rows = np.tile(np.median(table, axis=0), (POINTS, 1))
-    rows[:, feature] = values
-    return Along(list(rows), values, table[:, feature])
+    return Along(vary(table, feature, values), values, table[:, feature])
 
 
 def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
@@ -52,8 +50,6 @@ def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
         raise ParameterError(
             f"feature must be one of {', '.join(list(fields)[:20])}; got {feature!r}. {advice}", "feature"
         )
-    usual = {each: typical_value(values) for each, values in fields.items()}
-    base = {each: value for each, value in usual.items() if value is not None}
     known = [value for value in fields[name] if value is not None and value == value]
     if not known:
         raise InputError(f"feature {name!r} must have values; got none. Choose another.", "feature")
@@ -61,10 +57,25 @@ def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
         texts = tuple(sorted(text for text, _ in Counter(map(str, known)).most_common(TEXTS)))
         place = {text: float(number) for number, text in enumerate(texts)}
         seen = np.array([place.get(str(value), np.nan) for value in fields[name]])
-        return Along([base | {name: text} for text in texts], np.arange(len(texts), dtype=np.float64), seen, texts)
+        return Along(vary(fields, name, texts), np.arange(len(texts), dtype=np.float64), seen, texts)
     values = np.linspace(min(known), max(known), POINTS)
     seen = np.array([np.nan if value is None else value for value in fields[name]], dtype=np.float64)
-    return Along([base | {name: value} for value in values.tolist()], values, seen)
+    return Along(vary(fields, name, values.tolist()), values, seen)
+
+
+def vary(contexts: Any, feature: int | str, values: Any) -> list[Any]:
+    """Contexts that differ in one feature, one per value, with the others at their typical values.
+
+    >>> vary({"age": [1.0, 2.0, 9.0], "city": ["Oslo", "Rome", "Oslo"]}, "age", [7.0])
+    [{'age': 7.0, 'city': 'Oslo'}]
+    """
+    if isinstance(contexts, Mapping):
+        usual = {name: typical_value(column) for name, column in contexts.items()}
+        base = {name: value for name, value in usual.items() if value is not None}
+        return [base | {feature: value} for value in values]
+    rows = np.tile(np.median(np.asarray(contexts, dtype=np.float64), axis=0), (len(values), 1))
+    rows[:, int(feature)] = values
+    return list(rows)
 
 
 def typical_value(values: Iterable[Any]) -> Any:

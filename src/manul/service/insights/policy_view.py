@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manul.contexts.encoding import flatten_fields
-from manul.contexts.typical import typical_value
+from manul.contexts.typical import typical_value, vary
 from manul.service import schema
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
@@ -43,7 +43,8 @@ def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
         return schema.PolicyView(feature=None, values=[], typical=None, density=[], mean=[])
     values = spread(known[feature])
     edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
-    found = [densities(loop, context, edges) for context in _varied(contexts, known, feature, values)]
+    varied = vary(known if isinstance(contexts[-1], dict) else contexts, feature, values)
+    found = [densities(loop, context, edges) for context in varied]
     middles = (edges[:-1] + edges[1:]) / 2
     return schema.PolicyView(
         feature=feature,
@@ -52,16 +53,6 @@ def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
         density=[each.tolist() for each in found],
         mean=[float(each @ middles / each.sum()) for each in found],
     )
-
-
-def _varied(contexts: Sequence[Any], known: Table, feature: str, values: Sequence[Value]) -> Sequence[Any]:
-    """Typical contexts but for one feature."""
-    if isinstance(contexts[-1], dict):
-        usual = {name: typical_value(column) for name, column in known.items()}
-        return [{**usual, feature: value} for value in values]
-    rows = np.tile(np.median(np.array(contexts), axis=0), (len(values), 1))
-    rows[:, int(feature)] = values
-    return list(rows)
 
 
 def shown(value: Value) -> float | str:

@@ -99,7 +99,9 @@ def suffix_of(path: Path) -> str:
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
         advice = remedy(suffix, SUFFIXES, "Convert it first.")
-        raise ParameterError(f"{path} must end with {', '.join(SUFFIXES)}, also with .gz; got {suffix!r}. {advice}")
+        raise ParameterError(
+            f"{path} must end with {', '.join(SUFFIXES)}, also with .gz; got {suffix!r}. {advice}", "path"
+        )
     return suffix
 
 
