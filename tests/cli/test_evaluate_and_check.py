@@ -44,3 +44,16 @@ def test_a_policy_that_is_not_there_is_one_sentence(tmp_path):
     result = CliRunner().invoke(main, ["evaluate", str(tmp_path / "none.manul"), str(tmp_path / "log.parquet")])
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "must be a file; there is none" in result.stderr
+
+
+def test_a_log_is_read_once_per_pass(tmp_path, monkeypatch):
+    world = manul.worlds.linear(rounds=200, width=2)
+    run = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), world)
+    path, policy = tmp_path / "run.parquet", tmp_path / "policy.manul"
+    run.log.write(path)
+    manul.Cats(leaves=8, bandwidth=1 / 8).save(policy)
+    opened = []
+    monkeypatch.setattr(manul.Log, "batches", lambda path, *_: opened.append(path) or iter([run.log]))
+    estimators = [word for name in ("ips", "snips", "dr") for word in ("--estimator", name)]
+    CliRunner().invoke(main, ["evaluate", str(policy), str(path), *estimators], catch_exceptions=False)
+    assert len(opened) == 1 + 1 + 1 + 2  # for the ranges, and for each estimator; dr fits its model first

@@ -37,7 +37,7 @@ def test_a_table_of_ones_own_takes_the_place_of_the_six(tmp_path):
             CSV,
             "city",
             1,
-            "target 'city' of mine must be numbers; got 'Rome' in row 1. Choose another target or mend the row.",
+            "target 'city' of mine must be numbers; got 'Rome' in row 1. Choose another target.",
         ),
         (CSV, "prise", 2, "target must be a column of mine; got 'prise'. Did you mean price?"),
         (CSV, "gdp", 2, "target must be a column of mine; got 'gdp'. It has size, city, price."),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -53,6 +54,7 @@ def test_the_help_ends_with_an_example_that_serves_until_it_is_told_to_stop():
 
 
 def test_the_defaults_in_the_help_are_those_of_the_settings():
+    serve.get_help(click.Context(serve))
     said = {param.name: re.search(r"\[default: (.*)\]", param.help) for param in serve.params}
     for kind in (Configuration, Limits):
         for name, default in zip(kind.__struct_fields__, kind.__struct_defaults__, strict=True):

@@ -56,7 +56,7 @@ def test_waves_are_the_same_each_time_and_keep_the_row():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"count": 0}, "count must be an integer from 1 to 4096; got 0. Try 64."),
+        ({"count": 0}, "count must be a whole number from 1 to 4096; got 0. Try 64."),
         ({"scale": float("inf")}, "scale must be above 0 and finite; got inf."),
         ({"seed": -1}, "seed must be an integer"),
     ],

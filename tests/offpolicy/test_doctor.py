@@ -174,5 +174,5 @@ def test_a_constant_policy_has_its_own_shares_as_densities(rng):
 
 @pytest.mark.parametrize("bins", [1, 257, 2.5])
 def test_bins_are_checked(bins):
-    with pytest.raises(ParameterError, match="bins must be from 2 to 256"):
+    with pytest.raises(ParameterError, match="bins must be a whole number from 2 to 256"):
         estimate_densities(clean(rows=10), bins=bins)

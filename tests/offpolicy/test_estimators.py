@@ -176,9 +176,9 @@ def test_an_estimate_draws_itself(policy, log):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"estimator": "dm"}, "estimator must be one of ips, snips, dr; got 'dm'"),
-        ({"interval": "t"}, "interval must be one of bootstrap"),
-        ({"estimator": "dr", "interval": "sequence"}, "interval must be bootstrap or normal for dr"),
+        ({"estimator": "dm"}, "estimator must be 'ips', 'snips' or 'dr'; got 'dm'"),
+        ({"interval": "t"}, "interval must be 'bootstrap', "),
+        ({"estimator": "dr", "interval": "sequence"}, "interval must be 'bootstrap' or 'normal'; got"),
         ({"level": 1.0}, r"level must be in \(0, 1\)"),
         ({"bandwidth": 0.1}, "bandwidth must be left out"),
         ({"largest_weight": 0.0}, "largest_weight must be above 0"),
@@ -212,7 +212,7 @@ def test_an_empty_log_is_refused(policy, log, estimator):
 
 
 def test_a_bound_that_does_not_hold_is_refused(policy, log):
-    with pytest.raises(InputError, match="largest_weight must bound every weight; got 1 and"):
+    with pytest.raises(InputError, match=r"largest_weight must bound every weight, .*; got 1"):
         manul.evaluate(policy, log, largest_weight=1.0)
 
 

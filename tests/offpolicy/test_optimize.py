@@ -131,13 +131,13 @@ def test_a_plot_has_its_table(log, grid, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"penalty": -1}, "penalty must be a constant from 0, or 'paper'; got -1"),
-        ({"penalty": "small"}, "penalty must be a constant"),
+        ({"penalty": -1}, "penalty must be at least 0 and finite; got -1"),
+        ({"penalty": "small"}, "penalty must be at least 0"),
         ({"engine": "spark"}, "engine must be 'local' or 'ray'; got 'spark'"),
-        ({"threads": 0}, "threads must be a whole number from 1; got 0"),
+        ({"threads": 0}, "threads must be a whole number of at least 1; got 0"),
         (
             {"grid": manul.Grid(others={"discrete": lambda **each: manul.DiscreteTree(leaves=4, **each)})},
-            "candidates must play",
+            "candidates must have a bandwidth above 0",
         ),
     ],
 )

@@ -80,5 +80,5 @@ def test_only_dataclasses_are_saveable():
 
 @pytest.mark.parametrize("policies", [[], [lambda _: 0.5], None, Linear, Constant])
 def test_what_is_no_class_is_refused(policies):
-    with pytest.raises(ParameterError, match=re.escape("policies must have a method start(width, actions, bandwidth)")):
+    with pytest.raises(ParameterError, match=re.escape("policies must have start(width, actions, bandwidth)")):
         manul.SmoothedGreedy(policies=policies, bandwidth=1 / 8)

@@ -7,9 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import manul
+from manul.contexts.encoding import encode_column
 from manul.errors import FileError, InputError, ParameterError
 from manul.paper import datasets
 from manul.worlds.tables import tables
+from manul.worlds.tables.table_columns import read_columns
 
 TEXT = "size,kind,price\n1,a,10\n,b,20\n3,a,30\n5,c,NA\n"
 ARFF = """% words
@@ -46,7 +49,7 @@ def test_a_missing_number_becomes_the_mean(file):
 
 
 def test_levels_beyond_the_most_frequent_share_a_column():
-    names, columns = tables.encode("kind", pa.array(["b", "a", "c", "b"]), levels=2)
+    names, columns = encode_column("kind", pa.array(["b", "a", "c", "b"]), levels=2)
     assert names == ["kind=a", "kind=b", "kind=other"]
     assert columns.sum(axis=1).tolist() == [1.0] * 4
 
@@ -118,3 +121,11 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, name, content, sen
 def test_an_unknown_suffix_offers_the_close_one(tmp_path):
     with pytest.raises(ParameterError, match=r"Did you mean \.parquet\?"):
         datasets.read(tmp_path / "shop.parkett", target="b")
+
+
+@pytest.mark.parametrize("cell", ["", "?", "NA", "n/a", "NaN", "null", "None"])
+def test_tables_and_logs_agree_on_missing_values(tmp_path, cell):
+    path = tmp_path / "run.csv"
+    path.write_text(f"action,density,loss,size\n0.5,1,0.5,{cell}\n0.25,1,0.5,3\n")
+    assert np.isnan(manul.Log.read(path).fields["size"]).tolist() == [True, False]
+    assert read_columns(path)["size"].to_pylist() == [None, 3.0]

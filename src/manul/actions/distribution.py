@@ -1,4 +1,4 @@
-"""Densities over actions, piecewise constant or on atoms: the only place in Python where a density is computed."""
+"""Densities over actions, piecewise constant or on atoms."""
 
 from __future__ import annotations
 

@@ -9,12 +9,13 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from manul import _core
-from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
+from manul.actions.ranges import Actions
 from manul.agents.native import NativeAgent
 from manul.errors import ParameterError
 from manul.paper.theory import BandwidthGrid
 from manul.types import Floats, Within
 from manul.utils import model_files
+from manul.utils.validation import check_bandwidth, check_choice, check_leaves
 
 PenaltyName = Literal["measured", "practical", "paper"]
 _PENALTIES = {
@@ -50,12 +51,11 @@ class AdaptiveCats(NativeAgent):
         half_life: float | None = None,
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
-        self.leaves = checked_leaves(leaves)
+        self.leaves = check_leaves(leaves)
         self.bandwidths = _checked_bandwidths(bandwidths, Actions(*self.actions))
-        if penalty not in list(_PENALTIES):
-            raise ParameterError(f"penalty must be one of {', '.join(_PENALTIES)}; got {penalty!r}. Try 'measured'.")
+        check_choice("penalty", penalty, _PENALTIES, "Try 'measured'.")
         if penalty != "measured" and self.epsilon == 0:
-            raise ParameterError(f"epsilon must be above 0 with penalty={penalty!r}; got 0. Try 0.05.")
+            raise ParameterError(f"epsilon must be above 0 with penalty={penalty!r}; got 0. Try 0.05.", "epsilon")
         self.penalty = penalty
 
     @property
@@ -120,10 +120,14 @@ def _checked_bandwidths(bandwidths: Iterable[float] | None, actions: Actions) ->
     if isinstance(bandwidths, BandwidthGrid):
         bandwidths = [share * actions.span for share in bandwidths if share <= 0.5]
     if not isinstance(bandwidths, Iterable):
-        raise ParameterError(f"bandwidths must be several numbers; got {bandwidths!r}. Try ({bandwidths!r},) or Cats.")
-    checked = tuple(sorted({checked_bandwidth(each, actions) for each in bandwidths}, reverse=True))
+        raise ParameterError(
+            f"bandwidths must be several numbers; got {bandwidths!r}. Try ({bandwidths!r},) or Cats.", "bandwidths"
+        )
+    checked = tuple(sorted({check_bandwidth(each, actions) for each in bandwidths}, reverse=True))
     if not checked:
-        raise ParameterError("bandwidths must have at least one element; got none. Leave it out for a geometric set.")
+        raise ParameterError(
+            "bandwidths must have at least one element; got none. Leave it out for a geometric set.", "bandwidths"
+        )
     return checked
 
 

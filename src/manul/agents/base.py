@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.ranges import Actions, checked_epsilon, checked_half_life, checked_range, checked_seed
+from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, smooth
 from manul.contexts import conversion
 from manul.errors import InputError
 from manul.policies.plottable import Drawn
 from manul.types import Context, Decision, Decisions, Floats, Within
 from manul.utils import model_files
-from manul.utils.outcome_checks import check_outcomes
+from manul.utils.validation import check_epsilon, check_half_life, check_outcomes, check_range, check_seed, check_shape
 
 _NOTHING = np.empty(0)
 SKETCH = 64
@@ -73,11 +73,11 @@ class Shell(Drawn, ABC, Generic[_Player]):
     def __init__(
         self, *, actions: Within, losses: Within, epsilon: float, seed: int, half_life: float | None = None
     ) -> None:
-        self.actions = checked_range("actions", actions)
-        self.losses = checked_range("losses", losses)
-        self.epsilon = checked_epsilon(epsilon)
-        self.seed = checked_seed(seed)
-        self.half_life = checked_half_life(half_life)
+        self.actions = check_range("actions", actions)
+        self.losses = check_range("losses", losses)
+        self.epsilon = check_epsilon(epsilon)
+        self.seed = check_seed(seed)
+        self.half_life = check_half_life(half_life)
         self._range = Actions(*self.actions)
         self._core: _Player | None = None
         self._native: _core.Player | None = None
@@ -149,7 +149,9 @@ class Shell(Drawn, ABC, Generic[_Player]):
         try:
             action, density, within = decision
         except (TypeError, ValueError):
-            raise InputError(f"decision must be what decide returned; got {decision!r}. Pass it on as it is.") from None
+            raise InputError(
+                f"decision must be what decide returned; got {decision!r}. Pass it on as it is.", "decision"
+            ) from None
         low, high = self.actions if within is None else self.narrowed(within)
         try:
             self._native.learn(context, action, density, loss, low, high)  # type: ignore[union-attr,call-overload]
@@ -215,8 +217,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
         """The density of each row's action, which may have been drawn by another policy."""
         names, asked = self._named_rows(contexts), _numbers(actions)
         rows: Any = conversion.matrix(contexts) if names is None else names
-        if asked.shape != (len(rows),):
-            raise InputError(f"actions must be one per context, {len(rows)}; got shape {asked.shape}. Cut both.")
+        check_shape("actions", asked, len(rows))
         lows, highs = self._ends(within, len(rows))
         player = self.player_for(rows) if names is None else None
         if not isinstance(player, _core.Player):
@@ -248,10 +249,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
         lows = _NOTHING if decisions.lows is None else _numbers(decisions.lows)
         highs = _NOTHING if decisions.highs is None else _numbers(decisions.highs)
         for name, array in (("actions", actions), ("densities", densities), ("losses", paid)):
-            if len(array) != len(rows):
-                raise InputError(
-                    f"{name} must have one value per context, {len(rows)}; got {len(array)}. Cut both to the same rows."
-                )
+            check_shape(name, array, len(rows))
         self.check_outcomes(
             actions, densities, paid, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
         )
@@ -345,7 +343,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
             return self.start(rows.shape[-1])
         if self._names:
             raise InputError(
-                "context must be a mapping of fields, as the first one was; got a row of numbers. Name them."
+                "context must be a mapping of fields, as the first one was; got a row of numbers. Name them.", "context"
             )
         assert self._width is not None
         conversion.check_width(rows.shape[-1], self._width)
@@ -380,7 +378,8 @@ class Shell(Drawn, ABC, Generic[_Player]):
         player = self._player(SKETCH)
         if not isinstance(player, _core.Player):
             raise InputError(
-                f"context must be a row of numbers for {type(self).__name__}; got a mapping. Encode it first."
+                f"context must be a row of numbers for {type(self).__name__}; got a mapping. Encode it first.",
+                "context",
             )
         player.sketch_names()
         return player
@@ -400,7 +399,8 @@ class Shell(Drawn, ABC, Generic[_Player]):
             return self._start_named()
         if not self._names:
             raise InputError(
-                f"context must be a row of {self._width} numbers, as the first one was; got a mapping. Start a new agent for it."
+                f"context must be a row of {self._width} numbers, as the first one was; got a mapping. Start a new agent for it.",
+                "context",
             )
         return self._core
 
@@ -447,10 +447,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
         if within is None:
             return _NOTHING, _NOTHING
         pairs = np.asarray(within, dtype=np.float64)
-        if pairs.shape != (count, 2):
-            raise InputError(
-                f"within must be one (low, high) per row, shape ({count}, 2); got shape {pairs.shape}. Leave it out for the whole range."
-            )
+        check_shape("within", pairs, count, 2)
         for low, high in pairs:
             self.narrowed((low, high))
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
@@ -468,7 +465,7 @@ def _number(name: str, value: object) -> list[float]:
     try:
         return [float(value)]  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number; got {value!r}. Convert it first.") from None
+        raise InputError(f"{name} must be a number; got {value!r}. Convert it first.", name) from None
 
 
 def _numbers(values: npt.ArrayLike) -> Floats:

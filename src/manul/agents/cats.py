@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 from manul import _core
-from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
+from manul.actions.ranges import Actions
 from manul.agents import learners
 from manul.agents.native import NativeAgent
-from manul.errors import ParameterError
 from manul.types import Within
 from manul.utils import model_files
+from manul.utils.validation import check_bandwidth, check_leaves, check_whole_number
 
 
 class Cats(NativeAgent):
@@ -37,11 +37,10 @@ class Cats(NativeAgent):
         table_bits: int = 20,
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
-        if not (isinstance(table_bits, int) and 10 <= table_bits <= 28):
-            raise ParameterError(f"table_bits must be an integer from 10 to 28; got {table_bits!r}. Try 20.")
+        check_whole_number("table_bits", table_bits, 10, 28, "Try 20.")
         self.table_bits = table_bits
-        self.leaves = checked_leaves(leaves)
-        self.bandwidth = checked_bandwidth(bandwidth, Actions(*self.actions))
+        self.leaves = check_leaves(leaves)
+        self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
         self._paper: learners.NodeLearner | None = None
 
     @classmethod

@@ -12,12 +12,12 @@ import numpy as np
 
 from manul import _core
 from manul.actions.distribution import Atoms
-from manul.actions.ranges import checked_leaves
 from manul.agents import learners
 from manul.agents.native import NativeAgent
 from manul.errors import InputError
 from manul.types import Within
 from manul.utils import model_files
+from manul.utils.validation import check_leaves
 
 
 class _Discrete(NativeAgent):
@@ -34,7 +34,7 @@ class _Discrete(NativeAgent):
         half_life: float | None = None,
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
-        self.leaves = checked_leaves(leaves)
+        self.leaves = check_leaves(leaves)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -47,7 +47,8 @@ class _Discrete(NativeAgent):
         if first > last:
             raise InputError(
                 f"within must hold at least one of the {self.leaves} actions, {self._range.span / self.leaves:g} apart; "
-                f"got ({low:g}, {high:g}). Widen it."
+                f"got ({low:g}, {high:g}). Widen it.",
+                "within",
             )
         return low, high
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence, Sized
 from typing import Any, Self
 
 from manul import _core
-from manul.actions.ranges import Actions, checked_bandwidth
+from manul.actions.ranges import Actions
 from manul.agents.base import Shell
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
@@ -17,6 +17,7 @@ from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import PolicyClass, checked_policies, described, from_description
 from manul.types import Within
 from manul.utils import model_files
+from manul.utils.validation import check_bandwidth
 
 MOST_BANDWIDTHS = 10_000
 
@@ -77,7 +78,7 @@ class SmoothedGreedy(_General):
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
         self.policies = checked_policies(policies)
-        self.bandwidth = checked_bandwidth(bandwidth, Actions(*self.actions))
+        self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -139,7 +140,9 @@ class ParetoGreedy(_General):
         self.constant, self.horizon, self.failure = constant, horizon, failure
         self.log_class_size = _log_class_size(policies, log_class_size, horizon)
         if self.epsilon == 0:
-            raise ParameterError("epsilon must be in (0, 1]; got 0. Bandwidths are compared by exploring: try 0.05.")
+            raise ParameterError(
+                "epsilon must be in (0, 1]; got 0. Bandwidths are compared by exploring: try 0.05.", "epsilon"
+            )
         self._penalty(0.0, 1, self.bandwidths[0])
 
     @property
@@ -194,13 +197,16 @@ def _checked_bandwidths(
     remedy = "Leave them out for a geometric grid."
     if not (isinstance(bandwidths, Sized) and 1 <= len(bandwidths) <= MOST_BANDWIDTHS):
         got = len(bandwidths) if isinstance(bandwidths, Sized) else repr(bandwidths)
-        raise ParameterError(f"bandwidths must be from 1 to {MOST_BANDWIDTHS} numbers; got {got}. {remedy}")
+        raise ParameterError(
+            f"bandwidths must be from 1 to {MOST_BANDWIDTHS} numbers; got {got}. {remedy}", "bandwidths"
+        )
     # The paper's grid is in shares of the range.
     unit = actions.span if isinstance(bandwidths, theory.BandwidthGrid) else 1.0
     for bandwidth in bandwidths:
         if not (isinstance(bandwidth, int | float) and actions.least_bandwidth <= unit * bandwidth <= actions.span):
             raise ParameterError(
-                f"bandwidths must be in (0, {actions.span:g}], the range of actions; got {bandwidth!r}. {remedy}"
+                f"bandwidths must be in (0, {actions.span:g}], the range of actions; got {bandwidth!r}. {remedy}",
+                "bandwidths",
             )
     return tuple(float(unit * bandwidth) for bandwidth in bandwidths)
 
@@ -213,7 +219,8 @@ def _log_class_size(policies: PolicyClass, given: float | None, horizon: int | N
     if horizon is not None:
         raise ParameterError(
             f"log_class_size must be given with a horizon for policies without a length; got None for {policies!r}. "
-            "Give ln of the number of policies, or leave out the horizon."
+            "Give ln of the number of policies, or leave out the horizon.",
+            "log_class_size",
         )
     return 0.0
 

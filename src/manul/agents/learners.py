@@ -7,13 +7,7 @@ from typing import Literal
 
 from manul import _core
 from manul.errors import ParameterError
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ParameterError(
-            f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. Try {allowed[0]!r}."
-        )
+from manul.utils.validation import check_choice
 
 
 @dataclass(frozen=True)
@@ -30,7 +24,7 @@ class CoinBetting:
     target: Literal["costs", "margin"] = "costs"
 
     def __post_init__(self) -> None:
-        _one_of("target", self.target, ("costs", "margin"))
+        check_choice("target", self.target, ("costs", "margin"))
 
 
 @dataclass(frozen=True)
@@ -44,7 +38,7 @@ class AdaGrad:
     loss: Literal["logistic", "squared"] = "logistic"
 
     def __post_init__(self) -> None:
-        _one_of("loss", self.loss, ("logistic", "squared"))
+        check_choice("loss", self.loss, ("logistic", "squared"))
 
 
 NodeLearner = CoinBetting | AdaGrad
@@ -65,7 +59,9 @@ def native(learner: NodeLearner) -> _core.Learner:
     """
     if learner not in _NATIVE:
         known = " or ".join(sorted({type(each).__name__ for each in _NATIVE}))
-        raise ParameterError(f"learner must be a {known} of manul.learners; got {learner!r}. Try CoinBetting().")
+        raise ParameterError(
+            f"learner must be a {known} of manul.learners; got {learner!r}. Try CoinBetting().", "learner"
+        )
     return _NATIVE[learner]
 
 
@@ -88,5 +84,5 @@ def from_description(description: dict[str, str]) -> NodeLearner:
         if described(learner) == description:
             return learner
     raise ParameterError(
-        f"learner must be one of manul.learners; got {description!r}. Was the file written by a newer manul?"
+        f"learner must be one of manul.learners; got {description!r}. Was the file written by a newer manul?", "learner"
     )

@@ -43,10 +43,11 @@ class Mapped(Drawn):
 
     def __init__(self, *, agent: Mappable, features: FeatureMap) -> None:
         if not isinstance(agent, Agent):
-            raise ParameterError(f"agent must decide and learn; got {agent!r}. Try manul.Auto().")
+            raise ParameterError(f"agent must decide and learn; got {agent!r}. Try manul.Auto().", "agent")
         if not callable(features):
             raise ParameterError(
-                f"features must be a map or a function of one context; got {features!r}. Try manul.maps.Crosses()."
+                f"features must be a map or a function of one context; got {features!r}. Try manul.maps.Crosses().",
+                "features",
             )
         self.agent, self.features = agent, features
         self.actions, self.losses = agent.actions, agent.losses
@@ -189,15 +190,11 @@ class Mapped(Drawn):
         except ManulError:
             raise
         except Exception as error:  # a map may be anybody's code
-            raise InputError(
-                f"features must map every context; got {type(error).__name__} ({_line(error)}). Mend the map or the context."
-            ) from error
+            raise _bad_map(f"map every context; got {type(error).__name__} ({_line(error)})") from error
         mapped = conversion.named(made) if isinstance(made, Mapping) else _finite_row(made)
         if self._mapped_width is not None and (isinstance(mapped, dict) or len(mapped) != self._mapped_width):
             got = "a mapping" if isinstance(mapped, dict) else len(mapped)
-            raise InputError(
-                f"features must give rows of {self._mapped_width} numbers, as at first; got {got}. Mend the map."
-            )
+            raise _bad_map(f"give rows of {self._mapped_width} numbers, as at first; got {got}")
         return mapped
 
     # One at a time, so that a context is mapped to the same bytes alone and among others.
@@ -214,9 +211,7 @@ class Mapped(Drawn):
             return rows, mapped
         widths = {len(each) for each in mapped}
         if len(widths) > 1 or any(isinstance(each, dict) for each in mapped):
-            raise InputError(
-                f"features must give rows of one width; got {sorted(widths)} numbers. Mend the map, or leave out empty contexts."
-            )
+            raise _bad_map(f"give rows of one width; got {sorted(widths)} numbers")
         return rows, np.array(mapped, dtype=np.float32)
 
     def _empty(self, rows: conversion.Row) -> Any:
@@ -236,21 +231,21 @@ class Mapped(Drawn):
             self._width = rows.shape[1] if isinstance(rows, np.ndarray) else None
 
 
+def _bad_map(what: str) -> InputError:
+    return InputError(f"features must {what}. Fix the feature map.", "features")
+
+
 def _finite_row(made: Any) -> conversion.Row:
     try:
         with np.errstate(over="ignore"):
             row = np.ascontiguousarray(made, dtype=np.float32)
     except (TypeError, ValueError):
-        raise InputError(
-            f"features must give a row of numbers or a mapping; got {_line(made)}. Mend the map."
-        ) from None
+        raise _bad_map(f"give a row of numbers or a mapping; got {_line(made)}") from None
     if row.ndim != 1:
-        raise InputError(f"features must give one row per context; got an array of shape {row.shape}. Mend the map.")
+        raise _bad_map(f"give one row per context; got an array of shape {row.shape}")
     if not np.isfinite(row).all():
         column = int(np.argmin(np.isfinite(row)))
-        raise InputError(
-            f"features must give finite numbers; got {row[column]} in column {column}. Mend the map, or scale the context."
-        )
+        raise _bad_map(f"give finite numbers; got {row[column]} in column {column}")
     return row
 
 

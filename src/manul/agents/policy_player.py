@@ -36,7 +36,7 @@ class PolicyPlayer:
         exact = [learner for learner in learners if isinstance(learner, Estimating)]
         self._exact = exact if len(exact) == len(learners) else []
         self._playing = int(np.argmax(bandwidths))
-        self._rounds = 0
+        self.rounds = 0
         self._sums = np.zeros(len(learners))
         self.decisions = 0
 
@@ -75,7 +75,7 @@ class PolicyPlayer:
         for learner in self._learners:
             learner.learn(context, decision, scaled)
         self._sums += paid
-        self._rounds += 1
+        self.rounds += 1
         self._playing = self._best()
 
     def learn_many(
@@ -97,7 +97,7 @@ class PolicyPlayer:
             for index, learner in enumerate(self._learners)
             for name, array in learner.state().items()
         }
-        counts = np.array([self._playing, self._rounds], dtype=np.uint64)
+        counts = np.array([self._playing, self.rounds], dtype=np.uint64)
         return {**arrays, "estimates": self._sums.copy(), "counts": counts}
 
     def restore(self, saved: model_files.Arrays) -> None:
@@ -109,7 +109,7 @@ class PolicyPlayer:
             raise model_files.misfit()
         for index, learner in enumerate(self._learners):
             learner.restore(split[str(index)])
-        self._sums, self._playing, self._rounds = estimates.copy(), playing, rounds
+        self._sums, self._playing, self.rounds = estimates.copy(), playing, rounds
 
     def _draw(self, context: Row, within: Within, number: int) -> tuple[float, float]:
         centre, bandwidth = self.window(context, *within)
@@ -136,9 +136,9 @@ class PolicyPlayer:
     def _best(self) -> int:
         if len(self._learners) == 1:
             return 0
-        estimates = [each.estimate() for each in self._exact] or (self._sums / self._rounds).tolist()
+        estimates = [each.estimate() for each in self._exact] or (self._sums / self.rounds).tolist()
         penalised = [
-            estimate + self._penalty(estimate, self._rounds, bandwidth)
+            estimate + self._penalty(estimate, self.rounds, bandwidth)
             for estimate, bandwidth in zip(estimates, self._bandwidths, strict=True)
         ]
         return penalised.index(min(penalised))

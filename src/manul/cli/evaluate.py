@@ -54,9 +54,11 @@ def evaluate(
 ) -> None:
     """Estimate what POLICY would have lost on LOGS of another."""
     import manul
+    from manul.logs.pieces import declared_ranges
     from manul.offpolicy.evaluation import report
 
     loaded, stored = manul.load(policy), report.Stored(logs)
+    actions, losses = declared_ranges(stored, actions, losses)
     found = [
         manul.evaluate(loaded, stored, estimator, interval, level=level, seed=seed, actions=actions, losses=losses)
         for estimator in estimators

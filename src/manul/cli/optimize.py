@@ -85,7 +85,7 @@ def _grid(name: str, bandwidths: list[float] | None, leaves: list[int] | None) -
 
     if (bandwidths is None) != (leaves is None):
         given, other = ("leaves", "bandwidths") if bandwidths is None else ("bandwidths", "leaves")
-        raise ParameterError(f"{other} must be given with {given}; got nothing. Try --{other} {_TRIES[other]}.")
+        raise ParameterError(f"{other} must be given with {given}; got nothing. Try --{other} {_TRIES[other]}.", other)
     if bandwidths is not None and leaves is not None:
         return manul.Grid(bandwidths=bandwidths, leaves=leaves)
     return manul.Grid.paper(half=name == "paper")

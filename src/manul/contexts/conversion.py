@@ -29,7 +29,7 @@ def row(context: Context) -> Row:
     values = _numbers([] if context is None else context, "context")
     if values.ndim != 1:
         raise InputError(
-            f"context must be one row of numbers; got an array of shape {values.shape}. Use the _many form for several rows."
+            f"context must be one row of numbers; got shape {values.shape}. Use the _many form for several.", "context"
         )
     _check_finite(values[np.newaxis], "context")
     return values
@@ -45,7 +45,8 @@ def matrix(contexts: Any) -> Row:
     values = _numbers(contexts, "contexts") if columns is None else _one_hot(columns)
     if values.ndim != 2:
         raise InputError(
-            f"contexts must be a table with one row per context; got an array of shape {values.shape}. Use reshape(-1, width)."
+            f"contexts must be a table with one row per context; got shape {values.shape}. Use reshape(-1, width).",
+            "contexts",
         )
     _check_finite(values, "contexts")
     return values
@@ -103,11 +104,9 @@ def checked_names(names: Any) -> tuple[dict[str, _core.Kind], dict[int, str], di
         texts = {_whole(feature, 2**32): _valid(name) for feature, name in known.items()}
         places = {_whole(feature, 2**32): _whole(column, len(columns)) for feature, column in columns.items()}
     except (KeyError, TypeError, ValueError):
-        raise FileError(
-            "names must be the fields, features and columns of contexts; got others. Save the file again."
-        ) from None
+        raise FileError("names must be those of contexts; got others. Save the file again.", "names") from None
     if len(names) != 3 or max(len(kinds), len(texts)) > MOST_NAMES:
-        raise FileError(f"names must be at most {MOST_NAMES} fields and features; got more. Save the file again.")
+        raise FileError(f"names must be at most {MOST_NAMES}; got more. Save the file again.", "names")
     return kinds, texts, places
 
 
@@ -129,7 +128,7 @@ def check_width(width: int, expected: int) -> None:
     """
     if width != expected:
         raise InputError(
-            f"context must have {expected} numbers, as the first one had; got {width}. Start a new agent for other features."
+            f"context must have {expected} numbers, as the first one had; got {width}. Start a new agent.", "context"
         )
 
 
@@ -151,7 +150,7 @@ def fault(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) -> Inp
         _core.Fault.bad_key: f"context must have text as names; got another key in {name}. Use str(key).",
         _core.Fault.bad_text: f"context must be valid Unicode; got a lone surrogate in field {name}. Replace it.",
     }
-    return InputError(sentences[what])
+    return InputError(sentences[what], "context")
 
 
 def _is_sparse(context: object) -> bool:
@@ -179,8 +178,8 @@ def _numbers(values: Any, name: str) -> Row:
             return np.ascontiguousarray(numbers, dtype=np.float32)
     except (TypeError, ValueError):
         raise InputError(
-            f"{name} must be numbers in a row, or fields with names; got {_short(values)}. "
-            "Text goes into a mapping such as {'city': 'Oslo'}."
+            f"{name} must be numbers in a row, or fields with names; got {_short(values)}. Try {{'city': 'Oslo'}}.",
+            name,
         ) from None
 
 
@@ -190,7 +189,7 @@ def _check_finite(values: Row, name: str) -> None:
         at_row, column = bad[0]
         where = f"column {column}" if name == "context" else f"row {at_row}, column {column}"
         raise InputError(
-            f"{name} must be finite numbers; got {values[at_row, column]} in {where}. Fill gaps before deciding."
+            f"{name} must be finite numbers; got {values[at_row, column]} in {where}. Fill gaps before deciding.", name
         )
 
 

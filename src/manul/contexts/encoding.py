@@ -10,13 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.errors import InputError
 from manul.utils.suggestions import remedy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 GAP = "?"
 LEVELS = 32
@@ -140,7 +143,9 @@ class Columns:
 
     def _named(self, row: Sequence[float]) -> dict[str, float]:
         if len(row) != len(self.columns):
-            raise InputError(f"context must have {len(self.columns)} fields; got {len(row)} numbers. Name the fields.")
+            raise InputError(
+                f"context must have {len(self.columns)} fields; got {len(row)} numbers. Name the fields.", "context"
+            )
         return dict(zip((column.name for column in self.columns), row, strict=True))
 
     def _check(self, fields: Mapping[str, Any]) -> None:
@@ -148,7 +153,67 @@ class Columns:
         for name in fields:
             if name not in known:
                 advice = remedy(str(name), sorted(known), "Leave it out.")
-                raise InputError(f"context must have the fields of the table it was fitted on; got {name!r}. {advice}")
+                raise InputError(f"context must have the fields of the table; got {name!r}. {advice}", "context")
+
+
+def encode_column(
+    name: str, column: pa.Array, levels: int = LEVELS, *, standardised: bool = False
+) -> tuple[list[str], npt.NDArray[np.float32]]:
+    """The columns of a context that one column of a table becomes, and their names; missing numbers are not marked.
+
+    >>> import pyarrow as pa
+    >>> names, columns = encode_column("kind", pa.array(["a", "b", "a", "c"]), levels=1)
+    >>> names, columns.tolist()
+    (['kind=a', 'kind=other'], [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    """
+    import pyarrow as pa
+
+    if pa.types.is_string(column.type):
+        return _encode_text(name, column, levels)
+    numbers = column.fill_null(math.nan).to_numpy(zero_copy_only=False)
+    missing, mean = np.isnan(numbers), Number.fitted(name, numbers).mean
+    filled = np.where(missing, mean, numbers)
+    if standardised:
+        spread = 0.0 if missing.all() else float(numbers[~missing].std())
+        filled = (filled - mean) / spread if spread > 0 else np.zeros_like(filled)
+    if np.abs(filled).max(initial=0.0) > np.finfo(np.float32).max:
+        raise InputError(f"column {name!r} must fit into 32 bits; got {np.abs(filled).max():g}. Scale it.", name)
+    return [name], filled[:, np.newaxis].astype(np.float32)
+
+
+def _encode_text(name: str, column: pa.Array, levels: int) -> tuple[list[str], npt.NDArray[np.float32]]:
+    """Each text is encoded once, however many rows have it."""
+    coded = column.fill_null(GAP).dictionary_encode()
+    texts: list[str] = coded.dictionary.to_pylist()
+    codes: npt.NDArray[np.int32] = coded.indices.to_numpy(zero_copy_only=False)
+    counts = np.bincount(codes, minlength=len(texts))
+    text = Text.frequent(name, dict(zip(texts, counts.tolist(), strict=True)), levels)
+    return text.names, text.encoded(texts).astype(np.float32)[codes]
+
+
+def flatten_fields(context: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """The fields of a context with names, as the agents read it.
+
+    >>> flatten_fields({"sky": "grey", "rooms": [{"warm": True}], "tags": ["old"]})
+    {'sky': 'grey', 'rooms[0].warm': True, 'tags=old': 1.0}
+    """
+    found: dict[str, Any] = {}
+    for name, value in context.items():
+        _collect(found, f"{path}.{name}" if path else name, value)
+    return found
+
+
+def _collect(found: dict[str, Any], path: str, value: Any) -> None:
+    if isinstance(value, dict):
+        found |= flatten_fields(value, path)
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            if isinstance(item, str):
+                found[f"{path}={item}"] = 1.0
+            else:
+                _collect(found, f"{path}[{place}]", item)
+    else:
+        found[path] = value
 
 
 def described(columns: Columns) -> dict[str, Any]:
@@ -175,7 +240,7 @@ def _column(*, kind: str, **settings: Any) -> Number | Text:
     )
     if not fits or kind not in ("Number", "Text"):
         raise InputError(
-            f"columns must be of numbers or texts as they were fitted; got {settings!r:.60}. Fit them again."
+            f"columns must be numbers or text, as fitted; got {settings!r:.60}. Fit them again.", "columns"
         )
     return column
 
@@ -197,5 +262,6 @@ def _numbers(name: str, values: Values) -> Matrix:
     except (TypeError, ValueError):
         wrong = next(value for value in values if isinstance(value, str) or not hasattr(value, "__float__"))
         raise InputError(
-            f"field {name!r} must be a number, as in the table; got {wrong!r}. Leave it out where it is not known."
+            f"field {name!r} must be a number, as in the table; got {wrong!r}. Leave it out if it is missing.",
+            "context",
         ) from None

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.actions.ranges import checked_seed
 from manul.contexts import encoding
 from manul.contexts.conversion import Fields, Row
 from manul.contexts.encoding import Columns
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
 from manul.types import Floats
 from manul.utils import model_files, sklearn_files
+from manul.utils.validation import check_number, check_seed, check_whole_number
 
 __all__ = [
     "Columns",
@@ -97,18 +97,14 @@ class Fourier:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.count, int) and not isinstance(self.count, bool) and 1 <= self.count <= 4096):
-            raise ParameterError(f"count must be an integer from 1 to 4096; got {self.count!r}. Try 64.")
-        if not (isinstance(self.scale, int | float) and 0 < self.scale < math.inf):
-            raise ParameterError(
-                f"scale must be above 0 and finite; got {self.scale!r}. Try 1 divided by the spread of the numbers."
-            )
-        checked_seed(self.seed)
+        check_whole_number("count", self.count, 1, 4096, "Try 64.")
+        check_number("scale", self.scale, 0, math.inf, "Try 1 divided by the spread of the numbers.", ends="()")
+        check_seed(self.seed)
 
     def __call__(self, context: Row | Fields, /) -> Floats:
         """The row with its waves."""
         if isinstance(context, dict):
-            raise InputError("context must be a row of numbers for Fourier; got a mapping. Try Crosses() for it.")
+            raise InputError("context must be a row of numbers for Fourier; got a mapping. Try Crosses().", "context")
         values = np.asarray(context, dtype=np.float64)
         frequencies, angles = _waves(self.count, self.scale, self.seed, len(values))
         for frequency, value in zip(frequencies, values, strict=True):
@@ -138,7 +134,8 @@ class Transformer:
     def __init__(self, fitted: Any) -> None:
         if not callable(getattr(fitted, "transform", None)):
             raise ParameterError(
-                f"fitted must have a transform method; got {type(fitted).__name__}. Pass a fitted scikit-learn transformer."
+                f"fitted must have a transform method; got {type(fitted).__name__}. Pass a fitted transformer.",
+                "fitted",
             )
         _check_fitted(fitted)
         self.fitted = fitted
@@ -168,8 +165,8 @@ class Transformer:
         columns = getattr(self.fitted, "feature_names_in_", None)
         if columns is None and isinstance(context, dict):
             raise InputError(
-                "context must be a row of numbers for a transformer that was fitted on rows; got a mapping. "
-                "Fit it on a data frame."
+                "context must be a row of numbers for this transformer; got a mapping. Fit it on a data frame.",
+                "context",
             )
         if columns is None:
             return np.asarray(context, dtype=np.float64)[np.newaxis]
@@ -190,7 +187,7 @@ def described(features: FeatureMap) -> tuple[model_files.Parameters, model_files
         data = sklearn_files.stored([features.fitted], "transformer", "Map with another, such as StandardScaler().")
         return {"name": "Transformer"}, {"transformer": data}
     raise FileError(
-        f"features must be Columns, Crosses, Fourier or Transformer to be saved; got {features!r}. Keep its code beside its agent."
+        f"features must be Columns, Crosses, Fourier or Transformer to be saved; got {features!r}.", "features"
     )
 
 
@@ -233,7 +230,7 @@ def _crossed(context: Fields) -> Fields:
     joined = {f"{a}*{b}": f"{context[a]}*{context[b]}" for a, b in combinations(texts, 2)}
     taken = context.keys() & (products.keys() | joined.keys())
     if taken:
-        raise InputError(f"context must have no field with the name of a cross; got {min(taken)!r}. Rename it.")
+        raise InputError(f"context must not have a field named as a cross; got {min(taken)!r}. Rename it.", "context")
     return {**context, **products, **joined}
 
 
@@ -262,7 +259,7 @@ def _check_fitted(transformer: Any) -> None:
         check_is_fitted(transformer)
     except (NotFittedError, TypeError):
         raise ParameterError(
-            f"fitted must be a fitted scikit-learn transformer; got {type(transformer).__name__}. Call its fit first."
+            f"fitted must be a fitted transformer; got {type(transformer).__name__}. Call its fit first.", "fitted"
         ) from None
 
 
@@ -270,7 +267,5 @@ def _frame(values: Any, columns: Any) -> Any:
     try:
         import pandas
     except ImportError:
-        raise MissingDependency(
-            "pandas must be installed for transformers that were fitted on a frame. Try pip install pandas."
-        ) from None
+        raise MissingDependency("Transformers that were fitted on a frame need pandas: pip install pandas.") from None
     return pandas.DataFrame([list(values)], columns=list(columns))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,43 +40,64 @@ def along(contexts: object, feature: int | str) -> Along:
     _check(table, feature)
     assert isinstance(feature, int)
     values = np.linspace(table[:, feature].min(), table[:, feature].max(), POINTS)
-    rows = np.tile(np.median(table, axis=0), (POINTS, 1))
-    rows[:, feature] = values
-    return Along(list(rows), values, table[:, feature])
+    return Along(vary(table, feature, values), values, table[:, feature])
 
 
 def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
     name = list(fields)[feature] if isinstance(feature, int) and 0 <= feature < len(fields) else str(feature)
     if name not in fields:
         advice = remedy(name, fields, f"Try {next(iter(fields), 'another')}.")
-        raise ParameterError(f"feature must be one of {', '.join(list(fields)[:20])}; got {feature!r}. {advice}")
-    usual = {each: _usual(values) for each, values in fields.items()}
-    base = {each: value for each, value in usual.items() if value is not None}
+        raise ParameterError(
+            f"feature must be one of {', '.join(list(fields)[:20])}; got {feature!r}. {advice}", "feature"
+        )
     known = [value for value in fields[name] if value is not None and value == value]
     if not known:
-        raise InputError(f"feature {name!r} must have values; got none. Choose another.")
+        raise InputError(f"feature {name!r} must have values; got none. Choose another.", "feature")
     if any(isinstance(value, str) for value in known):
         texts = tuple(sorted(text for text, _ in Counter(map(str, known)).most_common(TEXTS)))
         place = {text: float(number) for number, text in enumerate(texts)}
         seen = np.array([place.get(str(value), np.nan) for value in fields[name]])
-        return Along([base | {name: text} for text in texts], np.arange(len(texts), dtype=np.float64), seen, texts)
+        return Along(vary(fields, name, texts), np.arange(len(texts), dtype=np.float64), seen, texts)
     values = np.linspace(min(known), max(known), POINTS)
     seen = np.array([np.nan if value is None else value for value in fields[name]], dtype=np.float64)
-    return Along([base | {name: value} for value in values.tolist()], values, seen)
+    return Along(vary(fields, name, values.tolist()), values, seen)
 
 
-def _usual(values: Sequence[Any]) -> float | str | None:
-    """The median of numbers, the most common text; None where nothing is known."""
+def vary(contexts: Any, feature: int | str, values: Any) -> list[Any]:
+    """Contexts that differ in one feature, one per value, with the others at their typical values.
+
+    >>> vary({"age": [1.0, 2.0, 9.0], "city": ["Oslo", "Rome", "Oslo"]}, "age", [7.0])
+    [{'age': 7.0, 'city': 'Oslo'}]
+    """
+    if isinstance(contexts, Mapping):
+        usual = {name: typical_value(column) for name, column in contexts.items()}
+        base = {name: value for name, value in usual.items() if value is not None}
+        return [base | {feature: value} for value in values]
+    rows = np.tile(np.median(np.asarray(contexts, dtype=np.float64), axis=0), (len(values), 1))
+    rows[:, int(feature)] = values
+    return list(rows)
+
+
+def typical_value(values: Iterable[Any]) -> Any:
+    """The median of numbers, the most common text or truth value; None if nothing is known.
+
+    >>> typical_value(["grey", "blue", None, "grey"]), typical_value([3.0, 1.0, 2.0])
+    ('grey', 2.0)
+    """
     known = [value for value in values if value is not None and value == value]
     if not known:
         return None
     if any(isinstance(value, str) for value in known):
-        return min(Counter(map(str, known)).items(), key=lambda item: (-item[1], item[0]))[0]
-    return float(np.median(known))
+        known = list(map(str, known))
+    elif not isinstance(known[0], bool):
+        return float(np.median(known))
+    return min(Counter(known).items(), key=lambda item: (-item[1], item[0]))[0]
 
 
 def _check(table: Floats, feature: int | str) -> None:
     if table.ndim != 2 or not len(table):
-        raise InputError(f"contexts must be a table with at least one row; got shape {table.shape}. Reshape it.")
+        raise InputError(f"contexts must be a table with rows; got shape {table.shape}. Reshape it.", "contexts")
     if not (isinstance(feature, int) and 0 <= feature < table.shape[1]):
-        raise ParameterError(f"feature must be a column from 0 to {table.shape[1] - 1}; got {feature!r}. Try 0.")
+        raise ParameterError(
+            f"feature must be a column from 0 to {table.shape[1] - 1}; got {feature!r}. Try 0.", "feature"
+        )

@@ -16,6 +16,7 @@ from manul.actions.distribution import Atoms, Distribution
 from manul.agents import Auto, Mapped
 from manul.agents.auto import Report
 from manul.agents.base import Shell
+from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.errors import ParameterError
 from manul.inspection.text import SHOWN, text
@@ -153,7 +154,7 @@ class Inspection:
 
         if not (self.features or self.played):
             raise ParameterError(
-                f"plot must have features or a context to draw; got neither for {self.kind}. Give a context."
+                f"plot must have features or a context to draw; got neither for {self.kind}. Give a context.", "plot"
             )
         parts = bool(self.features) + sum(1 + (played.route is not None) for played in self.played)
         axes = iter(made := plotting.new_row(parts))
@@ -197,7 +198,7 @@ def inspect(path: str | Path, *contexts: Context) -> Inspection:
         kind=kind,
         parameters=settings,
         decisions=getattr(agent, "decisions", None),
-        rounds=_rounds(arrays) if report is None else report.rounds,
+        rounds=_rounds(inside) if report is None else report.rounds,
         memory=getattr(agent, "nbytes", None) or sum(array.nbytes for array in arrays.values()),
         features=_features(inside, _column_names(agent)),
         report=report,
@@ -217,7 +218,8 @@ def parsed_context(given: str) -> Context:
         context = given
     if not (context is None or isinstance(context, list | dict)):
         raise ParameterError(
-            f"""context must be a list or an object in JSON; got {given!r}. Try '[1, 2, 3]' or '{{"city": "Oslo"}}'."""
+            f"""context must be a list or an object in JSON; got {given!r}. Try '[1, 2, 3]' or '{{"city": "Oslo"}}'.""",
+            "context",
         )
     return context
 
@@ -230,13 +232,14 @@ def _settings(parameters: model_files.Parameters) -> dict[str, Any]:
     return settings
 
 
-# Each kind of agent counts its rounds in an array of its own.
-def _rounds(arrays: model_files.Arrays) -> int | None:
-    for array, index in (("model_history", 1), ("rounds", 0), ("counts", 1)):
-        for name in sorted(arrays):
-            if name.rpartition(".")[2] == array:
-                return int(arrays[name][index])
-    return None
+def _rounds(agent: object) -> int | None:
+    """What the agent has learned from, if it counts that; the trees of the paper do not."""
+    player = agent._core if isinstance(agent, Shell) else None
+    if isinstance(player, PolicyPlayer):
+        return player.rounds
+    if isinstance(player, _core.PathPlayer):
+        return int(player.state()["model_history"][1])
+    return int(player.state()["rounds"][0]) if isinstance(player, _core.LinearPlayer | _core.AdaptivePlayer) else None
 
 
 def _column_names(agent: object) -> list[str] | None:

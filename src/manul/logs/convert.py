@@ -13,6 +13,7 @@ from manul.errors import ParameterError
 from manul.logs.formats import format_of, vw
 from manul.logs.log import Log, LogWriter
 from manul.types import Within
+from manul.utils.validation import check_number
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def convert(
     >>> folder.cleanup()
     """
     if Path(source) == Path(target):
-        raise ParameterError(f"target must be another file than the source; got {target} twice. Choose another name.")
+        raise ParameterError(f"target must be another file than the source; got {target} twice.", "target")
     format_of(Path(target))
     read_from = source if features is None else vw.join(source, features)
     batches = Log.batches(read_from, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)
@@ -75,13 +76,12 @@ def convert(
 def _part(batches: Iterable[Log], first: float | None, last: float | None) -> Iterator[Log]:
     """The batches of the first or last rows; the same cut whichever side of it is asked for."""
     if first is not None and last is not None:
-        raise ParameterError("first and last must not both be given; got both. Convert twice.")
+        raise ParameterError("first and last must not both be given; got both. Convert twice.", "first")
     share = first if last is None else last
     if share is None:
         yield from batches
         return
-    if not 0 < share < 1:
-        raise ParameterError(f"{'last' if first is None else 'first'} must be in (0, 1); got {share!r}. Try 0.8.")
+    check_number("last" if first is None else "first", share, 0, 1, "Try 0.8.", ends="()")
     total = sum(len(batch) for batch in batches)
     cut = round(total * share) if last is None else total - round(total * share)
     at = 0

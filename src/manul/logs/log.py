@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.ranges import checked_range, checked_seed
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
 from manul.logs.formats import arrays, arrow_tables, output_file, row_checks
@@ -17,6 +16,7 @@ from manul.logs.formats import log_schema as columns
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
 from manul.types import Floats, Within
+from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,14 +61,12 @@ class Log:
         loss_range: Within | None = None,
     ) -> None:
         if (lows is None) != (highs is None):
-            raise ParameterError("log must have lows and highs or neither; got one of them. Add the other.")
+            raise ParameterError("log must have lows and highs or neither; got one of them. Add the other.", "log")
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
         given |= {"lows": lows, "highs": highs, "times": times, "ids": ids}
         counts = {len(column) for column in given.values() if column is not None}
         if len(counts) != 1:
-            raise ParameterError(
-                f"log must have columns of one length; got lengths {sorted(counts)}. Cut them to the same rounds."
-            )
+            raise ParameterError(f"log must have columns of one length; got lengths {sorted(counts)}. Cut them.", "log")
         self._metadata = Metadata().with_ranges(_range("action", action_range), _range("loss", loss_range))
         self._views = given
         self._table: pa.Table | None = None
@@ -166,7 +164,7 @@ class Log:
         import pyarrow as pa
 
         if not logs:
-            raise ParameterError("logs must be at least one log; got none. Pass a list of logs.")
+            raise ParameterError("logs must be at least one log; got none. Pass a list of logs.", "logs")
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
@@ -289,26 +287,25 @@ class Log:
         >>> log.split(0.5, by="random", seed=2)[0].actions
         array([2., 3.])
         """
-        if not 0 < share < 1:
-            raise ParameterError(f"share must be in (0, 1); got {share!r}. Try 0.8.")
+        check_number("share", share, 0, 1, "Try 0.8.", ends="()")
+        check_choice("by", by, ("order", "time", "random"))
         cut = round(len(self) * share)
         if by == "order":
             return self.rows(slice(cut)), self.rows(slice(cut, None))
         if by == "time":
             order = np.argsort(self._known_times(), kind="stable")
             return self.rows(order[:cut]), self.rows(order[cut:])
-        if by != "random":
-            raise ParameterError(f"by must be 'order', 'time' or 'random'; got {by!r}. Try 'order'.")
-        order = np.random.default_rng(checked_seed(seed)).permutation(len(self))
+        order = np.random.default_rng(check_seed(seed)).permutation(len(self))
         return self.rows(np.sort(order[:cut])), self.rows(np.sort(order[cut:]))
 
     def _known_times(self) -> Floats:
         if self.times is None:
-            raise InputError("log must have times to be split by time; got none. Split by 'order' or 'random'.")
+            raise InputError("log must have times to be split by time; got none. Split by 'order' or 'random'.", "log")
         missing = np.flatnonzero(np.isnan(self.times))
         if len(missing):
             raise InputError(
-                f"times must be known in every row to split by time; got nothing in row {missing[0]}. Split by 'order' or 'random'."
+                f"times must be known in every row to split by time; got nothing in row {missing[0]}. Split by 'order'.",
+                "times",
             )
         return self.times
 
@@ -325,8 +322,7 @@ class Batches:
         *,
         skip_bad: bool,
     ) -> None:
-        if not (isinstance(size, int) and not isinstance(size, bool) and size >= 1):
-            raise ParameterError(f"size must be a whole number from 1; got {size!r}. Try {BATCH}.")
+        check_whole_number("size", size, 1, None, f"Try {BATCH}.")
         self._source = formats.FileSource(Path(path)) if isinstance(path, str | Path) else path
         self._problems = Problems(self._source.path, skip_bad)
         self._size, self._ranges = size, (action_range, loss_range)
@@ -384,7 +380,7 @@ class LogWriter:
 
 
 def _range(name: str, value: Within | None) -> Within | None:
-    return None if value is None else checked_range(f"{name}_range", value)
+    return None if value is None else check_range(f"{name}_range", value)
 
 
 def _hull(ranges: Sequence[Within | None]) -> Within | None:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.ranges import checked_range
 from manul.contexts.maps import Columns
 from manul.errors import InputError, ParameterError
 from manul.logs.log import Fields, Log
 from manul.types import Floats, Within
+from manul.utils.validation import check_range
 
 SIZE = 8192
 Logs = Log | Iterable[Log]
@@ -90,9 +90,7 @@ def repeatable(log: Logs, reason: str) -> Iterable[Log]:
     """
     found = batches(log)
     if isinstance(found, Iterator):
-        raise ParameterError(
-            f"log must be readable twice for {reason}; got an iterator. Pass a list of logs or an object whose __iter__ reads again."
-        )
+        raise ParameterError(f"log must be readable twice for {reason}; got an iterator. Pass a list of logs.", "log")
     return found
 
 
@@ -122,31 +120,18 @@ def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
         yield _joined(held, first)
 
 
-def action_range(log: Logs, given: Within | None) -> Within | None:
-    """The range of actions: as given, or as the first batch declares it.
+def declared_ranges(log: Logs, actions: Within | None, losses: Within | None) -> tuple[Within | None, Within]:
+    """The ranges of actions and of losses: as given, or as the first batch declares them; losses are else in (0, 1).
 
-    >>> action_range([], (0, 32))
-    (0.0, 32.0)
+    >>> declared_ranges([], (0, 32), None)
+    ((0.0, 32.0), (0.0, 1.0))
     """
-    return _declared(log, "action_range", "actions", given)
-
-
-def loss_range(log: Logs, given: Within | None) -> Within:
-    """The range of losses: as given, or as the first batch declares it, or (0, 1).
-
-    >>> loss_range([], None)
-    (0.0, 1.0)
-    """
-    return _declared(log, "loss_range", "losses", given) or (0.0, 1.0)
-
-
-def _declared(log: Logs, attribute: str, name: str, given: Within | None) -> Within | None:
-    if given is not None:
-        return checked_range(name, given)
-    if isinstance(log, Iterator):
-        return None
-    declared = next((getattr(batch, attribute, None) for batch in batches(log)), None)
-    return None if declared is None else checked_range(name, declared)
+    look = (actions is None or losses is None) and not isinstance(log, Iterator)
+    first = next(iter(batches(log)), None) if look else None
+    actions = getattr(first, "action_range", None) if actions is None else actions
+    losses = getattr(first, "loss_range", None) if losses is None else losses
+    span = None if actions is None else check_range("actions", actions)
+    return span, (0.0, 1.0) if losses is None else check_range("losses", losses)
 
 
 def _rows(batch: Log, columns: Columns | None) -> Rows:
@@ -161,10 +146,10 @@ def _joined(held: list[Rows], first: int) -> Rows:
     widths = {rows.contexts.shape[1] for rows in held}
     if len(widths) > 1:
         raise InputError(
-            f"contexts must have one width; got {sorted(widths)}. Evaluate logs of different features one by one."
+            f"contexts must have one width; got {sorted(widths)}. Evaluate such logs one by one.", "contexts"
         )
     if len({None if rows.fields is None else tuple(rows.fields) for rows in held}) > 1:
-        raise InputError("logs must have the same fields in one order; got others. Evaluate them one by one.")
+        raise InputError("logs must have the same fields in one order; got others. Evaluate them one by one.", "logs")
     if len({rows.lows is None for rows in held}) > 1:
         raise InputError("lows and highs must be in all batches or in none; got some. Fill in the whole range.")
     contexts = np.concatenate([rows.contexts for rows in held])

@@ -358,7 +358,7 @@ def _log_union(events: float, log_class_size: float, failure: float) -> float:
 def _scale(rounds: int, horizon: int, bandwidth: float, epsilon: float, log_class_size: float, failure: float) -> float:
     _check(rounds=rounds, horizon=horizon, bandwidth=bandwidth, epsilon=epsilon)
     if rounds > horizon:
-        raise ParameterError(f"rounds must be at most horizon={horizon}; got {rounds}. Give a longer horizon.")
+        raise ParameterError(f"rounds must be at most horizon={horizon}; got {rounds}. Raise it.", "rounds")
     return _log_union(8 * math.pow(horizon, 4), log_class_size, failure) / (rounds * epsilon * bandwidth)
 
 
@@ -397,4 +397,4 @@ def _check(**parameters: float) -> None:
     for name, value in parameters.items():
         holds, rule, remedy = _RULES[name]
         if not holds(value):
-            raise ParameterError(f"{name} must be {rule}; got {value}. {remedy}")
+            raise ParameterError(f"{name} must be {rule}; got {value}. {remedy}", name)

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.distribution import Distribution
-from manul.actions.ranges import Actions, checked_bandwidth, checked_epsilon, checked_leaves, checked_range
+from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.contexts import conversion
-from manul.errors import InputError
 from manul.policies import classifiers
 from manul.policies.plottable import Drawn
 from manul.types import Context, Floats, Within
 from manul.utils import model_files
+from manul.utils.validation import check_bandwidth, check_epsilon, check_leaves, check_range, check_shape
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -147,10 +147,10 @@ class TreePolicy(Drawn):
     def __init__(
         self, *, actions: Within = (0.0, 1.0), leaves: int, bandwidth: float, epsilon: float = 0.05, nodes: Nodes
     ) -> None:
-        self.actions = checked_range("actions", actions)
-        self.leaves = checked_leaves(leaves)
-        self.bandwidth = checked_bandwidth(bandwidth, Actions(*self.actions))
-        self.epsilon = checked_epsilon(epsilon)
+        self.actions = check_range("actions", actions)
+        self.leaves = check_leaves(leaves)
+        self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
+        self.epsilon = check_epsilon(epsilon)
         self.nodes = nodes
         self._geometry = Geometry(Actions(*self.actions), self.leaves, self.bandwidth)
 
@@ -169,10 +169,7 @@ class TreePolicy(Drawn):
         """The action in the middle of each row's window; `within` is one (low, high) per row."""
         rows = conversion.matrix(contexts)
         pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
-        if pairs.shape != (len(rows), 2):
-            raise InputError(
-                f"within must be one (low, high) per row, shape ({len(rows)}, 2); got shape {pairs.shape}. None is the whole range."
-            )
+        check_shape("within", pairs, len(rows), 2)
         for pair in pairs if within is not None else ():
             self._geometry.actions.narrowed(tuple(pair), self.bandwidth)
         return self._centres(rows, pairs[:, 0], pairs[:, 1])
@@ -204,7 +201,7 @@ class TreePolicy(Drawn):
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
         """The policy that was saved with these parameters and arrays."""
-        width, leaves = model_files.checked_width(parameters.pop("width")), checked_leaves(parameters["leaves"])
+        width, leaves = model_files.checked_width(parameters.pop("width")), check_leaves(parameters["leaves"])
         sides, kept = model_files.vectors(arrays, sides=("i1", leaves), classifiers=("u1", None))
         learned = np.flatnonzero(sides == LEARNED).tolist()
         fitted = classifiers.restored(kept) if len(kept) else []

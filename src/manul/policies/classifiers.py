@@ -61,7 +61,8 @@ def weights_name(classifier: Classifier) -> str:
         if hasattr(part, "predict") and hasattr(part, "get_params") and has_fit_parameter(part, "sample_weight"):
             return f"{prefix}sample_weight"
     raise ParameterError(
-        f"classifier must be a scikit-learn classifier whose fit takes sample_weight; got {classifier!r}. Try LogisticRegression()."
+        f"classifier must be of scikit-learn, with sample_weight; got {classifier!r}. Try LogisticRegression().",
+        "classifier",
     )
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.errors import ParameterError
 from manul.policies.policy_class import saveable
 from manul.policies.running_sums import Sums
 from manul.types import Within
+from manul.utils.validation import check_whole_number
 
 
 @saveable
@@ -29,8 +29,7 @@ class Constant:
     choices: int = 1025
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.choices, int) and 2 <= self.choices <= 2**20):
-            raise ParameterError(f"choices must be a whole number from 2 to 2^20; got {self.choices!r}. Try 1025.")
+        check_whole_number("choices", self.choices, 2, 2**20, "Try 1025.")
 
     def __len__(self) -> int:
         return self.choices

@@ -26,10 +26,10 @@ class Finite:
     def __init__(self, functions: Sequence[Function]) -> None:
         self.functions = tuple(functions)
         if not self.functions:
-            raise ParameterError("policies must have at least one function; got none. Try policies.Constant().")
+            raise ParameterError("policies must have at least one function; got none.", "policies")
         for function in self.functions:
             if not callable(function):
-                raise ParameterError(f"policies must be functions of a context; got {function!r}. Try lambda x: 0.5.")
+                raise ParameterError(f"policies must be functions of a context; got {function!r}.", "policies")
         self._last: tuple[tuple[bytes, Within], Floats] | None = None
 
     def __len__(self) -> int:
@@ -70,5 +70,5 @@ def checked_action(action: float, actions: Within, name: str = "policy") -> floa
     except (TypeError, ValueError):
         value = float("nan")
     if not low <= value <= high:
-        raise InputError(f"{name} must return an action in [{low:g}, {high:g}]; got {action!r}. Clip it to the range.")
+        raise InputError(f"{name} must return an action in [{low:g}, {high:g}]; got {action!r}. Clip it.", "policies")
     return value

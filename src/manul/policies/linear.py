@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manul import _core
-from manul.errors import ParameterError
 from manul.policies.native_learner import NativePolicies, fitting
 from manul.policies.policy_class import saveable
 from manul.types import Within
+from manul.utils.validation import check_number
 
 
 @saveable
@@ -25,8 +25,7 @@ class Linear(NativePolicies):
     rate: float = 0.01
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.rate, int | float) and 0 < self.rate <= 1):
-            raise ParameterError(f"rate must be in (0, 1]; got {self.rate!r}. Try 0.01.")
+        check_number("rate", self.rate, 0, 1, "Try 0.01.", ends="(]")
 
     def player(
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int

@@ -73,8 +73,8 @@ def described(policies: PolicyClass) -> Parameters:
     """
     if type(policies) is not _SAVEABLE.get(type(policies).__name__):
         raise FileError(
-            f"policies must be of a saveable class; got {policies!r}. A file holds no code: "
-            "register a dataclass with manul.policies.saveable, or make the agent anew from its functions."
+            f"policies must be of a saveable class; got {policies!r}. Register a dataclass with policies.saveable.",
+            "policies",
         )
     settings: Any = policies
     return {"name": type(policies).__name__, **asdict(settings)}
@@ -90,7 +90,8 @@ def from_description(description: Parameters) -> PolicyClass:
     name = settings.pop("name")
     if name not in _SAVEABLE:
         raise FileError(
-            f"policies must be one of {', '.join(sorted(_SAVEABLE))}; got {name}. Register it with manul.policies.saveable first."
+            f"policies must be one of {', '.join(sorted(_SAVEABLE))}; got {name}. Register it with policies.saveable.",
+            "policies",
         )
     made: PolicyClass = _SAVEABLE[name](**settings)
     return made
@@ -105,6 +106,6 @@ def checked_policies(policies: PolicyClass) -> PolicyClass:
     """
     if not isinstance(policies, PolicyClass) or isinstance(policies, type):
         raise ParameterError(
-            f"policies must have a method start(width, actions, bandwidth); got {policies!r}. Try policies.Linear()."
+            f"policies must have start(width, actions, bandwidth); got {policies!r}. Try policies.Linear().", "policies"
         )
     return policies

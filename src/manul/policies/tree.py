@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manul import _core
-from manul.actions.ranges import checked_leaves
 from manul.policies.native_learner import NativePolicies, fitting
 from manul.policies.policy_class import saveable
 from manul.types import Within
+from manul.utils.validation import check_leaves
 
 
 @saveable
@@ -24,7 +24,7 @@ class Tree(NativePolicies):
     leaves: int
 
     def __post_init__(self) -> None:
-        checked_leaves(self.leaves)
+        check_leaves(self.leaves)
 
     def player(
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int

@@ -9,14 +9,13 @@ that can be reached.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manul.actions.ranges import Actions, checked_bandwidth, checked_epsilon, checked_leaves, checked_range
+from manul.actions.ranges import Actions
 from manul.contexts import conversion
-from manul.errors import InputError, ParameterError
+from manul.errors import InputError
 from manul.logs.log import Log
 from manul.policies.classifier_tree import (
     LEARNED,
@@ -32,7 +31,18 @@ from manul.policies.classifier_tree import (
 )
 from manul.policies.classifiers import Classifier, checked_classifier, weights_name
 from manul.types import Floats, Within
-from manul.utils.outcome_checks import refuse
+from manul.utils.validation import (
+    are_densities,
+    are_within,
+    check_bandwidth,
+    check_epsilon,
+    check_has_rows,
+    check_leaves,
+    check_range,
+    check_workers,
+    declare,
+    reject,
+)
 
 
 def train_tree(
@@ -55,11 +65,11 @@ def train_tree(
     >>> train_tree(run.log, leaves=8, bandwidth=1/8)
     TreePolicy(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, learned=5 of 7 nodes)
     """
-    whole = Actions(*checked_range("actions", actions))
-    geometry = Geometry(whole, checked_leaves(leaves), checked_bandwidth(bandwidth, whole))
-    checked_epsilon(epsilon)
-    base, workers = checked_classifier(classifier), _checked_jobs(jobs)
-    training = Training(geometry, _data(log, geometry, checked_range("losses", losses)), base, workers)
+    whole = Actions(*check_range("actions", actions))
+    geometry = Geometry(whole, check_leaves(leaves), check_bandwidth(bandwidth, whole))
+    check_epsilon(epsilon)
+    base, workers = checked_classifier(classifier), check_workers("jobs", jobs)
+    training = Training(geometry, _data(log, geometry, check_range("losses", losses)), base, workers)
     share = _share(len(log), geometry.depth) if partition else None
     nodes = training.nodes(training.ends(log.actions), share=share, progress=progress)
     return TreePolicy(actions=actions, leaves=leaves, bandwidth=bandwidth, epsilon=epsilon, nodes=nodes)
@@ -183,44 +193,18 @@ def _trained(base: Classifier, data: Data, cheaper: Integers) -> tuple[int, Clas
 def _data(log: Log, geometry: Geometry, losses: Within) -> Data:
     """A reachable leaf's window has its full width, so that Smooth_h is 1 / 2h wherever it is not 0."""
     low, high, (least, worst) = geometry.actions.low, geometry.actions.high, losses
-    if len(log) == 0:
-        raise InputError("log must have at least one row; got none. Log some decisions first.")
-    refuse(
-        ~((log.actions >= low) & (log.actions <= high)),
-        log.actions,
-        "actions of the log",
-        f"in [{low:g}, {high:g}]",
-        "Declare the range with actions=(low, high).",
-    )
-    refuse(
-        ~((log.densities > 0) & np.isfinite(log.densities)),
-        log.densities,
-        "densities of the log",
-        "above 0 and finite",
-        "Drop rows whose action could not have been drawn.",
-    )
-    refuse(
-        ~((log.losses >= least) & (log.losses <= worst)),
-        log.losses,
-        "losses of the log",
-        f"in [{least:g}, {worst:g}]",
-        "Declare the range with losses=(low, high).",
-    )
+    check_has_rows(len(log))
+    for name, good, rule, remedy in (
+        ("actions", are_within(log.actions, low, high), f"in [{low:g}, {high:g}]", declare("actions")),
+        ("densities", are_densities(log.densities), "above 0 and finite", "Drop rows whose action was not drawn."),
+        ("losses", are_within(log.losses, least, worst), f"in [{least:g}, {worst:g}]", declare("losses")),
+    ):
+        reject(~good, getattr(log, name), name, rule, remedy)
     costs = (log.losses - least) / (worst - least) / (2 * geometry.bandwidth * log.densities)
     return Data(conversion.matrix(log.contexts), costs)
 
 
 def _share(rows: int, depth: int) -> int:
     if rows < depth:
-        raise InputError(
-            f"log must have a row for each of the {depth} levels; got {rows}. Log more decisions, or leave partition out."
-        )
+        raise InputError(f"log must have a row for each of the {depth} levels; got {rows}. Leave partition out.", "log")
     return rows // depth
-
-
-def _checked_jobs(jobs: int | None) -> int:
-    if jobs is None:
-        return os.cpu_count() or 1
-    if not (isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1):
-        raise ParameterError(f"jobs must be a whole number from 1; got {jobs!r}. Leave it out to use every core.")
-    return jobs

@@ -12,8 +12,8 @@ class Problem(ManulError):  # noqa: N818 - reads as what it is
     code = "internal"
 
     def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message)
-        self.message, self.field = message, field
+        super().__init__(message, field)
+        self.message = message
 
 
 class Malformed(Problem):

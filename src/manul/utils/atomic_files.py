@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import errno
+import io
 import os
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from manul.errors import FileError
@@ -18,15 +22,62 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
     ...     [path.name for path in Path(folder).iterdir()]
     ['note.txt']
     """
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    try:
+    with replacing(path) as partial:
         partial.write_bytes(content if isinstance(content, bytes) else content.encode())
-        partial.replace(target)
+
+
+def write_csv(path: str | Path, names: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a table with every digit.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv(Path(folder, "t.csv"), ["agent", "loss"], [["Auto", 0.5]])
+    ...     Path(folder, "t.csv").read_text().splitlines()
+    ['agent,loss', 'Auto,0.5']
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([names, *rows])
+    write_whole(path, text.getvalue())
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A path to write to, which takes the place of the file at the end; on an error nothing is left of it."""
+    target = Path(path)
+    partial = partial_path(target)
+    try:
+        yield partial
+        put_in_place(partial, target)
     except OSError as error:
+        raise unwritable(target, error) from error
+    finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise FileError(f"{target} must be writable; got {error.strerror}. {_remedy(error)}") from error
+
+
+def partial_path(path: Path) -> Path:
+    """Where a file is written until it is whole.
+
+    >>> partial_path(Path("run.csv")).name
+    'run.csv.partial'
+    """
+    return path.with_name(path.name + ".partial")
+
+
+def put_in_place(partial: Path, path: Path) -> None:
+    """Rename a whole file to its name; after a crash of the machine there is the old file or the new one, never a part."""
+    sync(partial)
+    partial.replace(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def writable_folder(folder: str | Path) -> Path:
@@ -41,12 +92,18 @@ def writable_folder(folder: str | Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
         if not os.access(out, os.W_OK):
-            raise PermissionError(13, os.strerror(13))
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise FileError(f"{out} must be a folder to write into; got {error.strerror}. Choose another.") from error
     return out
 
 
-def _remedy(error: OSError) -> str:
-    full = error.errno in (28, 122)  # ENOSPC, EDQUOT
-    return "Free some space or choose another folder." if full else "Choose another folder."
+def unwritable(path: Path, error: OSError) -> FileError:
+    """The error of a file that cannot be written.
+
+    >>> unwritable(Path("run.csv"), OSError(28, "No space left on device"))
+    FileError('run.csv must be writable; got No space left on device. Free some space or choose another folder.')
+    """
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    advice = "Free some space or choose another folder." if full else "Choose another folder."
+    return FileError(f"{path} must be writable; got {error.strerror}. {advice}")

@@ -224,7 +224,7 @@ def checked_width(width: object) -> int:
     20
     """
     if not isinstance(width, int) or isinstance(width, bool) or not 0 <= width < 2**32:
-        raise FileError(f"width must be a whole number from 0 to 2^32; got {width!r:.60}. Save the file again.")
+        raise FileError(f"width must be a whole number from 0 to 2^32; got {width!r:.60}. Save it again.", "width")
     return width
 
 

@@ -5,7 +5,6 @@ What is drawn as lines and heat maps is the table of the picture, and `save` wri
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,9 @@ import numpy.typing as npt
 
 from manul.actions.ranges import fraction
 from manul.contexts.typical import along
-from manul.errors import FileError, InputError, MissingDependency, ParameterError
+from manul.errors import InputError, MissingDependency, ParameterError
+from manul.utils.atomic_files import replacing, write_csv
+from manul.utils.validation import check_shape
 
 try:
     from matplotlib.axes import Axes
@@ -125,7 +126,7 @@ def loss_curve(losses: npt.ArrayLike, axes: Axes | None = None, *, label: str | 
     """
     paid = np.asarray(losses, dtype=np.float64)
     if not len(paid):
-        raise InputError("losses must have at least one round; got none. Play some rounds first.")
+        raise InputError("losses must have at least one round; got none. Play some rounds first.", "losses")
     axes = new_axes() if axes is None else axes
     span, prefix = lately(len(paid)), "" if label is None else f"{label}: "
     rounds = np.unique(np.linspace(1, len(paid), _POINTS).astype(np.int64))
@@ -203,7 +204,7 @@ def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None
     ['1/8', '1/4']
     """
     if not cells:
-        raise InputError("cells must have at least one element; got none. Put trees into the grid.")
+        raise InputError("cells must have at least one element; got none. Put trees into the grid.", "cells")
     axes = new_axes() if axes is None else axes
     bandwidths, leaves = sorted({cell[0] for cell in cells}), sorted({cell[1] for cell in cells})
     objectives = np.full((len(bandwidths), len(leaves)), np.nan)
@@ -247,13 +248,11 @@ def save(drawn: Axes | Figure, path: str | Path) -> None:
     """
     target = Path(path)
     if target.suffix not in FORMATS:
-        raise ParameterError(f"path must end in {', '.join(FORMATS)}; got {target.name!r}. Try .png.")
+        raise ParameterError(f"path must end in {', '.join(FORMATS)}; got {target.name!r}. Try .png.", "path")
     figure = drawn if isinstance(drawn, Figure) else drawn.figure.canvas.figure
-    try:
-        figure.savefig(target, bbox_inches="tight")
-        _write_table(target.with_suffix(".csv"), list(_rows(figure)))
-    except OSError as error:
-        raise FileError(f"{target} must be writable; got {error.strerror}. Choose another folder.") from error
+    with replacing(target) as partial:
+        figure.savefig(partial, bbox_inches="tight", format=target.suffix[1:])
+    _write_table(target.with_suffix(".csv"), list(_rows(figure)))
 
 
 def _from_zero(axes: Axes) -> Axes:
@@ -277,8 +276,7 @@ def _dressed(axes: Axes, across: str, up: str) -> Axes:
 
 
 def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> None:
-    if targets.shape != values.shape:
-        raise InputError(f"targets must be one number per context, {len(values)}; got shape {targets.shape}. Cut both.")
+    check_shape("targets", targets, len(values))
     chosen = slice(None, None, -(-len(values) // _DOTS))
     axes.plot(
         values[chosen], targets[chosen], ".", color=GREY, alpha=0.45, markersize=5, markeredgewidth=0, label="targets"
@@ -335,7 +333,4 @@ def _plain(number: float) -> float:
 
 def _write_table(path: Path, rows: list[dict[str, str | float]]) -> None:
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(path, columns, ([row.get(name) for name in columns] for row in rows))

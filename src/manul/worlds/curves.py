@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.actions.ranges import checked_range
 from manul.contexts import conversion
 from manul.errors import InputError
 from manul.types import Floats, Within
+from manul.utils.validation import check_finite, check_range
 from manul.worlds import optimum as known
 from manul.worlds.world import Table
 
@@ -41,7 +41,7 @@ class Curves:
         for name in ("positions", "values", "expected"):
             self._check_knots(name)
         if (np.diff(self.positions) < 0).any() or self.positions[:, 0].any() or (self.positions[:, -1] != 1).any():
-            raise InputError("positions must ascend from 0 to 1 in every round; got others. Sort and scale them.")
+            raise InputError("positions must ascend from 0 to 1 in every round; got others.", "positions")
         self.lows = None if lows is None else _floats(lows)
         self.highs = None if highs is None else _floats(highs)
         self._check_ranges()
@@ -55,7 +55,7 @@ class Curves:
         >>> Curves([[1.0]], positions=[[0.0, 1.0]], values=[[0.0, 1.0]]).table((0.0, 32.0)).loss(0, 8.0)
         0.25
         """
-        low, high = checked_range("actions", actions)
+        low, high = check_range("actions", actions)
         lows, highs = (None if ends is None else _scaled(ends, low, high) for ends in (self.lows, self.highs))
         nothing = np.empty(0)
         native = _core.Table(
@@ -100,11 +100,9 @@ class Curves:
         array = getattr(self, name)
         if array.ndim != 2 or array.shape != self.positions.shape or len(array) != len(self) or array.shape[1] < 2:
             raise InputError(
-                f"{name} must have one row of two or more knots per context, {len(self)}; got shape {array.shape}. "
-                "Cut all to the same rows."
+                f"{name} must have a row of two or more knots per context, {len(self)}; got shape {array.shape}.", name
             )
-        if not np.isfinite(array).all():
-            raise InputError(f"{name} must be finite numbers; got NaN or infinity. Drop those rows.")
+        check_finite(name, array)
 
     def _check_ranges(self) -> None:
         if self.lows is None and self.highs is None:

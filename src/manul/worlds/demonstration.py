@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manul.actions.ranges import checked_seed
 from manul.agents import Auto, Cats
 from manul.agents.native import NativeAgent
-from manul.errors import ParameterError
 from manul.types import Floats, Within
 from manul.utils.atomic_files import writable_folder
+from manul.utils.validation import check_seed, check_whole_number
 from manul.worlds import Regression
 from manul.worlds.simulation import Run, simulate_many
 
@@ -34,9 +33,8 @@ def house(*, rounds: int, seed: int = 0) -> Regression:
     >>> house(rounds=3).contexts.shape
     (3, 4)
     """
-    if not 1 <= rounds <= MOST_ROUNDS:
-        raise ParameterError(f"rounds must be from 1 to {MOST_ROUNDS:,}; got {rounds}. Try 100000.")
-    rng = np.random.default_rng(checked_seed(seed))
+    check_whole_number("rounds", rounds, 1, MOST_ROUNDS, "Try 100000.")
+    rng = np.random.default_rng(check_seed(seed))
     season, hour = rng.uniform(0, 2 * np.pi, rounds), rng.uniform(0, 24, rounds)
     outdoor = 8 - 9 * np.cos(season) - 4 * np.cos((hour - 3) / 12 * np.pi) + 3 * rng.standard_normal(rounds)
     wind = rng.gamma(2, 2, rounds)

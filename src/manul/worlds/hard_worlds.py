@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from manul.actions.ranges import checked_range
 from manul.errors import ParameterError
 from manul.types import Floats, Within
+from manul.utils.validation import check_choice, check_range, check_whole_number
 from manul.worlds.curves import Curves
 from manul.worlds.synthetic import drawn, normal_share
 
@@ -35,10 +35,8 @@ def valleys(
     >>> world.optimum(bandwidth=1/64, epsilon=0.0) < world.best_constant(bandwidth=1/64, epsilon=0.0) - 0.2
     True
     """
-    if not (isinstance(valleys, int) and 2 <= valleys <= 64):
-        raise ParameterError(f"valleys must be a whole number from 2 to 64; got {valleys!r}. Try 4.")
-    if dependency not in ("linear", "crossed"):
-        raise ParameterError(f"dependency must be 'linear' or 'crossed'; got {dependency!r}. Try 'linear'.")
+    check_whole_number("valleys", valleys, 2, 64, "Try 4.")
+    check_choice("dependency", dependency, ("linear", "crossed"))
     rng = drawn(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
     where = normal_share(_score(rng, contexts)) if dependency == "linear" else _crossed(contexts)
@@ -109,8 +107,7 @@ def drift(*, rounds: int, width: int = 5, jump: Literal["turned", "opposite"] = 
     >>> world.optimum(bandwidth=1/64, epsilon=0.0) < 0.15
     True
     """
-    if jump not in ("turned", "opposite"):
-        raise ParameterError(f"jump must be 'turned' or 'opposite'; got {jump!r}. Try 'turned'.")
+    check_choice("jump", jump, ("turned", "opposite"))
     rng = drawn(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
     best = normal_share(_score(rng, contexts))
@@ -142,9 +139,9 @@ def realizable(*, rounds: int, best: Within = (0.0, 1.0), seed: int = 0) -> Curv
     64
     """
     rng = drawn(rounds=rounds, width=1, seed=seed)
-    low, high = checked_range("best", best)
+    low, high = check_range("best", best)
     if low < 0 or high > 1:
-        raise ParameterError(f"best must be two shares of the range of actions; got {best!r}. Try (0.25, 0.75).")
+        raise ParameterError(f"best must be two shares in [0, 1]; got {best!r}. Try (0.25, 0.75).", "best")
     share = (rng.integers(0, LEVELS, rounds) + 0.5) / LEVELS
     return _disturbed(rng, share[:, np.newaxis].astype(np.float32), *_valley(low + (high - low) * share))
 

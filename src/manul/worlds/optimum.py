@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.actions.ranges import Actions, checked_bandwidth, checked_epsilon
+from manul.actions.ranges import Actions
 from manul.errors import ParameterError
 from manul.types import Floats
+from manul.utils.validation import check_bandwidth, check_epsilon
 
 BLOCK = 8192
 COARSE, FINE = 129, 65
@@ -142,12 +143,12 @@ def check(expected: Expected, bandwidth: float, epsilon: float) -> None:
     >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
     >>> check(valley, 0.25, 0.05)
     """
-    checked_bandwidth(bandwidth, Actions(0.0, 1.0))
-    checked_epsilon(epsilon)
+    check_bandwidth(bandwidth, Actions(0.0, 1.0))
+    check_epsilon(epsilon)
     narrowest = float((expected.highs - expected.lows).min())
     if 2 * bandwidth > narrowest * (1 + 1e-12):
         raise ParameterError(
-            f"bandwidth must be at most half the narrowest range, {narrowest / 2:g}; got {bandwidth:g}. Lower it."
+            f"bandwidth must be at most half a range, {narrowest / 2:g}; got {bandwidth:g}. Lower it.", "bandwidth"
         )
 
 

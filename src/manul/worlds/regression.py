@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.contexts import conversion
-from manul.errors import InputError, ParameterError
+from manul.errors import InputError
 from manul.types import Floats, Within
+from manul.utils.validation import check_choice, check_finite, check_shape
 from manul.worlds.world import Table
 
 LossName = Literal["absolute", "squared"]
@@ -27,14 +28,9 @@ class Regression:
     def __init__(self, contexts: npt.ArrayLike, targets: npt.ArrayLike, loss: LossName = "absolute") -> None:
         self.contexts = conversion.matrix(contexts)
         self.targets: Floats = np.ascontiguousarray(targets, dtype=np.float64)
-        if self.targets.shape != (len(self.contexts),):
-            raise InputError(
-                f"targets must be one number per context, {len(self.contexts)}; got shape {self.targets.shape}. Cut both to the same rows."
-            )
-        if not np.isfinite(self.targets).all():
-            raise InputError("targets must be finite numbers; got NaN or infinity. Drop those rows.")
-        if loss not in ("absolute", "squared"):
-            raise ParameterError(f"loss must be 'absolute' or 'squared'; got {loss!r}. Try 'absolute'.")
+        check_shape("targets", self.targets, len(self.contexts))
+        check_finite("targets", self.targets)
+        check_choice("loss", loss, ("absolute", "squared"))
         self.loss = loss
 
     def __len__(self) -> int:
@@ -76,5 +72,6 @@ class Regression:
             first = int(np.argmax(outside))
             raise InputError(
                 f"targets must lie in the agent's actions ({low:g}, {high:g}); got {self.targets[first]:g} in row {first}. "
-                f"Widen actions to ({self.targets.min():g}, {self.targets.max():g})."
+                f"Widen actions to ({self.targets.min():g}, {self.targets.max():g}).",
+                "targets",
             )

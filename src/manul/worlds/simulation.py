@@ -69,7 +69,7 @@ def simulate_many(
     [100, 100]
     """
     if len({id(agent) for agent in agents}) != len(agents):
-        raise ParameterError("agents must be different objects; got one twice. Make one agent per run.")
+        raise ParameterError("agents must be different objects; got one twice. Make one agent per run.", "agents")
     ranges = [_actions(agent) for agent in agents]
     met = {actions: world.table(actions) if isinstance(world, ScaledWorld) else world for actions in set(ranges)}
     logs = [_empty(met[actions], actions) for actions in ranges]
@@ -171,7 +171,7 @@ def _check(agent: Agent, world: World) -> None:
     (low, high), (least, worst) = agent.losses, world.losses
     if least < low or worst > high:
         raise InputError(
-            f"losses must hold those of the world, [{least:g}, {worst:g}]; got ({low:g}, {high:g}). Declare them."
+            f"losses must hold the world's, [{least:g}, {worst:g}]; got ({low:g}, {high:g}). Declare them.", "losses"
         )
     if world.lows is not None and world.highs is not None:
         tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.ranges import Actions, checked_bandwidth, checked_epsilon, checked_seed
-from manul.errors import ParameterError
+from manul.actions.ranges import Actions
 from manul.types import Floats
+from manul.utils.validation import check_bandwidth, check_epsilon, check_seed, check_whole_number
 from manul.worlds.optimum import least, mixed
 from manul.worlds.regression import Regression
 
@@ -21,10 +21,9 @@ def drawn(*, rounds: int, width: int, seed: int) -> np.random.Generator:
     >>> int(drawn(rounds=1, width=1, seed=7).integers(10))
     9
     """
-    for name, value, first, remedy in (("rounds", rounds, 1, 10_000), ("width", width, 1, 5)):
-        if not (isinstance(value, int) and not isinstance(value, bool) and value >= first):
-            raise ParameterError(f"{name} must be a whole number of at least {first}; got {value!r}. Try {remedy}.")
-    return np.random.default_rng(checked_seed(seed))
+    check_whole_number("rounds", rounds, 1, None, "Try 10000.")
+    check_whole_number("width", width, 1, None, "Try 5.")
+    return np.random.default_rng(check_seed(seed))
 
 
 class Linear(Regression):
@@ -61,8 +60,8 @@ class Linear(Regression):
         return least(lambda centre: self._played(np.array(centre), bandwidth, epsilon), bandwidth)
 
     def _played(self, centres: Floats, bandwidth: float, epsilon: float) -> float:
-        checked_bandwidth(bandwidth, Actions(0.0, 1.0))
-        checked_epsilon(epsilon)
+        check_bandwidth(bandwidth, Actions(0.0, 1.0))
+        check_epsilon(epsilon)
         whole = self._windows(np.array(0.5), 0.5)
         return float(mixed(self._windows(centres, bandwidth), whole, epsilon).mean())
 

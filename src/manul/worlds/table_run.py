@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from manul.actions.ranges import checked_range, checked_seed
 from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, Mapped, SmoothedGreedy
 from manul.contexts.encoding import Columns
 from manul.errors import ParameterError
@@ -22,6 +21,7 @@ from manul.logs.log import Log
 from manul.policies import Linear
 from manul.types import Floats, Within
 from manul.utils.suggestions import remedy
+from manul.utils.validation import check_range, check_seed
 from manul.worlds import Regression
 from manul.worlds.simulation import Run, simulate
 from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_columns, target_numbers
@@ -81,7 +81,7 @@ class Example:
         table = _table(cells)
         known = np.isfinite(wanted)
         low, high = (
-            checked_range("actions", actions)
+            check_range("actions", actions)
             if actions is not None
             else scaled(wanted[known], what=f"target {name!r} of {path}")[0]
         )
@@ -114,7 +114,7 @@ class Example:
         >>> example.shuffled(1).targets
         array([3., 1., 2.])
         """
-        order = np.random.default_rng(checked_seed(seed)).permutation(len(self))
+        order = np.random.default_rng(check_seed(seed)).permutation(len(self))
         fields = {name: _chosen(values, order) for name, values in self.fields.items()}
         return replace(self, fields=fields, targets=self.targets[order])
 
@@ -208,7 +208,7 @@ def _made(
 ) -> tuple[Any, dict[str, Any]]:
     if name not in AGENTS:
         raise ParameterError(
-            f"agent must be one of {', '.join(AGENTS)}; got {name!r}. {remedy(name, AGENTS, 'Try auto.')}"
+            f"agent must be one of {', '.join(AGENTS)}; got {name!r}. {remedy(name, AGENTS, 'Try auto.')}", "agent"
         )
     make, takes = AGENTS[name]
     span = actions[1] - actions[0]
@@ -216,7 +216,7 @@ def _made(
     usual = {"leaves": AUTO_LEAVES, "bandwidth": float(SHARE * Fraction(span))}
     for setting, value in given.items():
         if value is not None and setting not in takes:
-            raise ParameterError(f"{setting} must be left out for {name}; got {value:g}. It has none.")
+            raise ParameterError(f"{setting} must be left out for {name}; got {value:g}. It has none.", setting)
     settings = {setting: usual[setting] if given[setting] is None else given[setting] for setting in takes}
     return make(actions=actions, **settings, **others), settings
 
@@ -231,7 +231,9 @@ def _table(cells: Mapping[str, pa.Array]) -> Table:
 def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:
     if LABEL in cells and ".vw" in Path(path).suffixes:
         return LABEL
-    raise ParameterError(f"target must be a column of {path}; got none. It has {', '.join(list(cells)[:MOST_NAMED])}.")
+    raise ParameterError(
+        f"target must be a column of {path}; got none. It has {', '.join(list(cells)[:MOST_NAMED])}.", "target"
+    )
 
 
 def _chosen(values: Column, which: Any) -> Column:

@@ -216,7 +216,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("columns", "sentence"), [
-    ({"low": [0.0]}, "must have the columns low and high or neither"),
+    ({"low": [0.0]}, "must have both low and high or neither"),
     ({"low": [0.9], "high": [1.0]}, "action in table, row 1, must be between low and high; got 0.5"),
     ({"low": [2.0], "high": [1.0]}, "low in table, row 1, must be below high; got 2.0"),
     ({"context": ["hot"]}, "context in table must be lists of numbers, or structs of index and value; got string"),

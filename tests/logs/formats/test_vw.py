@@ -78,5 +78,5 @@ def test_features_without_a_row_are_zero(tmp_path):
 
 def test_a_feature_called_as_a_namespace_is_refused_in_json(tmp_path):
     log = Log.from_table({"a": [1.0], "a^b": [2.0], "action": [1], "density": [1], "loss": [0]})
-    with pytest.raises(FileError, match="must not be called as a namespace is"):
+    with pytest.raises(FileError, match="must not be named as a namespace"):
         log.write(tmp_path / "run.json")

@@ -64,7 +64,7 @@ def format_of(path: Path) -> Format:
     if suffix not in SUFFIXES:
         advice = remedy(suffix, SUFFIXES, "Rename it to say what it is.")
         raise ParameterError(
-            f"{path} must end with {', '.join(SUFFIXES)}, or one of these and .gz; got {suffix!r}. {advice}"
+            f"{path} must end with {', '.join(SUFFIXES)}, or one of these and .gz; got {suffix!r}. {advice}", "path"
         )
     return cast(Format, import_module(f"{__name__}.{SUFFIXES[suffix]}"))
 

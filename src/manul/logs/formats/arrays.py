@@ -28,7 +28,8 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
     contexts = np.ascontiguousarray(views["contexts"], dtype=np.float32)
     if contexts.ndim != 2:
         raise InputError(
-            f"contexts must be a table with one row per context; got shape {contexts.shape}. Use reshape(-1, width)."
+            f"contexts must be a table, one row per context; got shape {contexts.shape}. Use reshape(-1, width).",
+            "contexts",
         )
     optional = [column for view, column in {**VIEWS, "ids": "id"}.items() if views.get(view) is not None]
     schema = columns.schema_of(optional=optional, width=contexts.shape[1], metadata=metadata)
@@ -61,7 +62,8 @@ def _own_matrix(table: pa.Table) -> Contexts:
         if columns.is_text(table.schema, name):
             got = next((value for value in table[name].to_pylist() if value is not None), None)
             raise InputError(
-                f"contexts must be numbers; got text in column {name!r}, such as {got!r}. Use context_rows(), or encode it as numbers."
+                f"contexts must be numbers; got text in column {name!r}, such as {got!r}. Use context_rows().",
+                "contexts",
             )
     matrix = np.empty((len(table), len(names)), dtype=np.float32)
     for place, name in enumerate(names):

@@ -35,8 +35,8 @@ class Adoption:
             )
             if not (self.is_list or self.is_struct):
                 raise FileError(
-                    f"context in {where} must be lists of numbers, or structs of index and value; got {given}. "
-                    "Give it another name if it is a column of your own."
+                    f"context in {where} must be lists of numbers, or structs of index and value; got {given}. Rename it.",
+                    "context",
                 )
         self.optional = [name for name in ("low", "high", "time", "id") if name in schema.names]
         others = [name for name in schema.names if name not in RESERVED]
@@ -47,7 +47,7 @@ class Adoption:
         self.texts = {name: _is_text(schema, name, where) for name in others}
         for name in (*NUMBERS, *self.optional):
             if name != "id" and _is_text(schema, name, where):
-                raise FileError(f"{name} in {where} must be numbers; got a column of text. Turn it into numbers.")
+                raise FileError(f"{name} in {where} must be numbers; got a column of text. Turn it into numbers.", name)
 
     def piece(self, table: pa.Table, first: int) -> Piece:
         """A table with its rows numbered from `first`."""
@@ -107,7 +107,7 @@ def _is_text(schema: pa.Schema, name: str, where: str) -> bool:
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
     if any(check(given) for check in (*kinds, pa.types.is_timestamp, pa.types.is_date)):
         return False
-    raise FileError(f"{name} in {where} must be numbers or text; got {given}. Drop the column or turn it into numbers.")
+    raise FileError(f"{name} in {where} must be numbers or text; got {given}. Drop or convert it.", name)
 
 
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 Record = tuple[int, list[str]]
 FIRST = 10_000
 WIDEST = 10_000
-MISSING = frozenset(("", "na", "nan", "null", "none"))
+# Missing values of text files, of tables as well as logs, whatever their case. In a column of text of a log only a blank
+# is missing: what is written and read again keeps a text such as "None".
+MISSING = frozenset(("", "?", "na", "n/a", "nan", "null", "none"))
 
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
@@ -44,7 +46,8 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
     require(names, str(problems.path))
     if "context" in names:
         raise FileError(
-            f"{problems.path} must have one number per column; got a column context. Split it into context_0, context_1, ..."
+            f"{problems.path} must have one number per column; got a column context. Split it into context_0, ...",
+            "context",
         )
     fitting = _fitting(records, len(names), problems)
     first = deque(islice(fitting, FIRST))
@@ -201,7 +204,7 @@ def _context_names(schema: pa.Schema, path: Path) -> list[str]:
     taken = [name for name in names if name in RESERVED or name != name.strip()]
     if taken:
         raise FileError(
-            f"{where} must have features that are not called as its columns are; got {taken[0]!r}. Write .jsonl or .parquet."
+            f"{where} must have other names for features; got {taken[0]!r}. Write .jsonl or .parquet.", taken[0]
         )
     return names
 

@@ -38,7 +38,9 @@ class Problems:
     def report(self, row: int, column: str, rule: str, got: object, remedy: str = REMEDY) -> None:
         """Count a row as skipped, or refuse it."""
         if not self.skip_bad:
-            raise FileError(f"{column} in {self.path}, row {row}, must be {rule}; got {shown(got)}. {remedy}") from None
+            raise FileError(
+                f"{column} in {self.path}, row {row}, must be {rule}; got {shown(got)}. {remedy}", column
+            ) from None
         self.skipped += 1
 
     def damaged(self, what: str, error: Exception) -> NoReturn:

@@ -133,21 +133,19 @@ def require(names: Sequence[str], where: str) -> None:
             got = ", ".join(list(names)[:20]) or "none"
             close = get_close_matches(name, list(names), n=1, cutoff=0.6)
             advice = f"Rename {close[0]} to {name}." if close else "Rename the column that holds it."
-            raise FileError(f"{where} must have a column {name}; got {got}. {advice}")
+            raise FileError(f"{where} must have a column {name}; got {got}. {advice}", name)
     if (RANGE[0] in names) != (RANGE[1] in names):
-        raise FileError(f"{where} must have the columns low and high or neither; got one of them. Add the other.")
+        raise FileError(f"{where} must have both low and high or neither; got one of them. Add the other.", RANGE[0])
     doubled = sorted({name for name in names if list(names).count(name) > 1})
     if doubled:
-        raise FileError(f"{where} must have each column once; got {doubled[0]!r} twice. Rename one of them.")
+        raise FileError(f"{where} must have each column once; got {doubled[0]!r} twice. Rename one.", doubled[0])
 
 
 def require_same(schema: pa.Schema, other: pa.Schema) -> None:
     """Refuses logs that cannot be one."""
     ours, theirs = Metadata.unpacked(schema.metadata), Metadata.unpacked(other.metadata)
     if not (schema.equals(other) and (ours.width, ours.names) == (theirs.width, theirs.names)):
-        raise InputError(
-            f"logs must have the same columns; got {described(schema)} and {described(other)}. Bring them to the same columns."
-        )
+        raise InputError(f"logs must have the same columns; got {described(schema)} and {described(other)}.", "logs")
 
 
 def described(schema: pa.Schema) -> str:

@@ -13,6 +13,7 @@ from manul.logs.formats import Writer, format_of
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata, require_same
 from manul.logs.formats.row_checks import checked
+from manul.utils.atomic_files import partial_path, put_in_place, unwritable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +24,7 @@ class TableWriter:
 
     def __init__(self, path: Path) -> None:
         self._path, self._format = path, format_of(path)
-        self._partial = path.with_name(path.name + ".partial")
+        self._partial = partial_path(path)
         self._file: Writer | None = None
         self._schema: pa.Schema | None = None
         self._written = 0
@@ -38,7 +39,7 @@ class TableWriter:
             require_same(self._schema, table.schema)
             self._file.write(table.replace_schema_metadata(self._schema.metadata))
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise unwritable(self._path, error) from error
         self._written += len(table)
 
     def close(self) -> None:
@@ -48,10 +49,10 @@ class TableWriter:
             raise FileError(f"{self._path} must have at least one row; got none. Log some decisions first.")
         try:
             self._file.close()
-            self._partial.replace(self._path)
+            put_in_place(self._partial, self._path)
         except OSError as error:
             self.abandon()
-            raise self._unwritable(error) from error
+            raise unwritable(self._path, error) from error
 
     def abandon(self) -> None:
         """Leave no trace; what was at the path stays there."""
@@ -59,6 +60,3 @@ class TableWriter:
             with suppress(OSError):
                 self._file.close()
         self._partial.unlink(missing_ok=True)
-
-    def _unwritable(self, error: OSError) -> FileError:
-        return FileError(f"{self._path} must be writable; got {error.strerror}. Choose another folder.")

@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from manul.logs.formats.file_errors import REMEDY, Problems
 from manul.logs.formats.log_schema import NUMBERS, RANGE, Metadata, is_text, kind, own
+from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 OPTIONS = {"action": "actions", "loss": "losses"}
 DECLARE = "Declare the range with {}_range=(low, high) (--{} low high), or leave such rows out with skip_bad=True (--skip-bad)."
 
@@ -35,21 +34,20 @@ def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, st
     for name, column in values.items():
         if name != "density":
             yield name, ~np.isfinite(column), "a finite number", REMEDY
-    density = values["density"]
-    yield "density", ~((density > 0) & np.isfinite(density)), "above 0 and finite", REMEDY
+    yield "density", ~are_densities(values["density"]), "above 0 and finite", REMEDY
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
         if limits is not None:
             rule = f"in [{limits[0]:g}, {limits[1]:g}]"
             yield (
                 name,
-                ~((values[name] >= limits[0]) & (values[name] <= limits[1])),
+                ~are_within(values[name], *limits),
                 rule,
                 DECLARE.format(name, OPTIONS[name]),
             )
     if "low" in values:
         low, high, action = values["low"], values["high"], values["action"]
         yield "low", ~(low < high), "below high", REMEDY
-        yield "action", ~((low <= action) & (action <= high)), "between low and high", REMEDY
+        yield "action", ~are_within(action, low, high), "between low and high", REMEDY
     if kind(table.schema) != "own":
         yield "context", _infinite(table), "finite numbers, none of them missing", REMEDY
     for name in own(table.schema):

@@ -111,7 +111,8 @@ def _spaces(features: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     for name, _ in spaces.get("", ()):
         if name in spaces:
             raise FileError(
-                f"features must not be called as a namespace is in Vowpal Wabbit's JSON; got {name!r} for both. Write .vw or rename one."
+                f"features must not be named as a namespace; got {name!r} for both. Write .vw or rename one.",
+                "features",
             )
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.errors import InputError
-from manul.logs.pieces import Logs, Rows, action_range, loss_range, pieces
+from manul.logs.pieces import Logs, Rows, declared_ranges, pieces
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
 from manul.types import Floats, Policy, Within
+from manul.utils.validation import check_has_rows
 
 SEVERITIES = ("error", "warning", "note")
 BINS = 10
@@ -53,7 +53,8 @@ def doctor(
     >>> doctor(log)
     []
     """
-    scale, span = loss_range(log, losses), action_range(log, actions) or (0.0, 1.0)
+    declared, scale = declared_ranges(log, actions, losses)
+    span = declared or (0.0, 1.0)
     outside, support, drift, duplicates = Outside(span, scale), _Support(), Drift(), Duplicates()
     sample, estimated = _Sample(policy), False
     for rows in pieces(log):
@@ -63,8 +64,7 @@ def doctor(
         sample.add(good, span)
         drift.add(rows)
         duplicates.add(rows)
-    if not outside.rows:
-        raise InputError("log must have at least one row; got none. Check the file.")
+    check_has_rows(outside.rows)
     found = [*outside.findings(), *support.findings(span), *sample.findings()]
     found += [*duplicates.findings(continuous=support.continuous), *drift.findings(FAILURE)]
     if estimated:

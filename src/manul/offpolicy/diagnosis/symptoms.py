@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from manul.logs.pieces import Rows
 from manul.types import Floats, Within
+from manul.utils.validation import are_densities, are_within, declare
 
 Symptom = tuple[str, str, str]
 Hashes = npt.NDArray[np.uint64]
@@ -39,9 +40,9 @@ class Outside:
         """Take in a piece; the rows whose action and density can be used come back."""
         lows, highs = rows.ends(self.actions)
         good = {
-            "actions": (rows.actions >= lows) & (rows.actions <= highs),
-            "densities": (rows.densities > 0) & np.isfinite(rows.densities),
-            "losses": (rows.losses >= self.losses[0]) & (rows.losses <= self.losses[1]),
+            "actions": are_within(rows.actions, lows, highs),
+            "densities": are_densities(rows.densities),
+            "losses": are_within(rows.losses, *self.losses),
         }
         self.rows += len(rows.actions)
         for name, each in good.items():
@@ -56,9 +57,9 @@ class Outside:
         """One for each column with values that cannot be."""
         (low, high), (least, worst) = self.actions, self.losses
         rules = {
-            "actions": (f"in [{low:g}, {high:g}]", "Declare the range with actions=(low, high)."),
+            "actions": (f"in [{low:g}, {high:g}]", declare("actions")),
             "densities": ("above 0 and finite", "Log the density of each decision, or see estimate_densities."),
-            "losses": (f"in [{least:g}, {worst:g}]", "Declare the range with losses=(low, high)."),
+            "losses": (f"in [{least:g}, {worst:g}]", declare("losses")),
         }
         return [
             (

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from manul.actions.smoothing import explored_densities
-from manul.errors import InputError
 from manul.logs.pieces import Logs, pieces
 from manul.offpolicy.evaluation.policy_densities import Deterministic, centres_of
 from manul.types import Floats, Within
+from manul.utils.validation import check_has_rows
 
 STEPS = 8
 FEWEST = 30
@@ -55,8 +55,7 @@ def choose_bandwidth(policy: Deterministic, log: Logs, actions: Within, losses: 
             squares[number] += (paid * paid).sum()
             hits[number] += (densities > 0).sum()
         count += len(rows.actions)
-    if count == 0:
-        raise InputError("log must have at least one row; got none. Check the file.")
+    check_has_rows(count)
     means = sums / count
     errors = np.sqrt(np.maximum(squares / count - means**2, 0.0) / count)
     # Too few rows in the window would make the error look small.

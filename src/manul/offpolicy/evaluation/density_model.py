@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from manul.actions.ranges import Actions, checked_range
-from manul.errors import InputError, ParameterError
+from manul.actions.ranges import Actions
 from manul.logs.log import Chosen, Log
 from manul.types import Floats, Within
+from manul.utils.validation import are_within, check_has_rows, check_range, check_whole_number, declare, reject
 
 _FITTED_ROWS = 20_000
 _STEPS = 150
@@ -40,16 +40,12 @@ def estimate_densities(log: Log, *, actions: Within | None = None, bins: int = 1
     >>> [finding.title for finding in manul.offpolicy.doctor(guessed) if finding.severity == "note"]
     ['estimated densities']
     """
-    if not (isinstance(bins, int) and 2 <= bins <= 256):
-        raise ParameterError(f"bins must be from 2 to 256; got {bins!r}. Try 16.")
-    if not len(log):
-        raise InputError("log must have at least one row; got none. Check the file.")
-    span = Actions(*checked_range("actions", actions or getattr(log, "action_range", None) or (0.0, 1.0)))
+    check_whole_number("bins", bins, 2, 256, "Try 16.")
+    check_has_rows(len(log))
+    span = Actions(*check_range("actions", actions or getattr(log, "action_range", None) or (0.0, 1.0)))
     places = np.floor((log.actions - span.low) / span.span * bins).astype(np.int64)
-    if not ((log.actions >= span.low) & (log.actions <= span.high)).all():
-        raise InputError(
-            f"actions must be in [{span.low:g}, {span.high:g}]; got others. Declare the range with actions=(low, high)."
-        )
+    inside = f"in [{span.low:g}, {span.high:g}]"
+    reject(~are_within(log.actions, span.low, span.high), log.actions, "actions", inside, declare("actions"))
     places = np.minimum(places, bins - 1)
     table = _standardised(log.contexts)
     some = slice(None, None, -(-len(log) // _FITTED_ROWS))

@@ -7,19 +7,30 @@ loss model expects of the policy, and weighs only what the model does not explai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
-from manul.actions.ranges import Actions, checked_bandwidth, checked_seed
+from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
-from manul.logs.pieces import Logs, Rows, action_range, loss_range, pieces, repeatable
+from manul.logs.pieces import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.outcome_model import LossModel
 from manul.types import Estimate, Floats, Policy, Within
-from manul.utils.outcome_checks import USABLE, usable_densities
+from manul.utils.validation import (
+    USABLE,
+    check_bandwidth,
+    check_choice,
+    check_has_rows,
+    check_losses,
+    check_number,
+    check_seed,
+    reject,
+    usable_densities,
+)
 
 ESTIMATORS = ("ips", "snips", "dr")
 _FOR_MODELS = ("bootstrap", "normal")
@@ -52,15 +63,15 @@ def evaluate(
     (True, 5000)
     """
     _check(estimator, interval, level, largest_weight)
-    scale = loss_range(log, losses)
+    span, scale = declared_ranges(log, actions, losses)
     if not isinstance(policy, Policy):
-        policy = _smoothed(policy, log, action_range(log, actions) or (0.0, 1.0), scale, bandwidth)
+        policy = _smoothed(policy, log, span or (0.0, 1.0), scale, bandwidth)
     elif bandwidth is not None:
         raise ParameterError(
-            f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}. It has its own."
+            f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}.", "bandwidth"
         )
-    terms = _model_terms(policy, log, actions, scale) if estimator == "dr" else _TERMS[estimator]
-    sums, ends = _Sums(), intervals.start(interval, checked_seed(seed), largest_weight)
+    terms = _model_terms(policy, log, span, scale) if estimator == "dr" else _TERMS[estimator]
+    sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     for rows in pieces(log):
         densities = policy_densities.densities(policy, rows)
         found = terms(rows, densities / _checked(rows, scale).densities, _scaled(rows, scale))
@@ -83,14 +94,12 @@ def _snips(rows: Rows, weights: Floats, losses: Floats) -> Terms:  # noqa: ARG00
 _TERMS: dict[str, _Terms] = {"ips": _ips, "snips": _snips}
 
 
-def _model_terms(policy: Policy, log: Logs, actions: Within | None, scale: Within) -> _Terms:
+def _model_terms(policy: Policy, log: Logs, span: Within | None, scale: Within) -> _Terms:
     own: Within = getattr(policy, "actions", (0.0, 1.0))
-    model = LossModel(action_range(log, actions) or own)
-    rows = None
+    model = LossModel(span or own)
     for rows in pieces(repeatable(log, "dr")):
         model.add(rows, _scaled(_checked(rows, scale), scale))
-    if rows is None:
-        raise InputError("log must have at least one row; got none. Check the file.")
+    check_has_rows(model.grams is not None)
     model.fit()
 
     def terms(rows: Rows, weights: Floats, losses: Floats) -> Terms:
@@ -149,15 +158,13 @@ class _Sums:
         )
 
     def _check(self, largest_weight: float | None) -> None:
-        if not self.rows:
-            raise InputError("log must have at least one row; got none. Check the file.")
+        check_has_rows(self.rows)
         if not self.weights:
-            raise InputError(
-                "log must hold actions that the policy plays; got none. Evaluate a smoother policy or log with more exploration."
-            )
+            raise InputError("log must hold actions that the policy plays; got none. Log with more exploration.", "log")
         if largest_weight is not None and self.largest > largest_weight:
             raise InputError(
-                f"largest_weight must bound every weight; got {largest_weight:g} and a weight of {self.largest:g}. Raise it."
+                f"largest_weight must bound every weight, {self.largest:g}; got {largest_weight:g}. Raise it.",
+                "largest_weight",
             )
 
 
@@ -166,11 +173,11 @@ def _smoothed(
 ) -> policy_densities.Smoothed:
     if not callable(policy):
         raise ParameterError(
-            f"policy must have distribution(context, within) or be a function from context to action; got {policy!r}. Try manul.load."
+            f"policy must have a distribution or be a function of a context; got {policy!r}. Try manul.load.", "policy"
         )
     if bandwidth is None:
         bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
-    return policy_densities.Smoothed(policy, checked_bandwidth(bandwidth, Actions(*actions)), actions)
+    return policy_densities.Smoothed(policy, check_bandwidth(bandwidth, Actions(*actions)), actions)
 
 
 def _scaled(rows: Rows, scale: Within) -> Floats:
@@ -178,15 +185,8 @@ def _scaled(rows: Rows, scale: Within) -> Floats:
 
 
 def _checked(rows: Rows, scale: Within) -> Rows:
-    low, high = scale
-    inside = (rows.losses >= low) & (rows.losses <= high)
-    for name, values, good, rule, remedy in (
-        ("loss", rows.losses, inside, f"in [{low:g}, {high:g}]", "Declare the range with losses=(low, high)."),
-        ("density", rows.densities, usable_densities(rows.densities), USABLE, _REMEDY),
-    ):
-        if not good.all():
-            bad = int(np.argmin(good))
-            raise InputError(f"{name} must be {rule}; got {values[bad]:g} in row {rows.first + bad}. {remedy}")
+    check_losses(rows.losses, scale, rows.first)
+    reject(~usable_densities(rows.densities), rows.densities, "density", USABLE, _REMEDY, rows.first)
     return rows
 
 
@@ -194,15 +194,10 @@ _REMEDY = "Log the density of each decision, or see manul.offpolicy.estimate_den
 
 
 def _check(estimator: str, interval: str, level: float, largest_weight: float | None) -> None:
-    if estimator not in ESTIMATORS:
-        raise ParameterError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r}. Try snips.")
-    if interval not in intervals.NAMES:
-        raise ParameterError(f"interval must be one of {', '.join(intervals.NAMES)}; got {interval!r}. Try bootstrap.")
-    if estimator == "dr" and interval not in _FOR_MODELS:
-        raise ParameterError(
-            f"interval must be bootstrap or normal for dr; got {interval!r}. Try snips for the others."
-        )
-    if not 0 < level < 1:
-        raise ParameterError(f"level must be in (0, 1); got {level!r}. Try 0.95.")
-    if largest_weight is not None and not largest_weight > 0:
-        raise ParameterError(f"largest_weight must be above 0; got {largest_weight!r}. Leave it out to take the log's.")
+    check_choice("estimator", estimator, ESTIMATORS, "Try 'snips'.")
+    check_choice("interval", interval, intervals.NAMES)
+    if estimator == "dr":
+        check_choice("interval", interval, _FOR_MODELS, "dr has no other: try snips.")
+    check_number("level", level, 0, 1, "Try 0.95.", ends="()")
+    if largest_weight is not None:
+        check_number("largest_weight", largest_weight, 0, math.inf, "Leave it out to take the log's.", ends="(]")

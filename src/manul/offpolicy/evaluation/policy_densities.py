@@ -121,12 +121,10 @@ def centres_of(action: Deterministic, contexts: Any, lows: Floats, highs: Floats
         chosen = np.array([float(action(context)) for context in contexts], dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"policy must have distribution(context, within) or be a function from context to action; got {error}. Return one number."
+            f"policy must have a distribution or return an action; got {error}. Return one number.", "policy"
         ) from None
     if not np.isfinite(chosen).all():
-        raise InputError(
-            f"policy must give finite actions; got {chosen[~np.isfinite(chosen)][0]}. Handle every context."
-        )
+        raise InputError(f"policy must give finite actions; got {chosen[~np.isfinite(chosen)][0]}.", "policy")
     return np.clip(chosen, lows, highs)
 
 

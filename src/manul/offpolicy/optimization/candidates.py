@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from manul.errors import FileError
+from manul.utils.atomic_files import write_csv
 
 
 class Row(NamedTuple):
@@ -55,13 +54,7 @@ class Table:
         candidate,bandwidth,leaves,estimate,penalty,objective
         Cats,0.25,4,0.2,0.01,0.21
         """
-        try:
-            with Path(path).open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(Row._fields)
-                writer.writerows(self.rows)
-        except OSError as error:
-            raise FileError(f"{path} must be writable; got {error.strerror}. Choose another folder.") from error
+        write_csv(path, Row._fields, self.rows)
 
     def __str__(self) -> str:
         cells = [Row._fields, *(_shown(row) for row in self.rows)]

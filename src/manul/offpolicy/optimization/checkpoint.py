@@ -17,6 +17,7 @@ from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent
 from manul.offpolicy.optimization.replay import Replay, Seen
 from manul.utils import model_files
+from manul.utils.atomic_files import unwritable, write_whole
 
 SECONDS = 10.0
 SHARE = 0.05
@@ -48,7 +49,7 @@ class Checkpoint:
             if split < len(piece):
                 yield piece.rows(slice(split, None))
         if seen.rows < kept["rows"]:
-            raise ParameterError(self._other("log", f"one of {seen.rows} rows where {kept['rows']} were learned"))
+            raise self._other("log", f"one of {seen.rows} rows where {kept['rows']} were learned")
 
     def keep(self, seen: Seen, *, now: bool = False) -> None:
         """Write the replay where that is due, or now."""
@@ -63,7 +64,7 @@ class Checkpoint:
                     agent.save(target / f"{name}-{number:04}.manul")
             self._write(target, seen)
         except OSError as error:
-            raise FileError(f"{self.folder} must be writable; got {error.strerror}. Choose another folder.") from error
+            raise unwritable(self.folder, error) from error
         self._saved = time.monotonic()
         self._took = self._saved - started
 
@@ -78,9 +79,7 @@ class Checkpoint:
             "sums": [float(total).hex() for total in self._replay.sums],
             "checksums": seen.checksums,
         }
-        partial = self.folder / "progress.json.partial"
-        partial.write_text(json.dumps(progress, indent=1), encoding="utf-8")
-        partial.replace(self.folder / "progress.json")
+        write_whole(self.folder / "progress.json", json.dumps(progress, indent=1))
         for old in self.folder.glob("rows-*"):
             if old != target:
                 shutil.rmtree(old)
@@ -94,18 +93,18 @@ class Checkpoint:
         except (OSError, ValueError) as error:
             raise FileError(f"{path} must be as it was written; got {error}. Start anew in another folder.") from error
         if kept.get("settings") != self._settings:
-            raise ParameterError(self._other("settings", "others"))
+            raise self._other("settings", "others")
         return kept
 
     def _restore(self, kept: dict[str, Any], seen: Seen) -> None:
         if seen.checksums != kept["checksums"]:
-            raise ParameterError(self._other("log", "other rows"))
+            raise self._other("log", "other rows")
         source = self.folder / f"rows-{kept['rows']}"
         for name, agents in self._parts():
             agents[:] = [model_files.load(source / f"{name}-{number:04}.manul") for number in range(len(agents))]
         self._replay.go_on(kept["rows"], [float.fromhex(total) for total in kept["sums"]])
 
-    def _other(self, what: str, got: str) -> str:
-        return (
-            f"resume must be the folder of a run with the same {what}; got {got} in {self.folder}. Choose a new folder."
+    def _other(self, what: str, got: str) -> ParameterError:
+        return ParameterError(
+            f"resume must be of a run with the same {what}; got {got} in {self.folder}. Choose a new folder.", "resume"
         )

@@ -8,33 +8,23 @@ from functools import partial
 from itertools import product
 from typing import Any, Literal, Self
 
-from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
+from manul.actions.ranges import Actions
 from manul.agents import Cats
 from manul.agents.base import Shell
 from manul.agents.learners import CoinBetting
 from manul.errors import ParameterError
 from manul.types import Within
+from manul.utils.validation import check_bandwidth, check_choice, check_leaves
 
 Rule = Literal["path", "paper", "margin"]
 Cell = tuple[float, int]
 AnyAgent = Shell[Any]
 Make = Callable[..., AnyAgent]
-_RULES: dict[str, Make] = {
+RULES: dict[str, Make] = {
     "path": Cats,
     "paper": Cats.paper,
     "margin": partial(Cats.paper, learner=CoinBetting(target="margin")),
 }
-
-
-def checked_rule(rule: Rule) -> Rule:
-    """How trees learn.
-
-    >>> checked_rule("path")
-    'path'
-    """
-    if rule not in _RULES:
-        raise ParameterError(f"rule must be 'path', 'paper' or 'margin'; got {rule!r}. Try 'path'.")
-    return rule
 
 
 @dataclass(frozen=True)
@@ -71,11 +61,11 @@ class Grid:
     ) -> None:
         whole = Actions(0.0, 1.0)
         every = dict.fromkeys([*cells, *product(bandwidths, leaves)])
-        checked = tuple((checked_bandwidth(share, whole), checked_leaves(count)) for share, count in every)
+        checked = tuple((check_bandwidth(share, whole), check_leaves(count)) for share, count in every)
         object.__setattr__(self, "cells", checked)
         object.__setattr__(self, "others", dict(others or {}))
         if not len(self):
-            raise ParameterError("grid must have at least one cell; got none. Try Grid.paper().")
+            raise ParameterError("grid must have at least one cell; got none. Try Grid.paper().", "grid")
 
     @classmethod
     def paper(cls, *, half: bool = True) -> Self:
@@ -98,11 +88,11 @@ class Grid:
         ...     rule="path", actions=(0, 32), losses=(0, 1), epsilon=0, seed=0)[0].make()
         Cats(actions=(0.0, 32.0), leaves=16, bandwidth=4.0, epsilon=0.0, ...)
         """
-        checked_rule(rule)
+        check_choice("rule", rule, RULES)
         common = {"actions": actions, "losses": losses, "epsilon": epsilon, "seed": seed}
         name, span = "Cats" if rule == "path" else "Cats.paper", actions[1] - actions[0]
         trees = [
-            Candidate(name, partial(_RULES[rule], bandwidth=share * span, leaves=leaves, **common))
+            Candidate(name, partial(RULES[rule], bandwidth=share * span, leaves=leaves, **common))
             for share, leaves in self.cells
         ]
         return trees + [Candidate(other, partial(make, **common)) for other, make in self.others.items()]

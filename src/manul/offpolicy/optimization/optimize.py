@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from manul.actions.ranges import checked_range
 from manul.agents import Mapped
 from manul.contexts.maps import Columns
 from manul.errors import ParameterError
 from manul.offpolicy import named_logs
 from manul.offpolicy.optimization.candidates import Row, Table
 from manul.offpolicy.optimization.engines import Trained, local
-from manul.offpolicy.optimization.grid import AnyAgent, Candidate, Grid, Rule, checked_rule
+from manul.offpolicy.optimization.grid import RULES, AnyAgent, Candidate, Grid, Rule
 from manul.offpolicy.optimization.replay import Logs
 from manul.paper import theory
 from manul.types import Within
+from manul.utils.validation import check_choice, check_number, check_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,11 +93,11 @@ def optimize(
     (0.25, 4)
     """
     constant = _checked_penalty(penalty)
-    checked_rule(rule)
+    check_choice("rule", rule, RULES)
     first, log = named_logs.opened(log)
     ranges = {
-        "actions": checked_range("actions", named_logs.declared(actions, first.action_range if first else None)),
-        "losses": checked_range("losses", named_logs.declared(losses, first.loss_range if first else None)),
+        "actions": check_range("actions", named_logs.declared(actions, first.action_range if first else None)),
+        "losses": check_range("losses", named_logs.declared(losses, first.loss_range if first else None)),
     }
     columns = None if first is None or first.fields is None else Columns.fit(first.fields)
     log = log if columns is None else named_logs.Numbers(log, columns)
@@ -104,7 +105,8 @@ def optimize(
     candidates = grid.candidates(rule=rule, epsilon=epsilon, seed=seed, **ranges)
     _check_bandwidths(candidates)
     how: dict[str, Any] = {"draw": seed if draw else None, "progress": progress}
-    if _checked_engine(engine) == "local":
+    check_choice("engine", engine, ("local", "ray"))
+    if engine == "local":
         trained = local.train(candidates, log, threads=threads, resume=resume, **how)
     else:
         from manul.offpolicy.optimization.engines import ray
@@ -138,7 +140,8 @@ def _check_bandwidths(candidates: list[Candidate]) -> None:
         agent = candidate.make()
         if not getattr(agent, "bandwidth", 0) > 0:
             raise ParameterError(
-                f"candidates must play windows of a bandwidth above 0; got {agent!r} as {candidate.name!r}. Try Cats."
+                f"candidates must have a bandwidth above 0; got {agent!r} as {candidate.name!r}. Try Cats.",
+                "candidates",
             )
 
 
@@ -146,12 +149,4 @@ def _checked_penalty(penalty: float | str) -> float | None:
     """The constant of the penalty; None where it depends on the length of the log."""
     if penalty == "paper":
         return None
-    if isinstance(penalty, str) or not 0 <= penalty < float("inf"):
-        raise ParameterError(f"penalty must be a constant from 0, or 'paper'; got {penalty!r}. Try 1.")
-    return float(penalty)
-
-
-def _checked_engine(engine: Engine) -> Engine:
-    if engine not in ("local", "ray"):
-        raise ParameterError(f"engine must be 'local' or 'ray'; got {engine!r}. Try 'local'.")
-    return engine
+    return check_number("penalty", penalty, 0, math.inf, "Try 1, or 'paper'.", ends="[)")

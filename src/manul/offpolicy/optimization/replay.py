@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
@@ -11,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.actions.ranges import checked_seed
 from manul.actions.smoothing import smooth
 from manul.contexts import conversion
-from manul.errors import InputError, ParameterError
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.types import Floats
+from manul.utils.validation import check_seed, check_workers
 
 PIECE = 16_384
 Logs = Log | Iterable[Log]
@@ -61,7 +59,7 @@ class Replay:
         self.drawn = self.agents if draw is None else [candidate.make() for candidate in candidates]
         self.sums: Floats = np.zeros(len(candidates))
         self.rows = 0
-        self._threads = checked_threads(threads)
+        self._threads = check_workers("threads", threads)
         self._draws: Iterator[int] = iter(()) if draw is None else draws(draw)
         self._next = next(self._draws, None)
 
@@ -113,22 +111,7 @@ def draws(seed: int) -> Iterator[int]:
     while True:
         yield held - 1
         # Of the rounds after t, the first that is taken is beyond m with probability t / m.
-        held, number = int(held / (1.0 - _core.draw(checked_seed(seed), number)[0])) + 1, number + 1
-
-
-def checked_threads(threads: int | None) -> int:
-    """How many threads; all processors where nothing is said.
-
-    >>> checked_threads(2)
-    2
-    """
-    if threads is None:
-        return os.cpu_count() or 1
-    if not (isinstance(threads, int) and threads >= 1):
-        raise ParameterError(
-            f"threads must be a whole number from 1; got {threads!r}. Leave it out for all processors."
-        )
-    return threads
+        held, number = int(held / (1.0 - _core.draw(check_seed(seed), number)[0])) + 1, number + 1
 
 
 def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
@@ -173,9 +156,3 @@ def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float) -
         total += played.density(action) / density * ((loss - least) / (worst - least))
         player.learn(contexts[row], action, density, loss, *within)
     return total
-
-
-def checked_log(seen: Seen) -> None:
-    """Refuses a log without rows."""
-    if not seen.rows:
-        raise InputError("log must have at least one row; got none. Check where it was written.")

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manul.actions.ranges import checked_seed
-from manul.errors import InputError, ParameterError
+from manul.errors import InputError
 from manul.paper.datasets.correlations import Cells, reordered
+from manul.utils.validation import check_seed, check_whole_number
 from manul.worlds.tables.table_columns import columns, numbers_of, read_columns
 
 if TYPE_CHECKING:
@@ -84,12 +84,11 @@ def bng(table: Any, rows: int, seed: int = 0) -> pa.Table:
     """
     import pyarrow as pa
 
-    if not (isinstance(rows, int) and not isinstance(rows, bool) and rows >= 1):
-        raise ParameterError(f"rows must be a whole number of at least 1; got {rows!r}. Try 1000000.")
-    rng = np.random.default_rng(checked_seed(seed))
+    check_whole_number("rows", rows, 1, None, "Try 1000000.")
+    rng = np.random.default_rng(check_seed(seed))
     cells = read_columns(table) if isinstance(table, str | Path) else columns(table)
     if not cells or not len(next(iter(cells.values()))):
-        raise InputError("table must have at least one column and one row; got none. Check the file.")
+        raise InputError("table must have at least one column and one row; got none. Check the file.", "table")
     binned = {name: _binned(column) for name, column in cells.items()}
     texts = [name for name in cells if binned[name].text]
     names = [name for name in cells if not binned[name].text]

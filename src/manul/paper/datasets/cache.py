@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from manul.errors import FileError
-from manul.utils.atomic_files import writable_folder, write_whole
+from manul.utils.atomic_files import partial_path, put_in_place, writable_folder, write_whole
 
 TIMEOUT = 30.0
 
@@ -56,12 +56,12 @@ def downloaded(address: str, path: Path, name: str) -> Path:
     import urllib.request
 
     writable_folder(path.parent)
-    partial = path.with_name(path.name + ".partial")
+    partial = partial_path(path)
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT) as answer, partial.open("wb") as file:
             shutil.copyfileobj(answer, file)
         write_whole(_note(path), f"{checksum(partial)}  {path.name}\n")
-        partial.replace(path)
+        put_in_place(partial, path)
     except (OSError, urllib.error.URLError, ValueError) as error:
         raise FileError(
             f"{name} must be on disk or within reach of the network; got {_reason(error)}. Put the file of {address} at {path}, "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from manul.actions.ranges import checked_seed
 from manul.errors import FileError, ParameterError
 from manul.paper.datasets import cache
 from manul.utils.suggestions import remedy
+from manul.utils.validation import check_seed
 from manul.worlds import ds
 from manul.worlds.tables.table_columns import SUFFIXES, read_columns
 from manul.worlds.tables.tables import Dataset, from_columns
@@ -51,7 +51,7 @@ def load(name: str, *, rows: int | None = None, seed: int = 0, data: str | Path 
     """
     checked_name(name)
     if name == "ds":
-        world = ds(rounds=DS_ROWS if rows is None else rows, seed=checked_seed(seed))
+        world = ds(rounds=DS_ROWS if rows is None else rows, seed=check_seed(seed))
         columns = tuple(f"x{number}" for number in range(1, world.contexts.shape[1] + 1))
         return Dataset("ds", columns, world.contexts, world.targets, (0.0, 1.0))
     source, path = SOURCES[name], located(name, data)
@@ -65,7 +65,7 @@ def located(name: str, data: str | Path | None = None) -> Path:
     """The file of a set: in the folder, in the cache, or downloaded into it."""
     source, folder = SOURCES[name], cache.folder() if data is None else Path(data)
     if data is not None and not folder.is_dir():
-        raise FileError(f"data must be a folder with files such as {name}.csv; got {folder}. Check the name.")
+        raise FileError(f"data must be a folder with files such as {name}.csv; got {folder}. Check the name.", "data")
     for stem in (name, source.title):
         for suffix in (f"{each}{end}" for each in SUFFIXES for end in ("", ".gz")):
             if (folder / f"{stem}{suffix}").is_file():
@@ -83,4 +83,4 @@ def checked_name(name: str) -> str:
     if name in NAMES:
         return name
     advice = remedy(str(name), NAMES, "Tables of your own go with --data and --target.")
-    raise ParameterError(f"dataset must be one of {', '.join(NAMES)}; got {name!r}. {advice}")
+    raise ParameterError(f"dataset must be one of {', '.join(NAMES)}; got {name!r}. {advice}", "dataset")

@@ -19,6 +19,8 @@ _MARGIN = CoinBetting(target="margin")
 
 PAPER, MARGIN, TREE, LINEAR = "Cats.paper", "Cats.paper, margin", "dTree", "dLinear"
 OURS, DEFAULT, ADAPTIVE, AUTO = "Cats", "Cats(leaves=512, bandwidth=1/32)", "AdaptiveCats", "Auto"
+# Players whose round takes time proportional to the leaves, and not to their logarithm.
+EVERY_LEAF = (LINEAR, "VW dLinear")
 CONSTANT, OPTIMUM = "best constant", "smoothed optimum"
 
 

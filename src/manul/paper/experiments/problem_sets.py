@@ -12,6 +12,7 @@ from typing import Any
 from manul.errors import ParameterError
 from manul.paper import datasets
 from manul.paper.datasets.catalogue import SOURCES, checked_name, located
+from manul.utils.validation import check_whole_number
 from manul.worlds import Regression
 
 SUFFIXED = ("csv", "arff", "parquet", "gz")
@@ -60,16 +61,16 @@ class Wanted:
 
     def check(self) -> None:
         """Refuses what cannot work before anything is played."""
-        if self.rounds is not None and self.rounds < 100:
-            raise ParameterError(f"rounds must be at least 100; got {self.rounds}. Try 100000.")
+        if self.rounds is not None:
+            check_whole_number("rounds", self.rounds, 100, None, "Try 100000.")
         if self.is_own:
             if self.names is not None:
                 raise ParameterError(
-                    f"datasets must be left out where data is a table of your own; got {', '.join(self.names)}. Run them apart."
+                    f"datasets must be left out if data is a table; got {', '.join(self.names)}.", "datasets"
                 )
             return
         if self.target is not None:
-            raise ParameterError(f"target must go with data, a file of your own; got {self.target!r}. Add --data FILE.")
+            raise ParameterError(f"target must go with data; got {self.target!r}. Add --data FILE.", "target")
         for name in self._all:
             if checked_name(name) != "ds":
                 located(name, self.data)
@@ -81,7 +82,7 @@ class Wanted:
             return False
         if self.target is None:
             raise ParameterError(
-                f"target must be the column of {self.data.name} to predict; got none. Add --target NAME."
+                f"target must be the column of {self.data.name} to predict; got none. Add --target NAME.", "target"
             )
         return True
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from manul.actions.ranges import checked_seed
 from manul.errors import MissingDependency, ParameterError
 from manul.paper.experiments import machine, published, result_tables
 from manul.paper.experiments.offline import analysis
@@ -24,6 +23,7 @@ from manul.paper.experiments.timing import analysis as timing_analysis
 from manul.paper.experiments.timing import sweep as timing_sweep
 from manul.utils.atomic_files import writable_folder, write_whole
 from manul.utils.suggestions import remedy
+from manul.utils.validation import check_seed
 
 NAMES = ("online", "offline", "timing")
 
@@ -89,7 +89,7 @@ def reproduce(
     """
     started = time.perf_counter()
     chosen = [_checked(each) for each in dict.fromkeys(experiments)] or list(NAMES)
-    wanted = Wanted(datasets, rounds, checked_seed(seed), None if data is None else Path(data), target)
+    wanted = Wanted(datasets, rounds, check_seed(seed), None if data is None else Path(data), target)
     wanted.check()
     with_vw = _has_vw(wanted=vw)
     _require_plots()
@@ -214,7 +214,7 @@ def _checked(experiment: str) -> str:
     if experiment in NAMES:
         return experiment
     advice = remedy(experiment, NAMES, "Leave it out for all three.")
-    raise ParameterError(f"experiment must be one of {', '.join(NAMES)}; got {experiment!r}. {advice}")
+    raise ParameterError(f"experiment must be one of {', '.join(NAMES)}; got {experiment!r}. {advice}", "experiment")
 
 
 def _has_vw(*, wanted: bool | None) -> bool:

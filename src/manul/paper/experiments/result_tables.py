@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from manul.offpolicy.evaluation.intervals import ClopperPearson
 from manul.types import Within
-from manul.utils.atomic_files import write_whole
+from manul.utils.atomic_files import write_csv
 
 Row = dict[str, Any]
 
@@ -35,12 +33,8 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     ...     Path(folder, "t.csv").read_text().splitlines()
     ['player,loss,leaves', 'Auto,0.5,']
     """
-    text = io.StringIO()
     names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(path, text.getvalue())
+    write_csv(path, names, ([row.get(name) for name in names] for row in rows))
 
 
 def power_of_two(power: int) -> str:

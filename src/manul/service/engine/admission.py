@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from manul.actions.ranges import checked_range
 from manul.errors import ManulError
 from manul.service import schema
 from manul.service.configuration import Limits
 from manul.service.engine import models
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
+from manul.utils.validation import check_range
 
 
 def check_settings(settings: schema.NewLoop) -> None:
     """Refuses settings of a loop that cannot work together."""
     for name in ("actions", "losses"):
         try:
-            low, high = checked_range(name, getattr(settings, name))
+            low, high = check_range(name, getattr(settings, name))
         except ManulError as error:
             raise Invalid(str(error), name) from None
     if settings.default_loss is not None and not low <= settings.default_loss <= high:

@@ -18,7 +18,7 @@ from manul.service.engine.writes import OWN, Future, WriteBlock, WriteDecisions,
 from manul.service.errors import Conflict
 from manul.service.store import Store
 from manul.service.store.blocks import Decided, in_columns
-from manul.utils.outcome_checks import check_outcomes
+from manul.utils.validation import check_outcomes
 
 
 class Decider:
@@ -115,7 +115,7 @@ class Decider:
             values = (seen.action, seen.density or 1.0, loss, low, high)
             check_outcomes(*(np.array([value], np.float64) for value in values), loss_range=loop.settings.losses)
         except ManulError as error:
-            raise refusal(error, str(error).split(" ", 1)[0]) from None
+            raise refusal(error) from None
         number = await self._reserve(loop, 1)
         decided = Decided(
             number, seen.id, context, seen.within, seen.action, seen.density, self._now(), loop.model, observed=True

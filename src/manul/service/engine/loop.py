@@ -295,10 +295,9 @@ class Loop:
         return Decision(decided.action, density, decided.within)
 
 
-def refusal(error: ManulError, field: str = "context") -> Invalid:
-    """A refusal of the library as one of the service."""
-    message = str(error)
-    return Invalid(message, "within" if message.startswith("within") else field)
+def refusal(error: ManulError) -> Invalid:
+    """An error of the library as one of the service; a request has no other field that the library could reject."""
+    return Invalid(str(error), error.field if error.field in ("within", "action", "density", "loss") else "context")
 
 
 def _columns(outcomes: Sequence[Decision], actions: Within) -> Decisions:

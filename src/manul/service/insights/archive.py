@@ -7,7 +7,6 @@ its place. After a kill the store says how far that had come: if it still has th
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from manul.service.engine.loop import Loop
 from manul.service.engine.writer import Writer
 from manul.service.insights import log_export
 from manul.service.store import Block, Store, Transaction
+from manul.utils.atomic_files import sync
 
 log = logging.getLogger("manul.service")
 UNFINISHED = "unfinished"
@@ -34,8 +34,6 @@ def archive(store: Store, writer: Writer, loop: Loop, folder: Path, before: floa
         firsts = {block.first for block in blocks}
         ends = {"after": blocks[0].first - 1, "through": blocks[-1].last}
         rows = log_export.write(store, loop, folder / UNFINISHED / name, only=firsts, **ends)
-        _sync(folder / UNFINISHED / name)
-        _sync(folder / UNFINISHED)
         writer.call(partial(_forget, loop.number, blocks))
         written.append(finish(folder, name))
         log.info("archived", extra={"loop": loop.name, "rows": rows, "file": name})
@@ -74,7 +72,7 @@ def file_name(loop: Loop, first: int, last: int) -> str:
 def finish(folder: Path, name: str) -> Path:
     """Move a file to its place."""
     path = (folder / UNFINISHED / name).rename(folder / name)
-    _sync(folder)
+    sync(folder)
     return path
 
 
@@ -101,11 +99,3 @@ def _is_settled(store: Store, loop: int, block: Block, snapshot: int) -> bool:
     return all(
         each.density is not None and log_export.outcome(events.get(each.number, [])) is not None for each in decided
     ) and all(event.number <= snapshot for some in events.values() for event in some)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts.encoding import flatten_fields
 from manul.logs.formats.log_schema import RESERVED
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.loop import Loop
@@ -92,33 +93,8 @@ def flattened(context: dict[str, Any]) -> dict[str, float | str | None]:
         f"context.{name}" if name in RESERVED else name: value
         if value is None or isinstance(value, str)
         else float(value)
-        for name, value in leaves(context).items()
+        for name, value in flatten_fields(context).items()
     }
-
-
-def leaves(context: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """The fields of a context with names, as the agents read it.
-
-    >>> leaves({"sky": "grey", "rooms": [{"warm": True}], "tags": ["old"]})
-    {'sky': 'grey', 'rooms[0].warm': True, 'tags=old': 1.0}
-    """
-    found: dict[str, Any] = {}
-    for name, value in context.items():
-        _collect(found, f"{path}.{name}" if path else name, value)
-    return found
-
-
-def _collect(found: dict[str, Any], path: str, value: Any) -> None:
-    if isinstance(value, dict):
-        found |= leaves(value, path)
-    elif isinstance(value, list):
-        for place, item in enumerate(value):
-            if isinstance(item, str):
-                found[f"{path}={item}"] = 1.0
-            else:
-                _collect(found, f"{path}[{place}]", item)
-    else:
-        found[path] = value
 
 
 def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | None = None) -> Fields:

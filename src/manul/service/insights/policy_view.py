@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from manul.contexts.encoding import flatten_fields
+from manul.contexts.typical import typical_value, vary
 from manul.service import schema
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
 from manul.service.insights.history import RECENT
-from manul.service.insights.log_export import leaves
 from manul.types import Floats
 
 ACTIONS = 64
@@ -42,25 +43,16 @@ def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
         return schema.PolicyView(feature=None, values=[], typical=None, density=[], mean=[])
     values = spread(known[feature])
     edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
-    found = [densities(loop, context, edges) for context in _varied(contexts, known, feature, values)]
+    varied = vary(known if isinstance(contexts[-1], dict) else contexts, feature, values)
+    found = [densities(loop, context, edges) for context in varied]
     middles = (edges[:-1] + edges[1:]) / 2
     return schema.PolicyView(
         feature=feature,
         values=[shown(value) for value in values],
-        typical=shown(typical(known[feature])),
+        typical=shown(typical_value(known[feature])),
         density=[each.tolist() for each in found],
         mean=[float(each @ middles / each.sum()) for each in found],
     )
-
-
-def _varied(contexts: Sequence[Any], known: Table, feature: str, values: Sequence[Value]) -> Sequence[Any]:
-    """Typical contexts but for one feature."""
-    if isinstance(contexts[-1], dict):
-        usual = {name: typical(column) for name, column in known.items()}
-        return [{**usual, feature: value} for value in values]
-    rows = np.tile(np.median(np.array(contexts), axis=0), (len(values), 1))
-    rows[:, int(feature)] = values
-    return list(rows)
 
 
 def shown(value: Value) -> float | str:
@@ -93,21 +85,10 @@ def table(contexts: Sequence[Any]) -> Table:
         return {str(place): column for place, column in enumerate(zip(*contexts, strict=False))}
     found: dict[str, list[Value]] = {}
     for context in contexts:
-        for name, value in leaves(context).items():
+        for name, value in flatten_fields(context).items():
             if value is not None:
                 found.setdefault(name, []).append(value)
     return dict(found)
-
-
-def typical(column: Sequence[Value]) -> Value:
-    """The median of numbers, the most common of anything else.
-
-    >>> typical(["grey", "blue", "grey"]), typical([3.0, 1.0, 2.0])
-    ('grey', 2.0)
-    """
-    if isinstance(column[0], str | bool):
-        return Counter(column).most_common(1)[0][0]
-    return float(np.median(np.array(column)))
 
 
 def spread(column: Sequence[Value]) -> list[Value]:

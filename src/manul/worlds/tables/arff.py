@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
 
 from manul.errors import FileError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S+)\s+\S""", re.IGNORECASE)
 
 
-def header(stream: BinaryIO, path: Path) -> list[str]:
+def header(stream: IO[bytes], path: Path) -> list[str]:
     """The names of the columns; the stream is then at the first row.
 
     >>> import io
@@ -34,7 +34,7 @@ def header(stream: BinaryIO, path: Path) -> list[str]:
     raise FileError(f"{path} must have a line @data; got none. Check that it is a whole ARFF file.")
 
 
-def rows(stream: BinaryIO, names: list[str], path: Path) -> pa.Table:
+def rows(stream: IO[bytes], names: list[str], path: Path) -> pa.Table:
     """The rows after the header, every cell as text."""
     import pyarrow as pa
     from pyarrow import csv

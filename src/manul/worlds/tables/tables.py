@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manul.contexts.encoding import GAP, LEVELS, Text
+from manul.contexts.encoding import LEVELS, encode_column
 from manul.errors import InputError
 from manul.types import Within
 from manul.worlds import Regression
-from manul.worlds.tables.table_columns import columns, numbers_of, read_columns, target_numbers
+from manul.worlds.tables.table_columns import columns, read_columns, target_numbers
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 Floats = NDArray[np.float64]
 
@@ -96,39 +96,15 @@ def from_columns(
         known = np.sort(known[np.random.default_rng(0).permutation(len(known))[:rows]])
     span, targets = scaled(outcomes[np.isfinite(outcomes)], percentiles, f"target {target!r} of {name}")
     del cells[target]
-    encoded = [encode(each, column.take(known), levels, standardised=standardised) for each, column in cells.items()]
+    encoded = [
+        encode_column(each, column.take(known), levels, standardised=standardised) for each, column in cells.items()
+    ]
     names = tuple(each for several, _ in encoded for each in several)
     contexts = np.column_stack([part for _, part in encoded] or [np.empty((len(known), 0), dtype=np.float32)]).astype(
         np.float32
     )
     where = np.cumsum(np.isfinite(outcomes)) - 1
     return Dataset(name, names, contexts, targets[where[known]], span)
-
-
-def encode(
-    name: str, column: pa.Array, levels: int = LEVELS, *, standardised: bool = False
-) -> tuple[list[str], NDArray[np.float32]]:
-    """The columns of a context that one column of a table becomes, and their names.
-
-    >>> import pyarrow as pa
-    >>> names, columns = encode("kind", pa.array(["a", "b", "a", "c"]), levels=1)
-    >>> names, columns.tolist()
-    (['kind=a', 'kind=other'], [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-    """
-    import pyarrow as pa
-
-    if pa.types.is_string(column.type):
-        return _one_hot(name, column, levels)
-    numbers = numbers_of(column)
-    known = numbers[np.isfinite(numbers)]
-    mean = float(known.mean()) if known.size else 0.0
-    filled = np.where(np.isfinite(numbers), numbers, mean)
-    if standardised:
-        spread = float(known.std()) if known.size else 0.0
-        filled = (filled - mean) / spread if spread > 0 else np.zeros_like(filled)
-    if np.abs(filled).max(initial=0.0) > np.finfo(np.float32).max:
-        raise InputError(f"column {name!r} must fit into 32 bits; got {np.abs(filled).max():g}. Scale it.")
-    return [name], filled[:, np.newaxis].astype(np.float32)
 
 
 def scaled(outcomes: Floats, percentiles: Within = (0.0, 100.0), what: str = "targets") -> tuple[Within, Floats]:
@@ -139,7 +115,7 @@ def scaled(outcomes: Floats, percentiles: Within = (0.0, 100.0), what: str = "ta
     """
     low, high = (float(end) for end in np.percentile(outcomes, percentiles))
     if low == high:
-        raise InputError(f"{what} must vary; got {low:g} throughout. Choose another target.")
+        raise InputError(f"{what} must vary; got {low:g} throughout. Choose another target.", "target")
     return (low, high), np.clip((outcomes - low) / (high - low), 0.0, 1.0)
 
 
@@ -150,12 +126,3 @@ def _are_columns(table: Any) -> bool:
         isinstance(column, pa.Array) and (pa.types.is_string(column.type) or pa.types.is_float64(column.type))
         for column in table.values()
     )
-
-
-def _one_hot(name: str, column: pa.Array, levels: int) -> tuple[list[str], NDArray[np.float32]]:
-    coded = column.fill_null(GAP).dictionary_encode()
-    texts: list[str] = coded.dictionary.to_pylist()
-    codes: NDArray[np.int32] = coded.indices.to_numpy(zero_copy_only=False)
-    counts = np.bincount(codes, minlength=len(texts))
-    text = Text.frequent(name, dict(zip(texts, counts.tolist(), strict=True)), levels)
-    return text.names, text.encoded(texts).astype(np.float32)[codes]

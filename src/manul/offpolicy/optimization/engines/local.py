@@ -11,7 +11,8 @@ from manul.logs.log import Log
 from manul.offpolicy.optimization.checkpoint import Checkpoint
 from manul.offpolicy.optimization.engines import Trained
 from manul.offpolicy.optimization.grid import Candidate
-from manul.offpolicy.optimization.replay import Logs, Replay, Seen, checked_log, pieces
+from manul.offpolicy.optimization.replay import Logs, Replay, Seen, pieces
+from manul.utils.validation import check_has_rows
 
 
 def train(
@@ -35,7 +36,7 @@ def train(
             bar.update(seen.rows - bar.n)
             if kept is not None:
                 kept.keep(seen)
-    checked_log(seen)
+    check_has_rows(seen.rows)
     if kept is not None:
         kept.keep(seen, now=True)
     return Trained(seen, replay.sums, lambda number: replay.drawn[number])

@@ -14,7 +14,8 @@ from tqdm import tqdm
 from manul.errors import MissingDependency, ParameterError
 from manul.offpolicy.optimization.engines import Trained
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.offpolicy.optimization.replay import Logs, Replay, Seen, check, checked_log, pieces
+from manul.offpolicy.optimization.replay import Logs, Replay, Seen, check, pieces
+from manul.utils.validation import check_has_rows
 
 try:
     import ray
@@ -53,7 +54,7 @@ def _store(candidates: Sequence[Candidate], log: Logs) -> tuple[list[Any], Seen]
         check(piece, agents)
         seen.add(piece)
         stored.append(ray.put(piece))
-    checked_log(seen)
+    check_has_rows(seen.rows)
     return stored, seen
 
 
@@ -74,6 +75,4 @@ def _wait(totals: list[Any], *, progress: bool) -> None:
 def checked_resume(resume: object) -> None:
     """Refuses a folder: lost cells run again by themselves."""
     if resume is not None:
-        raise ParameterError(
-            f"resume must be None with engine='ray'; got {str(resume)!r}. Leave it out, or use 'local'."
-        )
+        raise ParameterError(f"resume must be None with engine='ray'; got {str(resume)!r}. Use 'local'.", "resume")

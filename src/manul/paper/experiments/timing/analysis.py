@@ -46,7 +46,7 @@ def slopes(rows: Sequence[Row]) -> list[Row]:
             continue
         logs, times = np.log2([row[against] for row in points]), np.array([row["microseconds"] for row in points])
         many = [place for place, row in enumerate(points) if row["leaves"] >= MANY]
-        if player.endswith("dLinear") and len(many) >= 2:
+        if player in methods.EVERY_LEAF and len(many) >= 2:
             logs, times = logs[many], times[many]
         doubling = fitted(logs, times)
         power = fitted(logs, np.log2(np.maximum(times, 1e-9)))
@@ -88,7 +88,7 @@ def explained(rows: Sequence[Row], dataset: str) -> list[str]:
     for player in (methods.LINEAR, "VW dTree", "VW dLinear"):
         if (player, LEAVES) in found:
             steps = found[player, LEAVES]
-            where = f" from K = {MANY} on" if player.endswith("dLinear") else ""
+            where = f" from K = {MANY} on" if player in methods.EVERY_LEAF else ""
             told.append(
                 f"{player} against K{where}: time ∝ K^{steps['exponent']:.2f}, up to {steps['slowest']:.0f} µs."
             )
