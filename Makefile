@@ -35,6 +35,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run -Werror $$(find src/core benchmarks -name '*.?pp')
 
 docs: .venv/dev
 	$(BIN)/python docs/generate.py

@@ -33,7 +33,9 @@ class AdaptiveAgent final : public Plain<Agent> {
     for (std::size_t i = 0; i < settings_.count; ++i) delete members_[i];
   }
 
-  Window window(const float* context, Range within) override { return members_[playing(within)]->window(context, within); }
+  Window window(const float* context, Range within) override {
+    return members_[playing(within)]->window(context, within);
+  }
 
   void learn(const float* context, const Outcome& outcome) override {
     const std::size_t player = playing(outcome.within);

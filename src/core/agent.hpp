@@ -54,7 +54,8 @@ class Agent {
   // Rounds after which old evidence counts half; nothing is forgotten unless this is called.
   virtual void forget(double half_life) = 0;
 
-  // Fills in what a fresh agent starts from, where that is put off until it is needed; only the first call does anything.
+  // Fills in what a fresh agent starts from, where that is put off until it is needed; only the first call does
+  // anything.
   virtual void start() {}
 
   virtual std::size_t arrays() const = 0;

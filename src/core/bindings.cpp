@@ -56,7 +56,8 @@ std::vector<float> weights(const PathPlayer& player, std::uint32_t row, const st
   return all;
 }
 
-std::vector<std::tuple<std::uint32_t, double, bool, bool>> route(PathPlayer& player, const float* context, Range within) {
+std::vector<std::tuple<std::uint32_t, double, bool, bool>> route(PathPlayer& player, const float* context,
+                                                                 Range within) {
   std::vector<Step> steps(player.tree_settings.depth);
   player.router->route(context, within, steps.data());
   std::vector<std::tuple<std::uint32_t, double, bool, bool>> all;
@@ -72,11 +73,14 @@ struct AdaptivePlayer : Player {
   double risk(std::size_t member) { return machine().kernels.risk(agent(), member); }
 };
 
-MANUL_SIMD::Atoms atoms(const DiscreteSettings& settings) { return {settings.actions, std::int64_t{1} << settings.depth}; }
+MANUL_SIMD::Atoms atoms(const DiscreteSettings& settings) {
+  return {settings.actions, std::int64_t{1} << settings.depth};
+}
 
 struct DiscretePlayer : Player {
   DiscretePlayer(Agent* agent, const DiscreteSettings& settings, Range losses, double epsilon, std::uint64_t seed)
-      : Player(std::unique_ptr<Agent>(agent), {settings.actions, losses, settings.width, {epsilon, seed, atoms(settings)}}) {}
+      : Player(std::unique_ptr<Agent>(agent),
+               {settings.actions, losses, settings.width, {epsilon, seed, atoms(settings)}}) {}
 };
 
 struct CriticPlayer : Player {
@@ -136,7 +140,9 @@ nb::typed<nb::dict, nb::str, nb::any> state(Player& player) {
   for (std::size_t i = 0; i < player.agent().arrays(); ++i) {
     const Array array = player.agent().array(i);
     const std::string type = array.type;
-    all[name(array).c_str()] = type == "f4" ? copy<float>(array) : type == "f8" ? copy<double>(array) : copy<std::uint64_t>(array);
+    all[name(array).c_str()] = type == "f4"   ? copy<float>(array)
+                               : type == "f8" ? copy<double>(array)
+                                              : copy<std::uint64_t>(array);
   }
   return all;
 }
@@ -170,7 +176,8 @@ void overwrite(void* to, const void* from, std::size_t size) {
   }
 }
 
-// All sizes and types are compared before anything is written. Where the values are refused, the player is of no more use.
+// All sizes and types are compared before anything is written. Where the values are refused, the player is of no more
+// use.
 void restore(Player& player, const nb::typed<nb::dict, nb::str, nb::any>& saved) {
   Agent& agent = player.agent();
   if (saved.size() != agent.arrays()) throw Rejected();
@@ -236,7 +243,8 @@ double as_number(Encoder& encoder, const std::string& path, PyObject* value) {
   const nb::object number = nb::steal(PyNumber_Float(value));
   if (number.is_valid()) return PyFloat_AS_DOUBLE(number.ptr());
   const bool infinite = PyErr_ExceptionMatches(PyExc_OverflowError);
-  if (!infinite && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) nb::raise_python_error();
+  if (!infinite && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError))
+    nb::raise_python_error();
   PyErr_Clear();
   encoder.fail(infinite ? Fault::infinite : Fault::unknown_type, path);
 }
@@ -271,58 +279,89 @@ const float* encode(Player& player, const Fields& context, bool learning) {
 }
 
 void bind_named(nb::class_<Player>& type) {
-  type.def("window", [](Player& p, const Fields& context, double low, double high) {
-    const Window window = p.window(encode(p, context, false), {low, high});
-    return std::pair(window.centre, window.bandwidth);
-  }, "context"_a, "low"_a, "high"_a);
-  type.def("decide", [](Player& p, const Fields& context, double low, double high) {
-    const Decision made = p.decide(encode(p, context, false), {low, high});
-    return std::pair(made.action, made.density);
-  }, "context"_a, "low"_a, "high"_a);
-  type.def("decide_again", [](Player& p, const Fields& context, double low, double high, std::uint64_t number) {
-    const Decision made = p.decide_again(encode(p, context, false), {low, high}, number);
-    return std::pair(made.action, made.density);
-  }, "context"_a, "low"_a, "high"_a, "number"_a);
-  type.def("learn", [](Player& p, const Fields& context, double action, double density, double loss, double low, double high) {
-    p.check(action, density, loss, {low, high});
-    p.learn(encode(p, context, true), action, density, loss, {low, high});
-  }, "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+  type.def(
+      "window",
+      [](Player& p, const Fields& context, double low, double high) {
+        const Window window = p.window(encode(p, context, false), {low, high});
+        return std::pair(window.centre, window.bandwidth);
+      },
+      "context"_a, "low"_a, "high"_a);
+  type.def(
+      "decide",
+      [](Player& p, const Fields& context, double low, double high) {
+        const Decision made = p.decide(encode(p, context, false), {low, high});
+        return std::pair(made.action, made.density);
+      },
+      "context"_a, "low"_a, "high"_a);
+  type.def(
+      "decide_again",
+      [](Player& p, const Fields& context, double low, double high, std::uint64_t number) {
+        const Decision made = p.decide_again(encode(p, context, false), {low, high}, number);
+        return std::pair(made.action, made.density);
+      },
+      "context"_a, "low"_a, "high"_a, "number"_a);
+  type.def(
+      "learn",
+      [](Player& p, const Fields& context, double action, double density, double loss, double low, double high) {
+        p.check(action, density, loss, {low, high});
+        p.learn(encode(p, context, true), action, density, loss, {low, high});
+      },
+      "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
   type.def("sketch_names", &Player::sketch_names);
   type.def_prop_ro("fault", [](Player& p) { return std::pair(p.encoder.fault, p.encoder.fault_field); });
-  type.def_prop_rw("fields", [](Player& p) {
-    std::map<std::string, Kind> all;
-    for (const auto& [name, field] : p.encoder.fields()) all[name] = field.kind;
-    return all;
-  }, [](Player& p, const std::map<std::string, Kind>& all) {
-    for (const auto& [name, kind] : all) p.encoder.remember(name, kind);
-  });
-  type.def_prop_rw("names", [](Player& p) {
-    return std::map<std::uint32_t, std::string>(p.encoder.names().begin(), p.encoder.names().end());
-  }, [](Player& p, const std::map<std::uint32_t, std::string>& all) {
-    for (const auto& [feature, name] : all) p.encoder.remember(feature, name);
-  });
-  type.def_prop_rw("columns", [](Player& p) {
-    return std::map<std::uint32_t, std::uint32_t>(p.columns().begin(), p.columns().end());
-  }, [](Player& p, const std::map<std::uint32_t, std::uint32_t>& all) { p.set_columns({all.begin(), all.end()}); });
+  type.def_prop_rw(
+      "fields",
+      [](Player& p) {
+        std::map<std::string, Kind> all;
+        for (const auto& [name, field] : p.encoder.fields()) all[name] = field.kind;
+        return all;
+      },
+      [](Player& p, const std::map<std::string, Kind>& all) {
+        for (const auto& [name, kind] : all) p.encoder.remember(name, kind);
+      });
+  type.def_prop_rw(
+      "names",
+      [](Player& p) {
+        return std::map<std::uint32_t, std::string>(p.encoder.names().begin(), p.encoder.names().end());
+      },
+      [](Player& p, const std::map<std::uint32_t, std::string>& all) {
+        for (const auto& [feature, name] : all) p.encoder.remember(feature, name);
+      });
+  type.def_prop_rw(
+      "columns",
+      [](Player& p) { return std::map<std::uint32_t, std::uint32_t>(p.columns().begin(), p.columns().end()); },
+      [](Player& p, const std::map<std::uint32_t, std::uint32_t>& all) { p.set_columns({all.begin(), all.end()}); });
 }
 
 template <class T>
 void bind_single(nb::class_<Player>& type) {
-  type.def("window", [](Player& p, Vector<T> context, double low, double high) {
-    const Window window = p.window(p.row(context.data(), context.size()), {low, high});
-    return std::pair(window.centre, window.bandwidth);
-  }, "context"_a.noconvert(), "low"_a, "high"_a);
-  type.def("decide", [](Player& p, Vector<T> context, double low, double high) {
-    const Decision made = p.decide(p.row(context.data(), context.size()), {low, high});
-    return std::pair(made.action, made.density);
-  }, "context"_a.noconvert(), "low"_a, "high"_a);
-  type.def("decide_again", [](Player& p, Vector<T> context, double low, double high, std::uint64_t number) {
-    const Decision made = p.decide_again(p.row(context.data(), context.size()), {low, high}, number);
-    return std::pair(made.action, made.density);
-  }, "context"_a.noconvert(), "low"_a, "high"_a, "number"_a);
-  type.def("learn", [](Player& p, Vector<T> context, double action, double density, double loss, double low, double high) {
-    p.learn(p.row(context.data(), context.size()), action, density, loss, {low, high});
-  }, "context"_a.noconvert(), "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+  type.def(
+      "window",
+      [](Player& p, Vector<T> context, double low, double high) {
+        const Window window = p.window(p.row(context.data(), context.size()), {low, high});
+        return std::pair(window.centre, window.bandwidth);
+      },
+      "context"_a.noconvert(), "low"_a, "high"_a);
+  type.def(
+      "decide",
+      [](Player& p, Vector<T> context, double low, double high) {
+        const Decision made = p.decide(p.row(context.data(), context.size()), {low, high});
+        return std::pair(made.action, made.density);
+      },
+      "context"_a.noconvert(), "low"_a, "high"_a);
+  type.def(
+      "decide_again",
+      [](Player& p, Vector<T> context, double low, double high, std::uint64_t number) {
+        const Decision made = p.decide_again(p.row(context.data(), context.size()), {low, high}, number);
+        return std::pair(made.action, made.density);
+      },
+      "context"_a.noconvert(), "low"_a, "high"_a, "number"_a);
+  type.def(
+      "learn",
+      [](Player& p, Vector<T> context, double action, double density, double loss, double low, double high) {
+        p.learn(p.row(context.data(), context.size()), action, density, loss, {low, high});
+      },
+      "context"_a.noconvert(), "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
 }
 
 void decide_many(Player& player, const Matrix& contexts, const Vector<double>& lows, const Vector<double>& highs,
@@ -383,11 +422,19 @@ using Knots = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::c
 struct TableView : Table {
   TableView(Matrix contexts, Loss loss, Range actions, Knots positions, Knots values, Vector<double> lows,
             Vector<double> highs)
-      : Table{contexts.data(), contexts.shape(1), loss, actions, positions.shape(1), positions.data(), values.data(),
-              lows.size() > 0 ? lows.data() : nullptr, lows.size() > 0 ? highs.data() : nullptr},
+      : Table{contexts.data(),
+              contexts.shape(1),
+              loss,
+              actions,
+              positions.shape(1),
+              positions.data(),
+              values.data(),
+              lows.size() > 0 ? lows.data() : nullptr,
+              lows.size() > 0 ? highs.data() : nullptr},
         rounds(contexts.shape(0)), held_(contexts, positions, values, lows, highs) {
     const bool curves = loss == Loss::knots;
-    if (positions.shape(0) != rounds || positions.shape(1) < 1 || (!curves && positions.shape(1) != 1)) throw Rejected();
+    if (positions.shape(0) != rounds || positions.shape(1) < 1 || (!curves && positions.shape(1) != 1))
+      throw Rejected();
     if (curves && (values.shape(0) != rounds || values.shape(1) != knots)) throw Rejected();
     if (lows.size() != highs.size() || (lows.size() > 0 && lows.size() != rounds)) throw Rejected();
   }
@@ -401,7 +448,8 @@ void simulate_tables(const std::vector<Player*>& players, const std::vector<cons
                      std::size_t first, std::size_t last, const std::vector<Output>& actions,
                      const std::vector<Output>& densities, const std::vector<Output>& losses, std::size_t threads) {
   const std::size_t count = players.size();
-  if (tables.size() != count || actions.size() != count || densities.size() != count || losses.size() != count) throw Rejected();
+  if (tables.size() != count || actions.size() != count || densities.size() != count || losses.size() != count)
+    throw Rejected();
   if (first > last) throw Rejected();
   std::vector<Record> records;
   for (std::size_t i = 0; i < players.size(); ++i) {
@@ -428,12 +476,12 @@ NB_MODULE(_core, module) {
       .value("coin_margin", Learner::coin_margin)
       .value("adagrad_squared", Learner::adagrad_squared)
       .value("adagrad_logistic", Learner::adagrad_logistic);
-  nb::enum_<Loss>(module, "Loss").value("absolute", Loss::absolute).value("squared", Loss::squared).value("knots", Loss::knots);
+  nb::enum_<Loss>(module, "Loss")
+      .value("absolute", Loss::absolute)
+      .value("squared", Loss::squared)
+      .value("knots", Loss::knots);
 
-  nb::enum_<Kind>(module, "Kind")
-      .value("number", Kind::number)
-      .value("text", Kind::text)
-      .value("flag", Kind::flag);
+  nb::enum_<Kind>(module, "Kind").value("number", Kind::number).value("text", Kind::text).value("flag", Kind::flag);
   nb::enum_<Fault>(module, "Fault")
       .value("none", Fault::none)
       .value("infinite", Fault::infinite)
@@ -448,7 +496,8 @@ NB_MODULE(_core, module) {
   bind_single<float>(player);
   bind_named(player);
   player.def_rw("decisions", &Player::decisions)
-      .def("forget", [](Player& self, double half_life) { self.agent().forget(half_life); }, "half_life"_a)
+      .def(
+          "forget", [](Player& self, double half_life) { self.agent().forget(half_life); }, "half_life"_a)
       .def_prop_ro("nbytes", &nbytes)
       .def("state", &state)
       .def("restore", &restore, "saved"_a)
@@ -460,122 +509,175 @@ NB_MODULE(_core, module) {
       .def("learn_many", &learn_many, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a);
 
   nb::class_<TreePlayer, Player>(module, "TreePlayer")
-      .def("__init__", [](TreePlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
-                          std::uint32_t width, std::uint32_t depth, double offset, double bandwidth, Learner learner,
-                          double epsilon, std::uint64_t seed) {
-        const Range range{actions.first, actions.second};
-        new (self) TreePlayer({range, depth, width, offset, bandwidth, learner},
-                              {range, {losses.first, losses.second}, width, {epsilon, seed}});
-      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "offset"_a, "bandwidth"_a, "learner"_a,
-         "epsilon"_a, "seed"_a)
-      .def("trace", [](TreePlayer& self, Vector<float> context, double action, double density, double loss, double low,
-                       double high) {
-        Trace trace;
-        machine().kernels.trace(self.agent(), self.tree_settings, self.row(context.data(), context.size()),
-                                {action, density, loss, {low, high}}, trace);
-        return trace.updates;
-      }, "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+      .def(
+          "__init__",
+          [](TreePlayer* self, std::pair<double, double> actions, std::pair<double, double> losses, std::uint32_t width,
+             std::uint32_t depth, double offset, double bandwidth, Learner learner, double epsilon,
+             std::uint64_t seed) {
+            const Range range{actions.first, actions.second};
+            new (self) TreePlayer({range, depth, width, offset, bandwidth, learner},
+                                  {range, {losses.first, losses.second}, width, {epsilon, seed}});
+          },
+          nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "offset"_a, "bandwidth"_a, "learner"_a,
+          "epsilon"_a, "seed"_a)
+      .def(
+          "trace",
+          [](TreePlayer& self, Vector<float> context, double action, double density, double loss, double low,
+             double high) {
+            Trace trace;
+            machine().kernels.trace(self.agent(), self.tree_settings, self.row(context.data(), context.size()),
+                                    {action, density, loss, {low, high}}, trace);
+            return trace.updates;
+          },
+          "context"_a, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
 
   nb::class_<CriticPlayer, Player>(module, "CriticPlayer")
-      .def("__init__", [](CriticPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
-                          std::uint32_t width, double epsilon, std::uint64_t seed) {
-        const Range range{actions.first, actions.second};
-        new (self) CriticPlayer(machine().kernels.critic_agent({range, width, seed}),
-                                {range, {losses.first, losses.second}, width, {epsilon, seed}});
-      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a)
+      .def(
+          "__init__",
+          [](CriticPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
+             std::uint32_t width, double epsilon, std::uint64_t seed) {
+            const Range range{actions.first, actions.second};
+            new (self) CriticPlayer(machine().kernels.critic_agent({range, width, seed}),
+                                    {range, {losses.first, losses.second}, width, {epsilon, seed}});
+          },
+          nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a)
       .def("report", &report)
-      .def("curve", [](CriticPlayer& self, Vector<float> context, std::size_t points) {
-        std::vector<float> losses(points);
-        self.critic->curve(self.row(context.data(), context.size()), points, losses.data());
-        return losses;
-      }, "context"_a, "points"_a)
-      .def("curve", [](CriticPlayer& self, const Fields& context, std::size_t points) {
-        std::vector<float> losses(points);
-        self.critic->curve(encode(self, context, false), points, losses.data());
-        return losses;
-      }, "context"_a, "points"_a);
+      .def(
+          "curve",
+          [](CriticPlayer& self, Vector<float> context, std::size_t points) {
+            std::vector<float> losses(points);
+            self.critic->curve(self.row(context.data(), context.size()), points, losses.data());
+            return losses;
+          },
+          "context"_a, "points"_a)
+      .def(
+          "curve",
+          [](CriticPlayer& self, const Fields& context, std::size_t points) {
+            std::vector<float> losses(points);
+            self.critic->curve(encode(self, context, false), points, losses.data());
+            return losses;
+          },
+          "context"_a, "points"_a);
 
   nb::class_<LinearPlayer, Player>(module, "LinearPlayer")
-      .def("__init__", [](LinearPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
-                          std::uint32_t width, double bandwidth, double rate, double epsilon, std::uint64_t seed) {
-        const Range range{actions.first, actions.second};
-        new (self) LinearPlayer({range, width, bandwidth, rate},
-                                {range, {losses.first, losses.second}, width, {epsilon, seed}});
-      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "bandwidth"_a, "rate"_a, "epsilon"_a, "seed"_a);
+      .def(
+          "__init__",
+          [](LinearPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
+             std::uint32_t width, double bandwidth, double rate, double epsilon, std::uint64_t seed) {
+            const Range range{actions.first, actions.second};
+            new (self) LinearPlayer({range, width, bandwidth, rate},
+                                    {range, {losses.first, losses.second}, width, {epsilon, seed}});
+          },
+          nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "bandwidth"_a, "rate"_a, "epsilon"_a, "seed"_a);
 
   nb::class_<DiscretePlayer, Player>(module, "DiscretePlayer")
-      .def_static("tree", [](std::pair<double, double> actions, std::pair<double, double> losses, std::uint32_t width,
-                             std::uint32_t depth, Learner learner, double epsilon, std::uint64_t seed) {
-        const DiscreteSettings settings{{actions.first, actions.second}, depth, width};
-        return std::make_unique<DiscretePlayer>(machine().kernels.discrete_tree(settings, learner), settings,
-                                                Range{losses.first, losses.second}, epsilon, seed);
-      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "learner"_a, "epsilon"_a, "seed"_a)
-      .def_static("linear", [](std::pair<double, double> actions, std::pair<double, double> losses, std::uint32_t width,
-                               std::uint32_t depth, double epsilon, std::uint64_t seed) {
-        const DiscreteSettings settings{{actions.first, actions.second}, depth, width};
-        return std::make_unique<DiscretePlayer>(machine().kernels.discrete_linear(settings), settings,
-                                                Range{losses.first, losses.second}, epsilon, seed);
-      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "epsilon"_a, "seed"_a);
+      .def_static(
+          "tree",
+          [](std::pair<double, double> actions, std::pair<double, double> losses, std::uint32_t width,
+             std::uint32_t depth, Learner learner, double epsilon, std::uint64_t seed) {
+            const DiscreteSettings settings{{actions.first, actions.second}, depth, width};
+            return std::make_unique<DiscretePlayer>(machine().kernels.discrete_tree(settings, learner), settings,
+                                                    Range{losses.first, losses.second}, epsilon, seed);
+          },
+          nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "learner"_a, "epsilon"_a, "seed"_a)
+      .def_static(
+          "linear",
+          [](std::pair<double, double> actions, std::pair<double, double> losses, std::uint32_t width,
+             std::uint32_t depth, double epsilon, std::uint64_t seed) {
+            const DiscreteSettings settings{{actions.first, actions.second}, depth, width};
+            return std::make_unique<DiscretePlayer>(machine().kernels.discrete_linear(settings), settings,
+                                                    Range{losses.first, losses.second}, epsilon, seed);
+          },
+          nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "epsilon"_a, "seed"_a);
 
-  module.def("atoms_inside", [](std::pair<double, double> actions, std::int64_t leaves, double low, double high) {
-    const auto [first, last] = MANUL_SIMD::Atoms{{actions.first, actions.second}, leaves}.inside({low, high});
-    return std::pair(first, last);
-  }, "actions"_a, "leaves"_a, "low"_a, "high"_a);
+  module.def(
+      "atoms_inside",
+      [](std::pair<double, double> actions, std::int64_t leaves, double low, double high) {
+        const auto [first, last] = MANUL_SIMD::Atoms{{actions.first, actions.second}, leaves}.inside({low, high});
+        return std::pair(first, last);
+      },
+      "actions"_a, "leaves"_a, "low"_a, "high"_a);
   nb::class_<PathPlayer, Player>(module, "PathPlayer")
-      .def("__init__", [](PathPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
-                          std::uint32_t width, std::uint32_t depth, double bandwidth, double epsilon,
-                          std::uint64_t seed, std::uint32_t bits) {
-        const Range range{actions.first, actions.second};
-        const TreeSettings tree{range, depth, width, 0.5, bandwidth, Learner{}, bits};
-        new (self) PathPlayer(machine().kernels.path_agent(tree), tree,
-                              {range, {losses.first, losses.second}, width, {epsilon, seed},
-                               bits > 0 ? Naming::hashed : Naming::rows});
-      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidth"_a, "epsilon"_a, "seed"_a,
-         "bits"_a = 0)
+      .def(
+          "__init__",
+          [](PathPlayer* self, std::pair<double, double> actions, std::pair<double, double> losses, std::uint32_t width,
+             std::uint32_t depth, double bandwidth, double epsilon, std::uint64_t seed, std::uint32_t bits) {
+            const Range range{actions.first, actions.second};
+            const TreeSettings tree{range, depth, width, 0.5, bandwidth, Learner{}, bits};
+            new (self) PathPlayer(machine().kernels.path_agent(tree), tree,
+                                  {range,
+                                   {losses.first, losses.second},
+                                   width,
+                                   {epsilon, seed},
+                                   bits > 0 ? Naming::hashed : Naming::rows});
+          },
+          nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidth"_a, "epsilon"_a, "seed"_a,
+          "bits"_a = 0)
       .def("weights", &weights, "row"_a, "features"_a)
-      .def("route", [](PathPlayer& self, Vector<float> context, double low, double high) {
-        return route(self, self.row(context.data(), context.size()), {low, high});
-      }, "context"_a, "low"_a, "high"_a)
-      .def("route", [](PathPlayer& self, const Fields& context, double low, double high) {
-        return route(self, encode(self, context, false), {low, high});
-      }, "context"_a, "low"_a, "high"_a);
+      .def(
+          "route",
+          [](PathPlayer& self, Vector<float> context, double low, double high) {
+            return route(self, self.row(context.data(), context.size()), {low, high});
+          },
+          "context"_a, "low"_a, "high"_a)
+      .def(
+          "route",
+          [](PathPlayer& self, const Fields& context, double low, double high) {
+            return route(self, encode(self, context, false), {low, high});
+          },
+          "context"_a, "low"_a, "high"_a);
 
   nb::enum_<Penalty>(module, "Penalty")
       .value("measured", Penalty::measured)
       .value("practical", Penalty::practical)
       .value("paper", Penalty::paper);
   nb::class_<AdaptivePlayer, Player>(module, "AdaptivePlayer")
-      .def("__init__", [](AdaptivePlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
-                          std::uint32_t width, std::uint32_t depth, const std::vector<double>& bandwidths,
-                          Penalty penalty, double complexity, double epsilon, std::uint64_t seed) {
-        const Range range{actions.first, actions.second};
-        const TreeSettings tree{range, depth, width, 0.5, 0.0, Learner{}};
-        new (self) AdaptivePlayer({tree, bandwidths.data(), bandwidths.size(), epsilon, penalty, complexity},
-                                  {range, {losses.first, losses.second}, width, {epsilon, seed}});
-      }, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidths"_a, "penalty"_a, "complexity"_a,
-         "epsilon"_a, "seed"_a)
+      .def(
+          "__init__",
+          [](AdaptivePlayer* self, std::pair<double, double> actions, std::pair<double, double> losses,
+             std::uint32_t width, std::uint32_t depth, const std::vector<double>& bandwidths, Penalty penalty,
+             double complexity, double epsilon, std::uint64_t seed) {
+            const Range range{actions.first, actions.second};
+            const TreeSettings tree{range, depth, width, 0.5, 0.0, Learner{}};
+            new (self) AdaptivePlayer({tree, bandwidths.data(), bandwidths.size(), epsilon, penalty, complexity},
+                                      {range, {losses.first, losses.second}, width, {epsilon, seed}});
+          },
+          nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "depth"_a, "bandwidths"_a, "penalty"_a, "complexity"_a,
+          "epsilon"_a, "seed"_a)
       .def_prop_ro("playing", [](AdaptivePlayer& self) { return self.playing(); })
-      .def("risk", [](AdaptivePlayer& self, std::size_t member) {
-        if (member >= self.count) throw Rejected();
-        return self.risk(member);
-      }, "member"_a);
+      .def(
+          "risk",
+          [](AdaptivePlayer& self, std::size_t member) {
+            if (member >= self.count) throw Rejected();
+            return self.risk(member);
+          },
+          "member"_a);
 
   nb::class_<TableView>(module, "Table")
-      .def("__init__", [](TableView* self, Matrix contexts, Loss loss, std::pair<double, double> actions, Knots positions,
-                          Knots values, Vector<double> lows, Vector<double> highs) {
-        new (self) TableView(contexts, loss, {actions.first, actions.second}, positions, values, lows, highs);
-      }, nb::kw_only(), "contexts"_a, "loss"_a, "actions"_a, "positions"_a, "values"_a, "lows"_a, "highs"_a)
-      .def("loss", [](const TableView& self, std::size_t number, double action) {
-        if (number >= self.rounds) throw Rejected();
-        return self.pay(number, action);
-      }, "number"_a, "action"_a);
+      .def(
+          "__init__",
+          [](TableView* self, Matrix contexts, Loss loss, std::pair<double, double> actions, Knots positions,
+             Knots values, Vector<double> lows, Vector<double> highs) {
+            new (self) TableView(contexts, loss, {actions.first, actions.second}, positions, values, lows, highs);
+          },
+          nb::kw_only(), "contexts"_a, "loss"_a, "actions"_a, "positions"_a, "values"_a, "lows"_a, "highs"_a)
+      .def(
+          "loss",
+          [](const TableView& self, std::size_t number, double action) {
+            if (number >= self.rounds) throw Rejected();
+            return self.pay(number, action);
+          },
+          "number"_a, "action"_a);
   module.def("simulate", &simulate_tables, "players"_a, "tables"_a, "first"_a, "last"_a, "actions"_a, "densities"_a,
              "losses"_a, "threads"_a);
   module.def("replay", &replay, "players"_a, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a,
              "sums"_a, "threads"_a);
   module.def("instruction_set", [] { return machine().name; });
-  module.def("draw", [](std::uint64_t seed, std::uint64_t decision) {
-    const Draws draws = draw(seed, decision);
-    return std::pair(draws.first, draws.second);
-  }, "seed"_a, "decision"_a);
+  module.def(
+      "draw",
+      [](std::uint64_t seed, std::uint64_t decision) {
+        const Draws draws = draw(seed, decision);
+        return std::pair(draws.first, draws.second);
+      },
+      "seed"_a, "decision"_a);
 }

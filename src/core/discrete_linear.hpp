@@ -1,7 +1,7 @@
 // dLinear of the paper's experiments, as an Agent: one regressor of the cost per atom, and the lowest prediction wins.
 //
-// The costs are doubly robust (Dudik, Langford and Li, 2011): q_i(x) + [i = played] (loss - q_i(x)) / P(played), where q
-// is a second regressor per atom that learns from the rounds in which the atom was played.
+// The costs are doubly robust (Dudik, Langford and Li, 2011): q_i(x) + [i = played] (loss - q_i(x)) / P(played), where
+// q is a second regressor per atom that learns from the rounds in which the atom was played.
 #pragma once
 
 #include "geometry.hpp"

@@ -6,8 +6,9 @@
 
 namespace manul::MANUL_SIMD {
 
-// Algorithm 10 passes up what a node chooses after it has learned. Here every update speaks against the played leaf with
-// a weight of up to K / epsilon, so that would end the climb at the first node: pass up what it chose before instead.
+// Algorithm 10 passes up what a node chooses after it has learned. Here every update speaks against the played leaf
+// with a weight of up to K / epsilon, so that would end the climb at the first node: pass up what it chose before
+// instead.
 template <class Learner>
 struct ChoiceBefore : Learner {
   static bool learn(float* node, const Context& context, float cost_left, float cost_right) {

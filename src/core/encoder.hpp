@@ -152,7 +152,8 @@ class Encoder {
 
   void name(std::uint32_t feature, const std::string& field, std::string_view value) {
     if (!remembers_ || names_.contains(feature)) return;
-    if (keep(names_, feature, value.empty() ? field : field + "=" + std::string(value))) fresh_names_.push_back(feature);
+    if (keep(names_, feature, value.empty() ? field : field + "=" + std::string(value)))
+      fresh_names_.push_back(feature);
   }
 
   void add(std::uint32_t feature, float value, const std::string& field) {

@@ -67,7 +67,8 @@ struct Atoms {
   }
 
   std::int64_t nearest(double action) const {
-    const double leaf = __builtin_floor((action - actions.low) / spacing() + 0.5), last = static_cast<double>(leaves - 1);
+    const double leaf = __builtin_floor((action - actions.low) / spacing() + 0.5),
+                 last = static_cast<double>(leaves - 1);
     return static_cast<std::int64_t>(leaf < 0.0 ? 0.0 : leaf > last ? last : leaf);
   }
 

@@ -10,7 +10,8 @@ namespace manul::MANUL_SIMD {
 class HashedContext {
  public:
   HashedContext()
-      : values_(most_features + lanes), features_(most_features + lanes), counts_(fields), means_(fields), variances_(fields) {}
+      : values_(most_features + lanes), features_(most_features + lanes), counts_(fields), means_(fields),
+        variances_(fields) {}
 
   // Which features the values of the next context belong to; numbers come first.
   void select(const std::uint32_t* features, std::size_t count, std::size_t numbers) {

@@ -50,9 +50,8 @@ CriticAgent* critic_agent(const CriticSettings& settings) { return new Critic(se
 void trace(Agent& agent, const TreeSettings& settings, const float* context, const Outcome& outcome,
            TreeTracer& tracer) {
   with_learner<TreeAgent>(settings.learner, [&]<class Made>(Made*) {
-    static_cast<Made&>(agent).learn(context, outcome, [&](Node node, float left, float right) {
-      tracer.updated({node, left, right});
-    });
+    static_cast<Made&>(agent).learn(context, outcome,
+                                    [&](Node node, float left, float right) { tracer.updated({node, left, right}); });
   });
 }
 
@@ -67,8 +66,8 @@ Agent* discrete_linear(const DiscreteSettings& settings) { return new DiscreteLi
 }  // namespace
 
 Kernels kernels() {
-  return {tree_agent, path_agent, adaptive_agent, playing, risk, linear_agent,
-          critic_agent, trace, discrete_tree, discrete_linear};
+  return {tree_agent,   path_agent,   adaptive_agent, playing,       risk,
+          linear_agent, critic_agent, trace,          discrete_tree, discrete_linear};
 }
 
 }  // namespace manul::MANUL_SIMD

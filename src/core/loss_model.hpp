@@ -101,7 +101,8 @@ class LossModel {
   Between around(double u) const {
     const double distance = smaller(absolute(u) * per_h_, 0x1p38) + 1.0;
     const std::int64_t knot = static_cast<std::int64_t>(bits(distance) >> 52) - 1023;
-    const std::int64_t outwards = 1 - 2 * static_cast<std::int64_t>(bits(u) >> 63), near = knots_per_side + outwards * knot;
+    const std::int64_t outwards = 1 - 2 * static_cast<std::int64_t>(bits(u) >> 63),
+                       near = knots_per_side + outwards * knot;
     return {static_cast<std::size_t>(near), static_cast<std::size_t>(near + outwards),
             distance * power_of_two(-knot) - 1.0, static_cast<double>(outwards) * power_of_two(knot)};
   }
@@ -114,7 +115,8 @@ class LossModel {
   [[gnu::flatten]] void step_vector(std::size_t index, double gradient) {
     float *weights = vectors_.open(index), *squares = vector_squares_.open(index);
     groups(x_.size, [&]<class V>(V, std::size_t i) {
-      const V slope = static_cast<float>(gradient) * load<V>(x_.values + i), square = x_.kept * load<V>(squares + i) + slope * slope;
+      const V slope = static_cast<float>(gradient) * load<V>(x_.values + i),
+              square = x_.kept * load<V>(squares + i) + slope * slope;
       store(squares + i, square);
       store(weights + i, load<V>(weights + i) - vector_rate_ * slope / root(square + static_cast<float>(first_square)));
     });

@@ -1,7 +1,8 @@
 // A block of zeros on a cache line, allocated once.
 //
 // A large block is reserved from the system, which takes memory page by page as it is first written to: an agent that
-// has learned little is small, and the sizes of its arrays can be compared with those of a file before anything is spent.
+// has learned little is small, and the sizes of its arrays can be compared with those of a file before anything is
+// spent.
 #pragma once
 
 #include <sys/mman.h>

@@ -87,7 +87,8 @@ class Player {
       return encoder.values().data();
     }
     std::fill_n(row_.data(), settings_.width, 0.0f);
-    for (std::size_t i = 0; i < encoder.features().size(); ++i) sketch(encoder.features()[i], encoder.values()[i], learning);
+    for (std::size_t i = 0; i < encoder.features().size(); ++i)
+      sketch(encoder.features()[i], encoder.values()[i], learning);
     return row_.data();
   }
 
@@ -151,8 +152,9 @@ class Player {
       agent_->learn(at(rows, i), outcome(actions[i], densities[i], losses[i], within(rows, i)));
   }
 
-  // Progressive validation: each row is paid for by the policy as it was before it was learned from. Adds to a sum that goes on from batch to
-  // batch, so that how a log is cut changes no bit of it. The rows are ones that `check_log` let pass.
+  // Progressive validation: each row is paid for by the policy as it was before it was learned from. Adds to a sum that
+  // goes on from batch to batch, so that how a log is cut changes no bit of it. The rows are ones that `check_log` let
+  // pass.
   void replay(const Rows& rows, const double* actions, const double* densities, const double* losses, double& sum) {
     const Busy busy(*this);
     for (std::size_t i = 0; i < rows.count; ++i) {
@@ -295,7 +297,8 @@ void in_threads(std::size_t count, std::size_t threads, Task&& task) {
 // Several agents over the same rounds, each with its own table.
 inline void simulate_all(const std::vector<Player*>& players, const std::vector<const Table*>& tables,
                          std::size_t first, std::size_t last, const std::vector<Record>& records, std::size_t threads) {
-  in_threads(players.size(), threads, [&](std::size_t i) { players[i]->simulate(*tables[i], first, last, records[i]); });
+  in_threads(players.size(), threads,
+             [&](std::size_t i) { players[i]->simulate(*tables[i], first, last, records[i]); });
 }
 
 // Several agents over the same log, which is looked through once for all that take the same. Neighbouring sums share a

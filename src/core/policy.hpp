@@ -26,9 +26,7 @@ struct Mixture {
     if (window.high > within.high) window.high = within.high;
   }
 
-  double density(double action) const {
-    return action >= window.low && action <= window.high ? inside : outside;
-  }
+  double density(double action) const { return action >= window.low && action <= window.high ? inside : outside; }
 
   Moments moments(double epsilon) const {
     const Moments all = uniform(within), played = uniform(window);
@@ -57,7 +55,8 @@ struct Play {
 // Each atom of the range with weight epsilon over their number, the chosen one with the rest.
 inline double atom_density(double chosen, const Play& play, Range within, double action) {
   const auto [first, last] = play.atoms.inside(within);
-  const double mass = play.epsilon / static_cast<double>(last - first + 1) + (action == chosen ? 1.0 - play.epsilon : 0.0);
+  const double mass =
+      play.epsilon / static_cast<double>(last - first + 1) + (action == chosen ? 1.0 - play.epsilon : 0.0);
   return mass / play.atoms.spacing();
 }
 
@@ -76,7 +75,8 @@ inline Moments atom_moments(double chosen, const Play& play, Range within) {
     all.square += play.atoms.at(leaf) * play.atoms.at(leaf);
   }
   const double share = play.epsilon / static_cast<double>(last - first + 1);
-  return {share * all.mean + (1.0 - play.epsilon) * chosen, share * all.square + (1.0 - play.epsilon) * chosen * chosen};
+  return {share * all.mean + (1.0 - play.epsilon) * chosen,
+          share * all.square + (1.0 - play.epsilon) * chosen * chosen};
 }
 
 inline Decision decide(Agent& agent, const Play& play, const float* context, Range within, std::uint64_t number) {

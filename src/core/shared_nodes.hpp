@@ -56,9 +56,7 @@ class SharedNodes {
   static constexpr double untrained_slope = -1e-3;  // an untrained tree plays the middle
 
   // m_v - 1/2. Node 2^l + j is the j-th of its level and splits the range at (j + 1/2) / 2^l.
-  static double place(Node node) {
-    return (node + 0.5) * power_of_two(__builtin_clz(node) - 31) - 1.5;
-  }
+  static double place(Node node) { return (node + 0.5) * power_of_two(__builtin_clz(node) - 31) - 1.5; }
 
   // One step of AdaGrad in a block's weights; how far that moves the margin.
   [[gnu::flatten]] double move(Node block, double weight) {

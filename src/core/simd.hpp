@@ -102,12 +102,13 @@ Vector root(Vector v) {
   return v;
 }
 
-// 1 / sqrt(v) of positive normal numbers to about 5e-6: a guess from the exponent, and two steps of Newton's method. Several
-// times as quick as a root and a division.
+// 1 / sqrt(v) of positive normal numbers to about 5e-6: a guess from the exponent, and two steps of Newton's method.
+// Several times as quick as a root and a division.
 template <class Vector>
 Vector inverse_root(Vector v) {
   using Bits = decltype(v < v);
-  Vector guess = reinterpret_cast<Vector>(0x5f375a86 - (reinterpret_cast<Bits>(v) >> 1 & 0x3fffffff));  // without the sign
+  Vector guess =
+      reinterpret_cast<Vector>(0x5f375a86 - (reinterpret_cast<Bits>(v) >> 1 & 0x3fffffff));  // without the sign
   for (int i = 0; i < 2; ++i) guess *= 1.5f - 0.5f * v * guess * guess;
   return guess;
 }

@@ -46,7 +46,8 @@ struct HashedShape {
 
 class HashedTable {
  public:
-  HashedTable(HashedShape shape, std::size_t) : shift_(64 - shape.bits), weights_(std::size_t{1} << shape.bits), row_(shape.most) {}
+  HashedTable(HashedShape shape, std::size_t)
+      : shift_(64 - shape.bits), weights_(std::size_t{1} << shape.bits), row_(shape.most) {}
 
   void look(const Input& input) { input_ = input; }
 

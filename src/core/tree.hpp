@@ -5,8 +5,8 @@
 // Algorithm 4 (get_action) is `route`, Algorithms 10 and 11 (Online_train_tree, Return_cost) are `Climb`.
 #pragma once
 
-#include "geometry.hpp"
 #include "context.hpp"
+#include "geometry.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -73,7 +73,8 @@ class Climb {
     if (window.first > window.last || cost_ == 0.0f) return;
     const Node alpha = tree_.leaf(window.first), beta = tree_.leaf(window.last);
     const Levels apart = differing(alpha, beta), below = apart >> 1;  // at the last of `apart` the ends are siblings
-    // A node is forced to the one side of it that can be reached: it learns nothing, and passes on what that side picks.
+    // A node is forced to the one side of it that can be reached: it learns nothing, and passes on what that side
+    // picks.
     const Levels left_reachable = differing(alpha, lowest_), right_reachable = differing(beta, highest_);
     const bool left = climb<true>(alpha, alpha & left_reachable & below, ~alpha & below, learned);
     const bool right = climb<false>(beta, ~beta & right_reachable & below, beta & below, learned);

@@ -11,7 +11,8 @@ class TreeAgent final : public Trained<Learner, Agent> {
 
  public:
   explicit TreeAgent(const TreeSettings& settings)
-      : Trained<Learner, Agent>(settings.width, {settings.actions, settings.depth, settings.offset, settings.bandwidth}) {}
+      : Trained<Learner, Agent>(settings.width,
+                                {settings.actions, settings.depth, settings.offset, settings.bandwidth}) {}
 
   Window window(const float* context, Range within) override {
     context_.look(context);

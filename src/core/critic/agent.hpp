@@ -74,8 +74,8 @@ class Critic final : public Plain<CriticAgent> {
   void start() override { ensemble_.start(); }
 
   bool sound() const override {
-    return replay_.sound() && ensemble_.sound() && monitor_.sound() && counted(change_.age) && counted(change_.alarms) &&
-           counted(change_.last_alarm);
+    return replay_.sound() && ensemble_.sound() && monitor_.sound() && counted(change_.age) &&
+           counted(change_.alarms) && counted(change_.last_alarm);
   }
 
   std::size_t arrays() const override { return Replay::arrays + Ensemble::arrays + 2; }

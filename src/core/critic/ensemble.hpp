@@ -1,8 +1,8 @@
 // The members of the critic, and how much each is believed.
 //
 // A deep and two shallow networks, one of these with sharp corners, learn from the whole memory. A scout, shallow too,
-// learns from the last 2,000 rounds only: in a steady world it is the worst of them and hardly counts, in a drifting one
-// it leads.
+// learns from the last 2,000 rounds only: in a steady world it is the worst of them and hardly counts, in a drifting
+// one it leads.
 #pragma once
 
 #include "replay.hpp"
@@ -28,7 +28,8 @@ class Ensemble {
   }
 
   bool sound() const {
-    bool all = counted(state_.steps) && counted(state_.judged) && finite(state_.first_power) && finite(state_.second_power);
+    bool all =
+        counted(state_.steps) && counted(state_.judged) && finite(state_.first_power) && finite(state_.second_power);
     for (const double error : state_.errors) all = all && finite(error);
     return all;
   }

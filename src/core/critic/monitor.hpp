@@ -34,9 +34,7 @@ class Monitor {
   // their noise is the critic's own and mends itself within a hundred rounds.
   static constexpr double least = 0.02;
 
-  bool sound() const {
-    return finite(count) && finite(mean) && finite(variance) && finite(surprise) && finite(rising);
-  }
+  bool sound() const { return finite(count) && finite(mean) && finite(variance) && finite(surprise) && finite(rising); }
 
   double count = 0.0, mean = 0.0, variance = 0.0, surprise = 0.0, rising = 0.0;
 };

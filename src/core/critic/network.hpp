@@ -66,8 +66,8 @@ inline void multiply(Left left, Right right, std::size_t rows, std::size_t inner
 
 inline Lanes positive(Lanes u) { return 0.5f * (u + magnitude(u)); }
 
-// A hinge whose corner is rounded by a parabola, `corner` to both sides: with a sharp one, a flat minimum is met only as
-// closely as the nearest corner, and with a blunt one a cliff is.
+// A hinge whose corner is rounded by a parabola, `corner` to both sides: with a sharp one, a flat minimum is met only
+// as closely as the nearest corner, and with a blunt one a cliff is.
 inline Lanes ramp(Lanes u, float corner) {
   const Lanes above = positive(u - corner), inside = positive(u + corner) - above;
   return (0.25f / corner) * (inside * inside) + above;
@@ -99,9 +99,9 @@ class Network {
   Network(std::size_t width, std::size_t stride, bool deep, float corner)
       : width_(width), stride_(stride), deep_(deep), corner_(corner), columns_(deep ? hinges + trunk : hinges),
         second_((width + 1) * columns_), slopes_(second_ + (deep ? trunk * hinges : 0)), outputs_(slopes_ + hinges),
-        shape_(outputs_ + hinges), size_(shape_ + 32), weights_(3 * size_), gradient_(size_),
-        before_(batch * columns_), delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges),
-        trunk_after_(batch * trunk), trunk_delta_(batch * trunk), turned_(hinges * trunk) {}
+        shape_(outputs_ + hinges), size_(shape_ + 32), weights_(3 * size_), gradient_(size_), before_(batch * columns_),
+        delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges), trunk_after_(batch * trunk),
+        trunk_delta_(batch * trunk), turned_(hinges * trunk) {}
 
   // Weights, then their means and squares of gradients (Adam), each: U and T side by side, W, s, o, shape.
   Buffer<float>& weights() { return weights_; }

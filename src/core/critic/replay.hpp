@@ -105,7 +105,8 @@ class Replay {
       variance_[i] += rate * (before * (context[i] - mean_[i]) - variance_[i]);
       const double deviation = __builtin_sqrt(variance_[i]);
       shift_[i] = static_cast<float>(mean_[i]);
-      scale_[i] = deviation > larger(1e-6 * absolute(mean_[i]), least_deviation) ? static_cast<float>(1.0 / deviation) : 0.0f;
+      scale_[i] =
+          deviation > larger(1e-6 * absolute(mean_[i]), least_deviation) ? static_cast<float>(1.0 / deviation) : 0.0f;
     }
   }
 
