@@ -1,4 +1,6 @@
 # Every target sets up what it needs: a virtual environment, the build and the dependencies.
+# Contributors meet warnings of the compiler as errors; a plain `pip install .` does not.
+WERROR := --config-settings=cmake.define.MANUL_WERROR=ON
 PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 60
@@ -87,7 +89,7 @@ build/sanitize/built: $(SOURCES)
 	rm -rf build/sanitize
 	$(PYTHON) -m venv --without-pip build/sanitize/venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/sanitize/core \
-	  --config-settings=cmake.define.MANUL_SANITIZE=ON --config-settings=build-dir=build/sanitize/cmake .
+	  $(WERROR) --config-settings=cmake.define.MANUL_SANITIZE=ON --config-settings=build-dir=build/sanitize/cmake .
 	touch $@
 
 .venv/bench: .venv/dev

@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
-#include "learners/coin.hpp"
-#include "policy.hpp"
-#include "tree_agent.hpp"
+#include "learners/coin_betting.hpp"
+#include "models/paper_cats.hpp"
+#include "play/exploration.hpp"
 
 using namespace manul;
 using namespace manul::MANUL_SIMD;

@@ -5,8 +5,8 @@
 // one it leads.
 #pragma once
 
-#include "replay.hpp"
-#include "settings.hpp"
+#include "critic/replay_buffer.hpp"
+#include "critic/report.hpp"
 
 namespace manul::MANUL_SIMD {
 

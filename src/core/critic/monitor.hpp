@@ -1,7 +1,7 @@
 // How well the critic predicts: the noise around its predictions, and an alarm when they turn bad at once.
 #pragma once
 
-#include "../arithmetic.hpp"
+#include "numerics/arithmetic.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -8,9 +8,9 @@
 // and samples run in one order on every machine.
 #pragma once
 
-#include "../memory.hpp"
-#include "../random.hpp"
-#include "../simd.hpp"
+#include "numerics/buffer.hpp"
+#include "numerics/random.hpp"
+#include "numerics/vectors.hpp"
 
 namespace manul::MANUL_SIMD {
 

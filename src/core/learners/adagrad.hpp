@@ -5,7 +5,7 @@
 // logistic by an implicit step.
 #pragma once
 
-#include "../context.hpp"
+#include "contexts/dense_context.hpp"
 
 namespace manul::MANUL_SIMD {
 

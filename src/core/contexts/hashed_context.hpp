@@ -1,9 +1,9 @@
 // A context of named fields as learners see it: numbers standardised field by field, everything else as it is, then 1.
 #pragma once
 
-#include "agent.hpp"
-#include "arithmetic.hpp"
-#include "tables.hpp"
+#include "contexts/weight_tables.hpp"
+#include "models/policy_model.hpp"
+#include "numerics/arithmetic.hpp"
 
 namespace manul::MANUL_SIMD {
 

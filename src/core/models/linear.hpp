@@ -4,7 +4,7 @@
 // window's density over P estimates, without bias, the slope in c of the loss smoothed by the Epanechnikov kernel.
 #pragma once
 
-#include "context.hpp"
+#include "contexts/dense_context.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels.hpp"
+#include "simd/kernels.hpp"
 
 namespace manul {
 

@@ -1,7 +1,7 @@
 // CATS with the paper's training rule, as an Agent.
 #pragma once
 
-#include "tree.hpp"
+#include "tree/tree.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -4,8 +4,8 @@
 // q is a second regressor per atom that learns from the rounds in which the atom was played.
 #pragma once
 
-#include "geometry.hpp"
-#include "learners/coin.hpp"
+#include "learners/coin_betting.hpp"
+#include "tree/geometry.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -13,8 +13,8 @@
 // and between neighbouring leaves that decides.
 #pragma once
 
-#include "arithmetic.hpp"
-#include "tables.hpp"
+#include "contexts/weight_tables.hpp"
+#include "numerics/arithmetic.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -25,7 +25,7 @@ class LossModel {
   LossModel(Shape shape, double bandwidth)
       : h_(bandwidth), scalars_(count), scalar_squares_(count), vectors_(shape, first_slope + cells),
         vector_squares_(shape, first_slope + cells), history_(2) {
-    while (reach_ + 2 < knots_per_side && h_ * (power_of_two(reach_) - 1.0) < 1.0) ++reach_;
+    while (reach_ + 2 < std::int64_t{knots_per_side} && h_ * (power_of_two(reach_) - 1.0) < 1.0) ++reach_;
   }
 
   // What depends on the context and the played centre alone; the values must stay in place.

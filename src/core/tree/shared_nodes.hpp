@@ -8,8 +8,8 @@
 // just that. Nodes are numbered from 1 at the root, so block 0 is free to hold w_0.
 #pragma once
 
-#include "arithmetic.hpp"
-#include "tables.hpp"
+#include "contexts/weight_tables.hpp"
+#include "numerics/arithmetic.hpp"
 
 namespace manul::MANUL_SIMD {
 

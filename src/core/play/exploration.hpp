@@ -1,8 +1,8 @@
 // Smoothing and epsilon-greedy: from a window to a distribution, a draw and a density.
 #pragma once
 
-#include "geometry.hpp"
-#include "random.hpp"
+#include "numerics/random.hpp"
+#include "tree/geometry.hpp"
 
 namespace manul {
 

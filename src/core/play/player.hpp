@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "encoder.hpp"
-#include "memory.hpp"
-#include "simulate.hpp"
+#include "contexts/encoder.hpp"
+#include "numerics/buffer.hpp"
+#include "play/simulation.hpp"
 
 namespace manul {
 

@@ -1,8 +1,8 @@
 // The doors into the code that is compiled once per instruction set.
 #pragma once
 
-#include "agent.hpp"
-#include "critic/settings.hpp"
+#include "critic/report.hpp"
+#include "models/policy_model.hpp"
 
 namespace manul {
 

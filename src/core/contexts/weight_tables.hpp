@@ -4,8 +4,8 @@
 // number of rows and features; a pair finds its weight by its hash, and pairs may share one.
 #pragma once
 
-#include "memory.hpp"
-#include "simd.hpp"
+#include "numerics/buffer.hpp"
+#include "numerics/vectors.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <map>
 
-#include "dispatch.hpp"
-#include "player.hpp"
+#include "play/player.hpp"
+#include "simd/instruction_set.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

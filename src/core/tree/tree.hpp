@@ -5,8 +5,8 @@
 // Algorithm 4 (get_action) is `route`, Algorithms 10 and 11 (Online_train_tree, Return_cost) are `Climb`.
 #pragma once
 
-#include "context.hpp"
-#include "geometry.hpp"
+#include "contexts/dense_context.hpp"
+#include "tree/geometry.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -1,15 +1,15 @@
 // Compiled once per instruction set, with MANUL_SIMD naming it.
-#include "kernels.hpp"
+#include "simd/kernels.hpp"
 
-#include "adaptive_agent.hpp"
-#include "critic/agent.hpp"
-#include "discrete_linear.hpp"
-#include "discrete_tree.hpp"
 #include "learners/adagrad.hpp"
-#include "learners/coin.hpp"
-#include "linear_agent.hpp"
-#include "path_agent.hpp"
-#include "tree_agent.hpp"
+#include "learners/coin_betting.hpp"
+#include "models/adaptive_cats.hpp"
+#include "models/auto.hpp"
+#include "models/cats.hpp"
+#include "models/discrete_linear.hpp"
+#include "models/discrete_tree.hpp"
+#include "models/linear.hpp"
+#include "models/paper_cats.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -13,7 +13,7 @@
 // is played outweighs what was guessed before. Later rounds count more, because the trees get better all the time.
 #pragma once
 
-#include "path_agent.hpp"
+#include "models/cats.hpp"
 
 namespace manul::MANUL_SIMD {
 

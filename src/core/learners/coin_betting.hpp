@@ -5,7 +5,7 @@
 // with L the largest gradient of the node's prediction and M the largest magnitude of the feature so far.
 #pragma once
 
-#include "../context.hpp"
+#include "contexts/dense_context.hpp"
 
 namespace manul::MANUL_SIMD {
 

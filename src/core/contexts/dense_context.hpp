@@ -1,11 +1,11 @@
 // The row that learners see: the context, standardised or as it is, then a constant 1, then zeros up to the stride.
 #pragma once
 
-#include "agent.hpp"
-#include "arithmetic.hpp"
-#include "memory.hpp"
-#include "simd.hpp"
-#include "tables.hpp"
+#include "contexts/weight_tables.hpp"
+#include "models/policy_model.hpp"
+#include "numerics/arithmetic.hpp"
+#include "numerics/buffer.hpp"
+#include "numerics/vectors.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -13,11 +13,11 @@
 // seldom played is judged almost by the model alone.
 #pragma once
 
-#include "context.hpp"
-#include "geometry.hpp"
-#include "hashed_context.hpp"
-#include "loss_model.hpp"
-#include "shared_nodes.hpp"
+#include "contexts/dense_context.hpp"
+#include "contexts/hashed_context.hpp"
+#include "models/loss_model.hpp"
+#include "tree/geometry.hpp"
+#include "tree/shared_nodes.hpp"
 
 namespace manul::MANUL_SIMD {
 

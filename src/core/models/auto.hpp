@@ -6,8 +6,8 @@
 // weights kept.
 #pragma once
 
-#include "ensemble.hpp"
-#include "monitor.hpp"
+#include "critic/ensemble.hpp"
+#include "critic/monitor.hpp"
 
 namespace manul::MANUL_SIMD {
 

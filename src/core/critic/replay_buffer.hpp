@@ -1,9 +1,9 @@
 // What the critic remembers: the latest rounds, and how to put contexts and losses into standard units.
 #pragma once
 
-#include "../agent.hpp"
-#include "../arithmetic.hpp"
-#include "network.hpp"
+#include "critic/network.hpp"
+#include "models/policy_model.hpp"
+#include "numerics/arithmetic.hpp"
 
 namespace manul::MANUL_SIMD {
 

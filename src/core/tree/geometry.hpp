@@ -5,7 +5,7 @@
 // The paper has o = 0, everybody else 1/2. Everything is in action units.
 #pragma once
 
-#include "agent.hpp"
+#include "models/policy_model.hpp"
 
 namespace manul::MANUL_SIMD {
 

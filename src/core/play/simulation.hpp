@@ -1,7 +1,7 @@
 // Whole loops: decide, pay the loss, learn, over a table.
 #pragma once
 
-#include "policy.hpp"
+#include "play/exploration.hpp"
 
 namespace manul {
 

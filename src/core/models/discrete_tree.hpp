@@ -2,7 +2,7 @@
 // one climb trains the tree, up to the first node that sends the context to its other side.
 #pragma once
 
-#include "tree.hpp"
+#include "tree/tree.hpp"
 
 namespace manul::MANUL_SIMD {
 

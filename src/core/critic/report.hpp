@@ -1,7 +1,7 @@
 // What the outside sees of a critic.
 #pragma once
 
-#include "../agent.hpp"
+#include "models/policy_model.hpp"
 
 namespace manul {
 

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "agent.hpp"
+#include "models/policy_model.hpp"
 
 namespace manul {
 
