@@ -82,7 +82,7 @@ clean:
 
 .venv/dev: $(SOURCES)
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check $(WERROR) --editable '.[dev]'
 	touch $@ .venv/run
 
 build/sanitize/built: $(SOURCES)

@@ -1,17 +1,19 @@
 // The row that learners see: the context, standardised or as it is, then a constant 1, then zeros up to the stride.
 #pragma once
 
+#include <cassert>
+
+#include "contexts/context_view.hpp"
 #include "contexts/weight_tables.hpp"
-#include "models/policy_model.hpp"
 #include "numerics/arithmetic.hpp"
 #include "numerics/buffer.hpp"
 #include "numerics/vectors.hpp"
 
 namespace manul::MANUL_SIMD {
 
-class Context {
+class DenseContext {
  public:
-  Context(std::size_t width, bool standardise)
+  DenseContext(std::size_t width, bool standardise)
       : width_(width), stride_((width + 1 + lanes - 1) / lanes * lanes), standardise_(standardise), row_(stride_),
         largest_(stride_), mean_(stride_), variance_(stride_) {
     row_[width] = 1.0f;
@@ -20,32 +22,33 @@ class Context {
 
   std::size_t stride() const { return stride_; }
   const float* row() const { return row_.data(); }
-  Input input() const { return {row_.data(), nullptr, stride_, kept_}; }
+  Input input() const { return {row_.data(), nullptr, stride_, retention_}; }
 
-  void forget(double half_life) { kept_ = static_cast<float>(kept_after(half_life)); }
-  float kept() const { return kept_; }
+  void forget(double half_life) { retention_ = static_cast<float>(retention_after(half_life)); }
+  float retention() const { return retention_; }
 
   // The largest magnitude seen of each feature, for learners that are free of scales.
   const float* largest() const { return largest_.data(); }
 
-  void look(const float* context) {
-    for (std::size_t i = 0; i < width_; ++i) row_[i] = context[i];
+  void look(const ContextView& context) {
+    assert(context.kind == ContextKind::row && context.size == width_);
+    for (std::size_t i = 0; i < width_; ++i) row_[i] = context.values[i];
     if (standardise_) standardise();
   }
 
   // Takes the context into the running moments (Welford); the row stays as it is.
-  void count(const float* context) {
+  void count(const ContextView& context) {
     count_ += 1.0;
-    const double rate = larger(1.0 / count_, 1.0 - kept_);
+    const double rate = larger(1.0 / count_, 1.0 - retention_);
     for (std::size_t i = 0; i < width_; ++i) {
-      const double before = context[i] - mean_[i];
+      const double before = context.values[i] - mean_[i];
       mean_[i] += rate * before;
-      variance_[i] += rate * (before * (context[i] - mean_[i]) - variance_[i]);
+      variance_[i] += rate * (before * (context.values[i] - mean_[i]) - variance_[i]);
     }
   }
 
   // Looks at the context, and takes it into the largest magnitudes.
-  void measure(const float* context) {
+  void measure(const ContextView& context) {
     look(context);
     groups(stride_, [&]<class V>(V, std::size_t i) {
       store(&largest_[i], MANUL_SIMD::largest(load<V>(&largest_[i]), magnitude(load<V>(&row_[i]))));
@@ -64,7 +67,7 @@ class Context {
   Buffer<float>& largest_array() { return largest_; }
 
  private:
-  static constexpr float farthest = 6.0f;
+  static constexpr float farthest = 6.0f;  // standard deviations: outliers must not throw linear models off
 
   // Over the whole stride, because whole vectors are quicker than a rest of single numbers.
   void standardise() {
@@ -80,7 +83,7 @@ class Context {
 
   std::size_t width_, stride_;
   bool standardise_;
-  float kept_ = 1.0f;
+  float retention_ = 1.0f;
   double count_ = 0.0;
   Buffer<float> row_, largest_;
   Buffer<double> mean_, variance_;

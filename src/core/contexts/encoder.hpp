@@ -3,7 +3,7 @@
 //   a number      one feature, to be standardised          a text       one feature per field and text, worth 1
 //   true          one feature, worth 1 (false: none)       nothing      one feature per field, worth 1
 //
-// Features are numbers below 2^32; agents fold them into tables of their own size. Names are remembered, up to a
+// Features are numbers below 2^32; models fold them into tables of their own size. Names are remembered, up to a
 // limit, so that what was learned can be explained.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/policy_model.hpp"
+#include "contexts/context_view.hpp"
 
 namespace manul {
 
@@ -28,7 +28,7 @@ struct BadField {};
 
 class Encoder {
  public:
-  static constexpr std::size_t most_depth = 32;
+  static constexpr std::size_t most_depth = 32;  // of objects and lists in each other: reading them is recursive
 
   struct Field {
     Kind kind;
@@ -53,8 +53,8 @@ class Encoder {
 
   // Forgets what the context that was being read brought in.
   void undo() {
-    for (const std::string& each : fresh_fields_) forget(fields_, each);
-    for (const std::uint32_t each : fresh_names_) forget(names_, each);
+    for (const std::string& field : fresh_fields_) forget(fields_, field);
+    for (const std::uint32_t feature : fresh_names_) forget(names_, feature);
     reading_ = false;
   }
 
@@ -79,7 +79,7 @@ class Encoder {
   }
 
   void missing(const std::string& field) {
-    const std::uint32_t feature = hash(field, 0x6d697373u);
+    const std::uint32_t feature = hash(field, missing_seed);
     name(feature, field, "?");
     add(feature, 1.0f, field);
   }
@@ -90,10 +90,11 @@ class Encoder {
     throw BadField();
   }
 
-  // Numbers stand before all others.
-  std::size_t numbers() const { return numbers_; }
   const std::vector<std::uint32_t>& features() const { return features_; }
   const std::vector<float>& values() const { return values_; }
+
+  // Valid until the next context is read.
+  ContextView view() const { return {ContextKind::hashed, values_.data(), values_.size(), features_.data(), numbers_}; }
 
   const std::unordered_map<std::uint32_t, std::string>& names() const { return names_; }
   const std::unordered_map<std::string, Field>& fields() const { return fields_; }
@@ -104,6 +105,7 @@ class Encoder {
   std::string fault_field;
 
  private:
+  // Names are for explanations only, so memory bounds them, not learning: 65,536 names, 16 MiB.
   static constexpr std::size_t most_names = 1u << 16, most_bytes = 1u << 24;
 
   using Fields = std::unordered_map<std::string, Field>;
@@ -128,7 +130,9 @@ class Encoder {
     map.erase(known);
   }
 
-  // FNV-1a, finished by a multiplication so that neighbouring texts land far apart.
+  static constexpr std::uint32_t missing_seed = 0x6d697373u;  // "miss": apart from the field's own feature
+
+  // FNV-1a with its usual constants, finished by a multiplication so that neighbouring texts land far apart.
   static std::uint32_t hash(std::string_view text, std::uint32_t seed) {
     std::uint64_t state = 0xcbf29ce484222325ULL ^ seed;
     for (const char character : text) state = (state ^ static_cast<unsigned char>(character)) * 0x100000001b3ULL;
@@ -142,12 +146,12 @@ class Encoder {
       if (known->second.kind != kind) fail(Fault::changed_kind, field);
       return known->second;
     }
-    const Field made{kind, hash(field, 0)};
-    if (remembers_ && keep(fields_, field, made)) {
+    const Field added{kind, hash(field, 0)};
+    if (remembers_ && keep(fields_, field, added)) {
       fresh_fields_.push_back(field);
-      if (kind != Kind::text) name(made.feature, field, {});
+      if (kind != Kind::text) name(added.feature, field, {});
     }
-    return made;
+    return added;
   }
 
   void name(std::uint32_t feature, const std::string& field, std::string_view value) {

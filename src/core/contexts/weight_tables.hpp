@@ -15,7 +15,7 @@ struct Input {
   const float* values;
   const std::uint32_t* features;
   std::size_t size;
-  float kept;  // the share of old evidence that one more round leaves
+  float retention;  // the share of old evidence that one more round leaves
 };
 
 struct DenseShape {
@@ -72,9 +72,12 @@ class HashedTable {
   Buffer<float>& all() { return weights_; }
 
  private:
+  // 2^64 over the golden ratio: multiples of it spread evenly (Knuth's multiplicative hashing).
+  static constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15ULL;
+
   // The rows of one feature lie side by side: the nodes of a path are then found in few cache lines.
   std::size_t place(std::size_t row, std::uint32_t feature) const {
-    const std::uint64_t first = feature * 0x9E3779B97F4A7C15ULL >> shift_;
+    const std::uint64_t first = feature * golden_ratio >> shift_;
     return (static_cast<std::size_t>(first) + row) & (weights_.size() - 1);
   }
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "critic/replay_buffer.hpp"
-#include "critic/report.hpp"
+#include "models/policy_model.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -27,9 +27,9 @@ class Ensemble {
     for (std::size_t m = 0; m < members; ++m) networks_[m].initialise(seed_, first_stream + m);
   }
 
-  bool sound() const {
+  bool is_valid() const {
     bool all =
-        counted(state_.steps) && counted(state_.judged) && finite(state_.first_power) && finite(state_.second_power);
+        is_count(state_.steps) && is_count(state_.judged) && finite(state_.first_power) && finite(state_.second_power);
     for (const double error : state_.errors) all = all && finite(error);
     return all;
   }
@@ -38,9 +38,9 @@ class Ensemble {
 
   // One round of training. Returns the error of the prediction made before it for the newest round, whose loss is
   // `loss`; losses are in standard units.
-  double learn(Replay& replay, double age, double loss) {
+  double learn(ReplayBuffer& replay, double age, double loss) {
     double shares[members], error = 0.0;
-    believed(shares);
+    member_shares(shares);
     const auto steps = static_cast<int>(clip(10000.0 / (age + 1.0), 1.0, 9.0));
     for (int i = 0; i < steps; ++i) step(replay, age, i == 0);
     state_.judged += 1.0;
@@ -54,7 +54,7 @@ class Ensemble {
   }
 
   // A member whose squared error is 5 % above the best one's counts about a third of it.
-  void believed(double* shares) const {
+  void member_shares(double* shares) const {
     double best = state_.errors[0], total = 0.0;
     for (double error : state_.errors) best = smaller(best, error);
     for (std::size_t m = 0; m < members; ++m) {
@@ -67,7 +67,7 @@ class Ensemble {
   // Fixes the context for `score`.
   void look(const float* row) {
     double shares[members];
-    believed(shares);
+    member_shares(shares);
     for (std::size_t m = 0; m < members; ++m) {
       shares_[m] = static_cast<float>(shares[m]);
       networks_[m].look(row, q_[m]);
@@ -96,7 +96,7 @@ class Ensemble {
   // Rates fall with the age of the world, which for the scout is at most its memory.
   static double rate(double age, double half) { return 0.005 / __builtin_sqrt(1.0 + age / half); }
 
-  void step(Replay& replay, double age, bool first) {
+  void step(ReplayBuffer& replay, double age, bool first) {
     const Draws draws = draw(seed_, static_cast<std::uint64_t>(state_.steps), replay_stream);
     state_.steps += 1.0;
     state_.first_power = larger(1e-30, 0.9 * state_.first_power);

@@ -10,7 +10,7 @@ class Monitor {
   double sigma() const { return __builtin_sqrt(variance); }
 
   // `error` is loss minus prediction. Says whether the world has changed.
-  bool alarmed(double error) {
+  bool detects_change(double error) {
     count += 1.0;
     const double rate = larger(0.001, 1.0 / count), before = sigma();
     error -= mean;
@@ -34,7 +34,9 @@ class Monitor {
   // their noise is the critic's own and mends itself within a hundred rounds.
   static constexpr double least = 0.02;
 
-  bool sound() const { return finite(count) && finite(mean) && finite(variance) && finite(surprise) && finite(rising); }
+  bool is_valid() const {
+    return finite(count) && finite(mean) && finite(variance) && finite(surprise) && finite(rising);
+  }
 
   double count = 0.0, mean = 0.0, variance = 0.0, surprise = 0.0, rising = 0.0;
 };

@@ -1,15 +1,15 @@
 // What the critic remembers: the latest rounds, and how to put contexts and losses into standard units.
 #pragma once
 
+#include "contexts/context_view.hpp"
 #include "critic/network.hpp"
-#include "models/policy_model.hpp"
 #include "numerics/arithmetic.hpp"
 
 namespace manul::MANUL_SIMD {
 
-class Replay {
+class ReplayBuffer {
  public:
-  explicit Replay(std::size_t width)
+  explicit ReplayBuffer(std::size_t width)
       : width_(width), stride_((width + 1 + 15) / 16 * 16), capacity_(rows_for(stride_)),
         contexts_(capacity_ * stride_), actions_(capacity_), losses_(capacity_), mean_(stride_), variance_(stride_),
         shift_(stride_), scale_(stride_), raw_(stride_), row_(stride_), rows_(batch * stride_) {}
@@ -24,9 +24,9 @@ class Replay {
   double original(double standard) const { return standard / units_.gain + units_.centre; }
 
   // `action` and `density` are those of the range [0, 1].
-  void remember(const float* context, double action, double density, double loss) {
+  void remember(const ContextView& context, double action, double density, double loss) {
     const std::size_t slot = newest_slot(1.0);
-    for (std::size_t i = 0; i < width_; ++i) contexts_[slot * stride_ + i] = context[i];
+    for (std::size_t i = 0; i < width_; ++i) contexts_[slot * stride_ + i] = context.values[i];
     actions_[slot] = static_cast<float>(action);
     losses_[slot] = static_cast<float>(loss);
     units_.rounds += 1.0;
@@ -34,8 +34,8 @@ class Replay {
     learn_losses(loss, smaller(1.0, 1.0 / density));
   }
 
-  const float* standardised(const float* context) {
-    for (std::size_t i = 0; i < width_; ++i) raw_[i] = context[i];
+  const float* standardise(const ContextView& context) {
+    for (std::size_t i = 0; i < width_; ++i) raw_[i] = context.values[i];
     standardise(raw_.data(), row_.data());
     return row_.data();
   }
@@ -58,8 +58,8 @@ class Replay {
     }
   }
 
-  bool sound() const {
-    bool all = counted(units_.rounds) && finite(units_.weight) && finite(units_.centre) && finite(units_.spread) &&
+  bool is_valid() const {
+    bool all = is_count(units_.rounds) && finite(units_.weight) && finite(units_.centre) && finite(units_.spread) &&
                finite(units_.gain) && units_.gain > 0.0;
     for (std::size_t i = 0; i < capacity_; ++i) all = all && actions_.data()[i] >= 0.0f && actions_.data()[i] <= 1.0f;
     return all;
@@ -97,12 +97,12 @@ class Replay {
     return static_cast<std::size_t>(units_.rounds + static_cast<double>(capacity_) + rounds - 1.0) % capacity_;
   }
 
-  void learn_contexts(const float* context) {
+  void learn_contexts(const ContextView& context) {
     const double rate = 1.0 / units_.rounds;
     for (std::size_t i = 0; i < width_; ++i) {
-      const double before = context[i] - mean_[i];
+      const double before = context.values[i] - mean_[i];
       mean_[i] += rate * before;
-      variance_[i] += rate * (before * (context[i] - mean_[i]) - variance_[i]);
+      variance_[i] += rate * (before * (context.values[i] - mean_[i]) - variance_[i]);
       const double deviation = __builtin_sqrt(variance_[i]);
       shift_[i] = static_cast<float>(mean_[i]);
       scale_[i] =

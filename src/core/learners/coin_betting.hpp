@@ -13,25 +13,25 @@ class CoinRegressor {
  public:
   static constexpr std::size_t arrays = 4;
 
-  static float predict(const float* weights, const Context& context) {
+  static float predict(const float* weights, const DenseContext& context) {
     return dot(weights, context.row(), context.stride());
   }
 
   // `limit` is L, kept by the node; `weights` is followed by theta, G and wealth. Returns the new prediction.
-  [[gnu::flatten]] static float step(float& limit, float* weights, const Context& context, float gradient) {
+  [[gnu::flatten]] static float step(float& limit, float* weights, const DenseContext& context, float gradient) {
     const float size = gradient < 0.0f ? -gradient : gradient;
     if (size > limit) limit = size;
     const std::size_t stride = context.stride();
-    const float kept = context.kept(), reach = limit, *row = context.row(), *largest = context.largest();
+    const float retention = context.retention(), reach = limit, *row = context.row(), *largest = context.largest();
     float *sums = weights + stride, *totals = sums + stride, *wealths = totals + stride;
     Total prediction;
     groups(stride, [&]<class V>(V, std::size_t i) {
       const V x = load<V>(row + i), slope = gradient * x;
       const V scale = reach * load<V>(largest + i);
       const V before = bet(load<V>(sums + i), load<V>(totals + i), load<V>(wealths + i), scale);
-      const V theta = kept * load<V>(sums + i) - slope;
-      const V total = kept * load<V>(totals + i) + magnitude(slope);
-      const V wealth = kept * load<V>(wealths + i) - slope * before;
+      const V theta = retention * load<V>(sums + i) - slope;
+      const V total = retention * load<V>(totals + i) + magnitude(slope);
+      const V wealth = retention * load<V>(wealths + i) - slope * before;
       const V weight = bet(theta, total, wealth, scale);
       store(sums + i, theta);
       store(totals + i, total);
@@ -56,26 +56,26 @@ class CoinCosts {
   static constexpr std::size_t scalars = 2;
   static constexpr std::size_t arrays = 2 * CoinRegressor::arrays;
 
-  static float margin(const float* node, const Context& context) {
+  static float margin(const float* node, const DenseContext& context) {
     return CoinRegressor::predict(left(node, context), context) - CoinRegressor::predict(right(node, context), context);
   }
 
-  static bool learn(float* node, const Context& context, float cost_left, float cost_right) {
+  static bool learn(float* node, const DenseContext& context, float cost_left, float cost_right) {
     float *to_left = left(node, context), *to_right = right(node, context);
     const float before_left = CoinRegressor::predict(to_left, context);
     const float before_right = CoinRegressor::predict(to_right, context);
     const float after_left = CoinRegressor::step(node[0], to_left, context, before_left - cost_left);
     const float after_right = CoinRegressor::step(node[1], to_right, context, before_right - cost_right);
-    return foretold(before_left > before_right, after_left > after_right);
+    return speculate(before_left > before_right, after_left > after_right);
   }
 
  private:
   template <class T>
-  static T* left(T* node, const Context&) {
+  static T* left(T* node, const DenseContext&) {
     return node + lanes;
   }
   template <class T>
-  static T* right(T* node, const Context& context) {
+  static T* right(T* node, const DenseContext& context) {
     return node + lanes + CoinRegressor::arrays * context.stride();
   }
 };
@@ -86,15 +86,15 @@ class CoinMargin {
   static constexpr std::size_t scalars = 1;
   static constexpr std::size_t arrays = CoinRegressor::arrays;
 
-  static float margin(const float* node, const Context& context) {
+  static float margin(const float* node, const DenseContext& context) {
     return CoinRegressor::predict(node + lanes, context);
   }
 
-  static bool learn(float* node, const Context& context, float cost_left, float cost_right) {
+  static bool learn(float* node, const DenseContext& context, float cost_left, float cost_right) {
     const float label = cost_left > cost_right ? 1.0f : -1.0f;
     const float weight = label * (cost_left - cost_right), before = margin(node, context);
     const float after = CoinRegressor::step(node[0], node + lanes, context, weight * (before - label));
-    return foretold(before > 0.0f, after > 0.0f);
+    return speculate(before > 0.0f, after > 0.0f);
   }
 };
 

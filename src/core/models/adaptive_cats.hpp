@@ -1,5 +1,5 @@
-// CATS with adaptive bandwidth (Algorithm 5): one tree per bandwidth, all trained on every round; the tree with the
-// smallest estimated loss plus penalty plays.
+// AdaptiveCats: CATS with adaptive bandwidth (Algorithm 5): one tree per bandwidth, all trained on every round; the
+// tree with the smallest estimated loss plus penalty plays.
 //
 // The paper evaluates each tree on the whole past again in every round. Here the estimates are progressive: what a tree
 // would have played is valued before it learns from the round. They are doubly robust, with the tree's own loss model.
@@ -17,44 +17,44 @@
 
 namespace manul::MANUL_SIMD {
 
-class AdaptiveAgent final : public Plain<Agent> {
+class AdaptiveCatsModel final : public ReplayByWindow<BandwidthSelectingModel> {
  public:
-  explicit AdaptiveAgent(const AdaptiveSettings& settings)
+  explicit AdaptiveCatsModel(const AdaptiveCatsSettings& settings)
       : settings_(settings), bandwidths_(settings.count), estimates_(settings.count), squares_(settings.count),
         evidence_(settings.count), rounds_(settings.count), members_(settings.count) {
     for (std::size_t i = 0; i < settings.count; ++i) {
-      TreeSettings tree = settings.tree;
+      CatsSettings tree = settings.tree;
       tree.bandwidth = bandwidths_[i] = settings.bandwidths[i];
-      members_[i] = new PathAgent<DenseSpace>(tree);
+      members_[i] = new CatsModel<DenseSpace>(tree);
     }
   }
 
-  ~AdaptiveAgent() override {
+  ~AdaptiveCatsModel() override {
     for (std::size_t i = 0; i < settings_.count; ++i) delete members_[i];
   }
 
-  Window window(const float* context, Range within) override {
-    return members_[playing(within)]->window(context, within);
+  Window window(const ContextView& context, Range within) override {
+    return members_[best_member(within)]->window(context, within);
   }
 
-  void learn(const float* context, const Outcome& outcome) override {
-    const std::size_t player = playing(outcome.within);
+  void learn(const ContextView& context, const Outcome& outcome) override {
+    const std::size_t player = best_member(outcome.within);
     for (std::size_t i = 0; i < settings_.count; ++i)
       if (fits(i, outcome.within)) members_[i]->learn(context, outcome);
     for (std::size_t i = 0; i < settings_.count; ++i)
       if (fits(i, outcome.within)) judge(i, player, outcome.within);
   }
 
-  // The bandwidth that plays: the smallest sum of estimate and penalty among those that fit into the range.
-  std::size_t playing(Range within) {
+  std::size_t members() const override { return settings_.count; }
+
+  std::size_t best_member(Range within) override {
     std::size_t best = settings_.count - 1;
     for (std::size_t i = settings_.count; i-- > 0;)
       if (fits(i, within) && risk(i) < risk(best)) best = i;
     return best;
   }
 
-  // The estimated loss of a bandwidth, raised for being uncertain.
-  double risk(std::size_t member) { return estimates_[member] + penalty(member); }
+  double risk(std::size_t member) override { return estimates_[member] + penalty(member); }
 
   void forget(double half_life) override {
     for (std::size_t i = 0; i < settings_.count; ++i) members_[i]->forget(half_life);
@@ -77,21 +77,22 @@ class AdaptiveAgent final : public Plain<Agent> {
  private:
   // Rounds count like the cube of their number. Without exploring, what is not played still counts a little.
   static constexpr double recency = 4.0, least_epsilon = 1e-3;
+  static constexpr double rounding = 1e-12;  // a window as wide as the range fits, whatever its last bit says
 
   void judge(std::size_t member, std::size_t player, Range within) {
     const double surprise = members_[member]->estimate() - estimates_[member];
     const double worth = 1.0 / __builtin_sqrt(mean_weight(member, player, within));
     rounds_[member] += 1.0;
-    const double kept = larger(1.0 - (recency - 1.0) / rounds_[member], 0.0);
-    evidence_[member] = kept * evidence_[member] + worth;
+    const double retention = larger(1.0 - (recency - 1.0) / rounds_[member], 0.0);
+    evidence_[member] = retention * evidence_[member] + worth;
     estimates_[member] += worth / evidence_[member] * surprise;
-    squares_[member] = kept * kept * squares_[member] + worth * surprise * (worth * surprise);
+    squares_[member] = retention * retention * squares_[member] + worth * surprise * (worth * surprise);
   }
 
   // The mean of 1 / (2 h P) over a member's window, where P is the density of what is played.
   double mean_weight(std::size_t member, std::size_t player, Range within) {
-    const double h = bandwidths_[member], c = members_[member]->found().centre;
-    const double played_h = bandwidths_[player], played_c = members_[player]->found().centre;
+    const double h = bandwidths_[member], c = members_[member]->last_window().centre;
+    const double played_h = bandwidths_[player], played_c = members_[player]->last_window().centre;
     const double epsilon = larger(settings_.epsilon, least_epsilon);
     const double outside = epsilon / (within.high - within.low), inside = outside + (1.0 - epsilon) / (2.0 * played_h);
     const double common = smaller(c + h, played_c + played_h) - larger(c - h, played_c - played_h);
@@ -100,7 +101,7 @@ class AdaptiveAgent final : public Plain<Agent> {
   }
 
   bool fits(std::size_t member, Range within) const {
-    return 2.0 * bandwidths_.data()[member] <= (within.high - within.low) * (1.0 + 1e-12);
+    return 2.0 * bandwidths_.data()[member] <= (within.high - within.low) * (1.0 + rounding);
   }
 
   double penalty(std::size_t member) {
@@ -115,9 +116,9 @@ class AdaptiveAgent final : public Plain<Agent> {
     return 0.0;
   }
 
-  AdaptiveSettings settings_;
+  AdaptiveCatsSettings settings_;
   Buffer<double> bandwidths_, estimates_, squares_, evidence_, rounds_;
-  Buffer<PathAgent<DenseSpace>*> members_;
+  Buffer<CatsModel<DenseSpace>*> members_;
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -8,22 +8,23 @@
 
 #include "critic/ensemble.hpp"
 #include "critic/monitor.hpp"
+#include "models/settings.hpp"
 
 namespace manul::MANUL_SIMD {
 
-class Critic final : public Plain<CriticAgent> {
+class AutoModel final : public ReplayByWindow<CriticModel> {
  public:
-  explicit Critic(const CriticSettings& settings)
+  explicit AutoModel(const AutoSettings& settings)
       : actions_(settings.actions), replay_(settings.width),
         ensemble_(settings.width, replay_.stride(), settings.seed) {}
 
-  Window window(const float* context, Range within) override {
+  Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
     if (replay_.rounds() < warm_up) return {0.5 * (within.low + within.high), half};
     ensemble_.start();
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(bandwidth(), 0.5 * (range.high - range.low));
-    ensemble_.look(replay_.standardised(context));
+    ensemble_.look(replay_.standardise(context));
     const double rough = minimum(range, coarse, h), reach = (range.high - range.low) / coarse + h;
     double centre = minimum(around(rough, reach, range), fine, h);
     const double narrow = smaller(h, larger(narrowest, h / steepness(centre, h, range)));
@@ -32,18 +33,18 @@ class Critic final : public Plain<CriticAgent> {
     return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
   }
 
-  void learn(const float* context, const Outcome& outcome) override {
+  void learn(const ContextView& context, const Outcome& outcome) override {
     replay_.remember(context, unit(outcome.action), outcome.density * length(), outcome.loss);
     change_.age += 1.0;
     if (replay_.rounds() < warm_up) return;
     ensemble_.start();
     const double error = ensemble_.learn(replay_, change_.age - 1.0, replay_.standard(outcome.loss));
-    if (monitor_.alarmed(error)) change_ = {monitor_.restart(), change_.alarms + 1.0, replay_.rounds()};
+    if (monitor_.detects_change(error)) change_ = {monitor_.restart(), change_.alarms + 1.0, replay_.rounds()};
   }
 
   CriticReport report() const override {
     CriticReport all = {};
-    ensemble_.believed(all.weights);
+    ensemble_.member_shares(all.weights);
     for (std::size_t m = 0; m < Ensemble::members; ++m)
       all.errors[m] = __builtin_sqrt(ensemble_.error(m)) / replay_.gain();
     all.bandwidth = replay_.rounds() < warm_up ? 0.5 * length() : bandwidth() * length();
@@ -55,9 +56,9 @@ class Critic final : public Plain<CriticAgent> {
     return all;
   }
 
-  void curve(const float* context, std::size_t points, float* losses) override {
+  void curve(const ContextView& context, std::size_t points, float* losses) override {
     ensemble_.start();
-    ensemble_.look(replay_.standardised(context));
+    ensemble_.look(replay_.standardise(context));
     float actions[16], predicted[16];
     for (std::size_t first = 0; first < points; first += 16) {
       for (std::size_t i = 0; i < 16; ++i)
@@ -73,16 +74,16 @@ class Critic final : public Plain<CriticAgent> {
 
   void start() override { ensemble_.start(); }
 
-  bool sound() const override {
-    return replay_.sound() && ensemble_.sound() && monitor_.sound() && counted(change_.age) &&
-           counted(change_.alarms) && counted(change_.last_alarm);
+  bool is_valid() const override {
+    return replay_.is_valid() && ensemble_.is_valid() && monitor_.is_valid() && is_count(change_.age) &&
+           is_count(change_.alarms) && is_count(change_.last_alarm);
   }
 
-  std::size_t arrays() const override { return Replay::arrays + Ensemble::arrays + 2; }
+  std::size_t arrays() const override { return ReplayBuffer::arrays + Ensemble::arrays + 2; }
 
   Array array(std::size_t index) override {
-    if (index < Replay::arrays) return replay_.array(index);
-    index -= Replay::arrays;
+    if (index < ReplayBuffer::arrays) return replay_.array(index);
+    index -= ReplayBuffer::arrays;
     if (index < Ensemble::arrays) return ensemble_.array(index);
     if (index == Ensemble::arrays) return {"monitor", "f8", &monitor_, sizeof monitor_ / sizeof(double)};
     return {"change", "f8", &change_, sizeof change_ / sizeof(double)};
@@ -148,7 +149,7 @@ class Critic final : public Plain<CriticAgent> {
   };
 
   Range actions_;
-  Replay replay_;
+  ReplayBuffer replay_;
   Ensemble ensemble_;
   Monitor monitor_;
   Change change_;

@@ -1,4 +1,4 @@
-// CATS trained on the played path, as an Agent. The policy is the paper's: a tree of linear classifiers whose leaf is
+// Cats: trees trained on the played path. The policy is the paper's: a tree of linear classifiers whose leaf is
 // smoothed with bandwidth h. How the nodes are trained is ours.
 //
 // The paper trains every node above the window of the action, most of which the context would never reach, with
@@ -16,6 +16,8 @@
 #include "contexts/dense_context.hpp"
 #include "contexts/hashed_context.hpp"
 #include "models/loss_model.hpp"
+#include "models/policy_model.hpp"
+#include "models/settings.hpp"
 #include "tree/geometry.hpp"
 #include "tree/shared_nodes.hpp"
 
@@ -23,69 +25,66 @@ namespace manul::MANUL_SIMD {
 
 // Contexts as rows of numbers, with a weight for every pair of node and number.
 struct DenseSpace {
-  using Context = MANUL_SIMD::Context;
+  using Context = DenseContext;
   using Table = DenseTable;
-  static Context context(const TreeSettings& settings) { return Context(settings.width, true); }
-  static DenseShape shape(const TreeSettings&, const Context& context) { return {context.stride()}; }
+  static Context context(const CatsSettings& settings) { return Context(settings.width, true); }
+  static DenseShape shape(const CatsSettings&, const Context& context) { return {context.stride()}; }
 };
 
 // Contexts of named fields, with weights in tables of 2^bits.
 struct HashedSpace {
   using Context = HashedContext;
   using Table = HashedTable;
-  static Context context(const TreeSettings&) { return Context(); }
-  static HashedShape shape(const TreeSettings& settings, const Context&) {
+  static Context context(const CatsSettings&) { return Context(); }
+  static HashedShape shape(const CatsSettings& settings, const Context&) {
     return {settings.bits, most_features + lanes};
   }
 };
 
 template <class Space>
-class PathAgent final : public RoutingAgent {
+class CatsModel final : public RoutingModel {
  public:
-  explicit PathAgent(const TreeSettings& settings)
+  explicit CatsModel(const CatsSettings& settings)
       : actions_(settings.actions), per_length_(1.0 / (settings.actions.high - settings.actions.low)),
-        geometry_{lattice(settings), settings.depth, settings.offset, settings.bandwidth},
-        context_(Space::context(settings)),
+        geometry_{lattice(settings), settings.depth, 0.5, settings.bandwidth}, context_(Space::context(settings)),
         nodes_(Space::shape(settings, context_), static_cast<std::size_t>(geometry_.leaves())),
         model_(Space::shape(settings, context_), settings.bandwidth * per_length_) {}
 
-  void select(const std::uint32_t* features, std::size_t count, std::size_t numbers) override {
-    if constexpr (requires { context_.select(features, count, numbers); }) context_.select(features, count, numbers);
+  Window window(const ContextView& context, Range within) override {
+    context_.look(context);
+    return {centre(choose_leaf(within), within), geometry_.bandwidth};
   }
 
-  Window window(const float* context, Range within) override {
+  void learn(const ContextView& context, const Outcome& outcome) override {
     context_.look(context);
-    return {centre(played(within), within), geometry_.bandwidth};
-  }
-
-  void learn(const float* context, const Outcome& outcome) override {
-    context_.look(context);
-    const Node leaf = played(outcome.within);
+    const Node leaf = choose_leaf(outcome.within);
     const double middle = centre(leaf, outcome.within);
-    found_ = {middle, geometry_.bandwidth};
-    model_.look(context_.input(), scaled(middle));
-    const double surprise = outcome.loss - model_.at(scaled(outcome.action));
+    last_window_ = {middle, geometry_.bandwidth};
+    model_.look(context_.input(), to_unit(middle));
+    const double surprise = outcome.loss - model_.at(to_unit(outcome.action));
     const bool inside = absolute(outcome.action - middle) <= geometry_.bandwidth;
     const double weight = inside ? 1.0 / (2.0 * geometry_.bandwidth * outcome.density) : 0.0;
-    estimate_ = model_.smoothed(scaled(middle)) + surprise * weight;
+    estimate_ = model_.smoothed(to_unit(middle)) + surprise * weight;
     train(inside ? leaf : leaf_at(outcome.action), outcome, surprise);
-    model_.learn(scaled(outcome.action), outcome.loss, -surprise);
+    model_.learn(to_unit(outcome.action), outcome.loss, -surprise);
     context_.count(context);
   }
 
-  Window replay(const float* context, const Outcome& outcome) override {
+  Window replay(const ContextView& context, const Outcome& outcome) override {
     learn(context, outcome);
-    return found_;
+    return last_window_;
   }
 
   // The window that the policy would have played in the last round, before learning from it.
-  const Window& found() const { return found_; }
+  const Window& last_window() const { return last_window_; }
+
+  std::uint32_t depth() const override { return geometry_.depth; }
 
   float weight(std::uint32_t row, std::uint32_t feature) const override { return nodes_.weight(row, feature); }
 
-  void route(const float* context, Range within, Step* steps) override {
+  void route(const ContextView& context, Range within, Step* steps) override {
     context_.look(context);
-    played(within);
+    choose_leaf(within);
     Node node = 1;
     for (std::uint32_t below = geometry_.depth; below-- > 0; ++steps) {
       const Node next = child(node, below), other = next ^ 1;
@@ -118,12 +117,12 @@ class PathAgent final : public RoutingAgent {
 
  private:
   // Leaves are spread over where the middle of a window can be, so that none is out of reach.
-  static Range lattice(const TreeSettings& settings) {
+  static Range lattice(const CatsSettings& settings) {
     const Range middles = {settings.actions.low + settings.bandwidth, settings.actions.high - settings.bandwidth};
     return middles.low < middles.high ? middles : settings.actions;
   }
 
-  double scaled(double action) const { return (action - actions_.low) * per_length_; }
+  double to_unit(double action) const { return (action - actions_.low) * per_length_; }
 
   Node number(std::int64_t leaf) const { return static_cast<Node>(geometry_.leaves() + leaf); }
 
@@ -132,7 +131,7 @@ class PathAgent final : public RoutingAgent {
   }
 
   // The leaf that the policy plays; sets the reachable leaves of this round.
-  Node played(Range within) {
+  Node choose_leaf(Range within) {
     const Leaves leaves = geometry_.reachable(within);
     first_ = number(leaves.first), last_ = number(leaves.last);
     nodes_.look(context_.input());
@@ -184,12 +183,14 @@ class PathAgent final : public RoutingAgent {
   void find_costs(const Outcome& outcome, double surprise) {
     const double bounded = surprise * smaller(1.0 / (2.0 * geometry_.bandwidth * outcome.density), 1.0);
     for (std::uint32_t i = 0; i <= geometry_.depth; ++i) middles_[i] = centre(rivals_[i], outcome.within);
-    for (std::uint32_t i = 0; i <= geometry_.depth; ++i) costs_[i] = model_.smoothed(scaled(middles_[i]));
+    for (std::uint32_t i = 0; i <= geometry_.depth; ++i) costs_[i] = model_.smoothed(to_unit(middles_[i]));
     for (std::uint32_t i = 0; i <= geometry_.depth; ++i) {
       const bool covers = absolute(outcome.action - middles_[i]) <= geometry_.bandwidth;
       costs_[i] += covers ? bounded : 0.0;
     }
   }
+
+  static constexpr std::size_t most_depth = 32;  // nodes are numbers of 32 bits
 
   Range actions_;
   double per_length_;
@@ -198,9 +199,9 @@ class PathAgent final : public RoutingAgent {
   SharedNodes<typename Space::Table> nodes_;
   LossModel<typename Space::Table> model_;
   double estimate_ = 0.0;
-  Window found_ = {};
-  Node first_ = 0, last_ = 0, rivals_[33] = {};
-  double middles_[33] = {}, costs_[33] = {};  // of the rivals' windows
+  Window last_window_ = {};
+  Node first_ = 0, last_ = 0, rivals_[most_depth + 1] = {};
+  double middles_[most_depth + 1] = {}, costs_[most_depth + 1] = {};  // of the rivals' windows
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -1,23 +1,25 @@
-// dLinear of the paper's experiments, as an Agent: one regressor of the cost per atom, and the lowest prediction wins.
+// dLinear of the paper's experiments: one regressor of the cost per atom, and the lowest prediction wins.
 //
 // The costs are doubly robust (Dudik, Langford and Li, 2011): q_i(x) + [i = played] (loss - q_i(x)) / P(played), where
 // q is a second regressor per atom that learns from the rounds in which the atom was played.
 #pragma once
 
 #include "learners/coin_betting.hpp"
+#include "models/policy_model.hpp"
+#include "models/settings.hpp"
 #include "tree/geometry.hpp"
 
 namespace manul::MANUL_SIMD {
 
-class DiscreteLinear final : public Plain<Agent> {
+class DiscreteLinearModel final : public ReplayByWindow<PolicyModel> {
  public:
-  explicit DiscreteLinear(const DiscreteSettings& settings)
+  explicit DiscreteLinearModel(const DiscreteSettings& settings)
       : context_(settings.width, false), atoms_{settings.actions, std::int64_t{1} << settings.depth},
         block_((lanes + CoinRegressor::arrays * context_.stride() + 15) / 16 * 16),
         costs_(block_ * static_cast<std::size_t>(atoms_.leaves)), losses_(costs_.size()) {}
 
   // Ties go to the first atom.
-  Window window(const float* context, Range within) override {
+  Window window(const ContextView& context, Range within) override {
     context_.look(context);
     const auto [first, last] = atoms_.inside(within);
     std::int64_t best = first;
@@ -29,7 +31,7 @@ class DiscreteLinear final : public Plain<Agent> {
     return {atoms_.at(best), 0.0};
   }
 
-  void learn(const float* context, const Outcome& outcome) override {
+  void learn(const ContextView& context, const Outcome& outcome) override {
     context_.measure(context);
     const auto played = atoms_.nearest(outcome.action);
     const double mass = outcome.density * atoms_.spacing();
@@ -67,7 +69,7 @@ class DiscreteLinear final : public Plain<Agent> {
     CoinRegressor::step(regressor[0], regressor + lanes, context_, gradient);
   }
 
-  Context context_;
+  DenseContext context_;
   Atoms atoms_;
   std::size_t block_;
   Buffer<float> costs_, losses_;

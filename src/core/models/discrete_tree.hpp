@@ -1,7 +1,9 @@
-// dTree of the paper's experiments, as an Agent: CATS with zero bandwidth. Only the leaf that was played has a cost, so
+// dTree of the paper's experiments: CATS with zero bandwidth. Only the leaf that was played has a cost, so
 // one climb trains the tree, up to the first node that sends the context to its other side.
 #pragma once
 
+#include "models/policy_model.hpp"
+#include "models/settings.hpp"
 #include "tree/tree.hpp"
 
 namespace manul::MANUL_SIMD {
@@ -11,7 +13,7 @@ namespace manul::MANUL_SIMD {
 // instead.
 template <class Learner>
 struct ChoiceBefore : Learner {
-  static bool learn(float* node, const Context& context, float cost_left, float cost_right) {
+  static bool learn(float* node, const DenseContext& context, float cost_left, float cost_right) {
     const bool before = Learner::margin(node, context) > 0.0f;
     Learner::learn(node, context, cost_left, cost_right);
     return before;
@@ -19,21 +21,22 @@ struct ChoiceBefore : Learner {
 };
 
 template <class Base>
-class DiscreteTree final : public Trained<ChoiceBefore<Base>, Plain<Agent>> {
+class DiscreteTreeModel final : public TreeModel<ChoiceBefore<Base>, ReplayByWindow<PolicyModel>> {
   using Learner = ChoiceBefore<Base>;
-  using Trained<Learner, Plain<Agent>>::context_, Trained<Learner, Plain<Agent>>::tree_;
+  using TreeModel<Learner, ReplayByWindow<PolicyModel>>::context_,
+      TreeModel<Learner, ReplayByWindow<PolicyModel>>::tree_;
 
  public:
-  explicit DiscreteTree(const DiscreteSettings& settings)
-      : Trained<Learner, Plain<Agent>>(settings.width, {settings.actions, settings.depth, 0.0, 0.0}),
+  explicit DiscreteTreeModel(const DiscreteSettings& settings)
+      : TreeModel<Learner, ReplayByWindow<PolicyModel>>(settings.width, {settings.actions, settings.depth, 0.0, 0.0}),
         atoms_{settings.actions, tree_.geometry().leaves()} {}
 
-  Window window(const float* context, Range within) override {
+  Window window(const ContextView& context, Range within) override {
     context_.look(context);
     return {atoms_.at(tree_.route(context_, atoms_.inside(within))), 0.0};
   }
 
-  void learn(const float* context, const Outcome& outcome) override {
+  void learn(const ContextView& context, const Outcome& outcome) override {
     context_.measure(context);
     const auto played = atoms_.nearest(outcome.action);
     const double cost = outcome.loss / (outcome.density * atoms_.spacing());

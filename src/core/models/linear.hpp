@@ -1,37 +1,39 @@
-// A linear policy, x -> clip(w.x), that follows the slope of its own smoothed loss, as an Agent.
+// A linear policy, x -> clip(w.x), that follows the slope of its own smoothed loss.
 //
 // With centre c, a window of half-width h and an action a drawn with density P, 3 (a - c) (loss - b) / h^2 times the
 // window's density over P estimates, without bias, the slope in c of the loss smoothed by the Epanechnikov kernel.
 #pragma once
 
 #include "contexts/dense_context.hpp"
+#include "models/policy_model.hpp"
+#include "models/settings.hpp"
 
 namespace manul::MANUL_SIMD {
 
-class LinearAgent final : public Plain<Agent> {
+class LinearModel final : public ReplayByWindow<PolicyModel> {
  public:
-  explicit LinearAgent(const LinearSettings& settings)
+  explicit LinearModel(const LinearSettings& settings)
       : settings_(settings), context_(settings.width, true), weights_(context_.stride()), squares_(context_.stride()) {}
 
-  Window window(const float* context, Range within) override {
+  Window window(const ContextView& context, Range within) override {
     context_.look(context);
-    return {clipped(target(), within), settings_.bandwidth};
+    return {clip_to_fit(target(), within), settings_.bandwidth};
   }
 
-  void learn(const float* context, const Outcome& outcome) override {
+  void learn(const ContextView& context, const Outcome& outcome) override {
     context_.look(context);
-    const double wanted = target(), centre = clipped(wanted, outcome.within);
+    const double wanted = target(), centre = clip_to_fit(wanted, outcome.within);
     const double slope = slope_at(centre, outcome);
     // Beyond the clip the loss does not change with the weights, but a way back must stay open.
     if ((wanted - centre) * slope >= 0.0) step(static_cast<float>(slope));
     context_.count(context);
     rounds_ += 1.0;
-    baseline_ += (outcome.loss - baseline_) / smaller(rounds_, smaller(memory, 1.0 / (1.0 - context_.kept())));
+    baseline_ += (outcome.loss - baseline_) / smaller(rounds_, smaller(memory, 1.0 / (1.0 - context_.retention())));
   }
 
   void forget(double half_life) override { context_.forget(half_life); }
 
-  std::size_t arrays() const override { return 4 + Context::moments_arrays; }
+  std::size_t arrays() const override { return 4 + DenseContext::moments_arrays; }
 
   Array array(std::size_t index) override {
     if (index >= 4) return context_.moments(index - 4);
@@ -45,7 +47,7 @@ class LinearAgent final : public Plain<Agent> {
   }
 
  private:
-  static constexpr double memory = 10000.0;
+  static constexpr double memory = 10000.0;  // rounds in the running mean of the loss, so that it follows the policy
 
   double span() const { return settings_.actions.high - settings_.actions.low; }
 
@@ -55,7 +57,7 @@ class LinearAgent final : public Plain<Agent> {
     return settings_.actions.low + span() * position;
   }
 
-  double clipped(double action, Range within) const {
+  double clip_to_fit(double action, Range within) const {
     return clip(action, within.low + settings_.bandwidth, within.high - settings_.bandwidth);
   }
 
@@ -67,19 +69,20 @@ class LinearAgent final : public Plain<Agent> {
     return 3.0 * away * (outcome.loss - baseline_) / (h * h) * ratio * span();
   }
 
-  // AdaGrad.
+  // AdaGrad; `tiny` only keeps 0 / 0 away.
   void step(float slope) {
+    constexpr float tiny = 1e-12f;
     const float rate = static_cast<float>(settings_.rate);
     groups(context_.stride(), [&]<class V>(V, std::size_t i) {
       const V gradient = slope * load<V>(context_.row() + i);
-      const V squares = context_.kept() * load<V>(&squares_[i]) + gradient * gradient;
+      const V squares = context_.retention() * load<V>(&squares_[i]) + gradient * gradient;
       store(&squares_[i], squares);
-      store(&weights_[i], load<V>(&weights_[i]) - rate * gradient / (root(squares) + 1e-12f));
+      store(&weights_[i], load<V>(&weights_[i]) - rate * gradient / (root(squares) + tiny));
     });
   }
 
   LinearSettings settings_;
-  Context context_;
+  DenseContext context_;
   Buffer<float> weights_, squares_;
   double baseline_ = 0.0, rounds_ = 0.0;
 };

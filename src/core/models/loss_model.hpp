@@ -32,7 +32,7 @@ class LossModel {
   void look(const Input& input, double centre) {
     x_ = input;
     vectors_.look(x_), vector_squares_.look(x_);
-    vector_rate_ = static_cast<float>(0.1 / __builtin_sqrt(static_cast<double>(x_.size)));
+    vector_rate_ = static_cast<float>(vector_rate / __builtin_sqrt(static_cast<double>(x_.size)));
     centre_ = centre;
     const std::size_t c = cell(centre);
     level_ = history_[0] + scalars_[first_level + c];
@@ -61,7 +61,7 @@ class LossModel {
     step_vector(ends.far, error * ends.way);
     double &mean = history_[0], &rounds = history_[1];
     rounds += 1.0;
-    mean += (loss - mean) / smaller(rounds, smaller(memory, 1.0 / (1.0 - x_.kept)));
+    mean += (loss - mean) / smaller(rounds, smaller(memory, 1.0 / (1.0 - x_.retention)));
   }
 
   Buffer<double>& scalars() { return scalars_; }
@@ -71,7 +71,9 @@ class LossModel {
   Buffer<double>& history() { return history_; }
 
  private:
-  static constexpr double scalar_rate = 0.05, first_square = 0.1, memory = 10000.0;
+  // Rates of AdaGrad, chosen by experiment (docs/ablation-cats.md), and the rounds in the running mean of the loss.
+  static constexpr double scalar_rate = 0.05, vector_rate = 0.1, first_square = 0.1, memory = 10000.0;
+  // 40 knots at doubling distances reach farther than any range has bandwidths.
   static constexpr std::size_t cells = 8, first_slope = cells + 1, knots_per_side = 40;
   static constexpr std::size_t first_level = 2 * knots_per_side + 1, count = first_level + cells;
 
@@ -108,7 +110,7 @@ class LossModel {
   }
 
   void step_scalar(std::size_t index, double gradient) {
-    scalar_squares_[index] = x_.kept * scalar_squares_[index] + gradient * gradient;
+    scalar_squares_[index] = x_.retention * scalar_squares_[index] + gradient * gradient;
     scalars_[index] -= scalar_rate * gradient / __builtin_sqrt(scalar_squares_[index] + first_square);
   }
 
@@ -116,7 +118,7 @@ class LossModel {
     float *weights = vectors_.open(index), *squares = vector_squares_.open(index);
     groups(x_.size, [&]<class V>(V, std::size_t i) {
       const V slope = static_cast<float>(gradient) * load<V>(x_.values + i),
-              square = x_.kept * load<V>(squares + i) + slope * slope;
+              square = x_.retention * load<V>(squares + i) + slope * slope;
       store(squares + i, square);
       store(weights + i, load<V>(weights + i) - vector_rate_ * slope / root(square + static_cast<float>(first_square)));
     });

@@ -12,8 +12,8 @@ inline double clip(double x, double low, double high) { return smaller(larger(x,
 
 inline bool finite(double x) { return absolute(x) < __builtin_inf(); }
 
-// Whether x can be a number of rounds: those are counted in doubles, which hold every whole number up to 2^53.
-inline bool counted(double x) { return x >= 0.0 && x <= 0x1p53; }
+// Whether x can be a number of rounds: those are is_count in doubles, which hold every whole number up to 2^53.
+inline bool is_count(double x) { return x >= 0.0 && x <= 0x1p53; }
 
 inline std::uint64_t bits(double x) {
   std::uint64_t same;
@@ -43,7 +43,7 @@ inline double exponential(double x) {
 
 // `truth`, for a processor that need not wait for it: it goes on with `guess`, which is known earlier, and comes back
 // where that was wrong. The empty statements hide from the compiler that both are the same where it goes on.
-[[gnu::always_inline]] inline bool foretold(bool guess, bool truth) {
+[[gnu::always_inline]] inline bool speculate(bool guess, bool truth) {
   int told = guess, hidden = guess;
   asm("" : "+r"(hidden));
   if (hidden != static_cast<int>(truth)) [[unlikely]] {
@@ -54,6 +54,6 @@ inline double exponential(double x) {
 }
 
 // The share of old evidence that one round leaves, when `half_life` rounds leave half.
-inline double kept_after(double half_life) { return exponential(-0.6931471805599453 / half_life); }
+inline double retention_after(double half_life) { return exponential(-0.6931471805599453 / half_life); }
 
 }  // namespace manul::MANUL_SIMD

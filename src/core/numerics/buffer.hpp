@@ -1,6 +1,6 @@
 // A block of zeros on a cache line, allocated once.
 //
-// A large block is reserved from the system, which takes memory page by page as it is first written to: an agent that
+// A large block is reserved from the system, which takes memory page by page as it is first written to: a model that
 // has learned little is small, and the sizes of its arrays can be compared with those of a file before anything is
 // spent.
 #pragma once
@@ -11,7 +11,18 @@
 #include <cstdlib>
 #include <new>
 
-namespace manul::MANUL_SIMD {
+namespace manul {
+
+// A part of a model's state, for saving and for comparing.
+struct Array {
+  const char* name;
+  const char* type;  // "f4", "f8" or "u8", as in NumPy
+  void* data;
+  std::size_t size;
+  std::size_t part = 0;  // is_count from 1 in models that consist of several
+};
+
+namespace MANUL_SIMD {
 
 template <class T>
 class Buffer {
@@ -32,14 +43,16 @@ class Buffer {
   T& operator[](std::size_t index) { return data_[index]; }
 
  private:
-  static constexpr std::size_t line = 64, most = std::size_t{1} << 62;
+  static constexpr std::size_t line = 64;                    // of the cache, in bytes
+  static constexpr std::size_t most = std::size_t{1} << 62;  // bytes: no sum of sizes can overflow
 
   static std::size_t bytes(std::size_t size) {
     if (size > most / sizeof(T)) throw std::bad_alloc();
     return (size * sizeof(T) + line - 1) / line * line + line;
   }
 
-  // AddressSanitizer watches the ends of blocks that come from the heap only.
+  // Blocks of this many bytes are reserved: below, whole pages would be wasted. AddressSanitizer watches the ends of
+  // blocks only if they come from the heap.
 #ifdef __SANITIZE_ADDRESS__
   static constexpr std::size_t large = std::size_t{1} << 24;
 #else
@@ -62,4 +75,5 @@ class Buffer {
   T* data_;
 };
 
-}  // namespace manul::MANUL_SIMD
+}  // namespace MANUL_SIMD
+}  // namespace manul

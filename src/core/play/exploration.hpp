@@ -1,6 +1,7 @@
 // Smoothing and epsilon-greedy: from a window to a distribution, a draw and a density.
 #pragma once
 
+#include "models/policy_model.hpp"
 #include "numerics/random.hpp"
 #include "tree/geometry.hpp"
 
@@ -45,63 +46,65 @@ struct Decision {
   double density;
 };
 
-// `atoms` are for agents whose windows have no width.
-struct Play {
+// `atoms` are for models whose windows have no width.
+struct Exploration {
   double epsilon;
   std::uint64_t seed;
   MANUL_SIMD::Atoms atoms = {};
 };
 
 // Each atom of the range with weight epsilon over their number, the chosen one with the rest.
-inline double atom_density(double chosen, const Play& play, Range within, double action) {
-  const auto [first, last] = play.atoms.inside(within);
-  const double mass =
-      play.epsilon / static_cast<double>(last - first + 1) + (action == chosen ? 1.0 - play.epsilon : 0.0);
-  return mass / play.atoms.spacing();
+inline double atom_density(double chosen, const Exploration& exploration, Range within, double action) {
+  const auto [first, last] = exploration.atoms.inside(within);
+  const double mass = exploration.epsilon / static_cast<double>(last - first + 1) +
+                      (action == chosen ? 1.0 - exploration.epsilon : 0.0);
+  return mass / exploration.atoms.spacing();
 }
 
-inline Decision decide_atom(double chosen, const Play& play, Range within, const Draws& draws) {
-  const auto [first, last] = play.atoms.inside(within);
+inline Decision decide_atom(double chosen, const Exploration& exploration, Range within, const Draws& draws) {
+  const auto [first, last] = exploration.atoms.inside(within);
   const auto explored = first + static_cast<std::int64_t>(draws.second * static_cast<double>(last - first + 1));
-  const double action = draws.first < play.epsilon ? play.atoms.at(explored) : chosen;
-  return {action, atom_density(chosen, play, within, action)};
+  const double action = draws.first < exploration.epsilon ? exploration.atoms.at(explored) : chosen;
+  return {action, atom_density(chosen, exploration, within, action)};
 }
 
-inline Moments atom_moments(double chosen, const Play& play, Range within) {
-  const auto [first, last] = play.atoms.inside(within);
+inline Moments atom_moments(double chosen, const Exploration& exploration, Range within) {
+  const auto [first, last] = exploration.atoms.inside(within);
   Moments all{0.0, 0.0};
   for (std::int64_t leaf = first; leaf <= last; ++leaf) {
-    all.mean += play.atoms.at(leaf);
-    all.square += play.atoms.at(leaf) * play.atoms.at(leaf);
+    all.mean += exploration.atoms.at(leaf);
+    all.square += exploration.atoms.at(leaf) * exploration.atoms.at(leaf);
   }
-  const double share = play.epsilon / static_cast<double>(last - first + 1);
-  return {share * all.mean + (1.0 - play.epsilon) * chosen,
-          share * all.square + (1.0 - play.epsilon) * chosen * chosen};
+  const double share = exploration.epsilon / static_cast<double>(last - first + 1);
+  return {share * all.mean + (1.0 - exploration.epsilon) * chosen,
+          share * all.square + (1.0 - exploration.epsilon) * chosen * chosen};
 }
 
-inline Decision decide(Agent& agent, const Play& play, const float* context, Range within, std::uint64_t number) {
-  const Window window = agent.window(context, within);
-  const Draws draws = draw(play.seed, number);
-  if (window.bandwidth == 0.0) return decide_atom(window.centre, play, within, draws);
-  const Mixture mixture(window, play.epsilon, within);
-  const Range drawn = draws.first < play.epsilon ? mixture.within : mixture.window;
+inline Decision decide(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within,
+                       std::uint64_t number) {
+  const Window window = model.window(context, within);
+  const Draws draws = draw(exploration.seed, number);
+  if (window.bandwidth == 0.0) return decide_atom(window.centre, exploration, within, draws);
+  const Mixture mixture(window, exploration.epsilon, within);
+  const Range drawn = draws.first < exploration.epsilon ? mixture.within : mixture.window;
   const double action = drawn.low + draws.second * (drawn.high - drawn.low);
   return {action, mixture.density(action)};
 }
 
 // The density of an action that may have been drawn by another policy: 0 outside the range and between atoms.
-inline double density(Agent& agent, const Play& play, const float* context, Range within, double action) {
-  const Window window = agent.window(context, within);
+inline double density(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within,
+                      double action) {
+  const Window window = model.window(context, within);
   if (!(action >= within.low && action <= within.high)) return 0.0;
-  if (window.bandwidth > 0.0) return Mixture(window, play.epsilon, within).density(action);
-  const bool atom = play.atoms.at(play.atoms.nearest(action)) == action;
-  return atom ? atom_density(window.centre, play, within, action) : 0.0;
+  if (window.bandwidth > 0.0) return Mixture(window, exploration.epsilon, within).density(action);
+  const bool atom = exploration.atoms.at(exploration.atoms.nearest(action)) == action;
+  return atom ? atom_density(window.centre, exploration, within, action) : 0.0;
 }
 
-inline Moments moments(Agent& agent, const Play& play, const float* context, Range within) {
-  const Window window = agent.window(context, within);
-  if (window.bandwidth == 0.0) return atom_moments(window.centre, play, within);
-  return Mixture(window, play.epsilon, within).moments(play.epsilon);
+inline Moments moments(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within) {
+  const Window window = model.window(context, within);
+  if (window.bandwidth == 0.0) return atom_moments(window.centre, exploration, within);
+  return Mixture(window, exploration.epsilon, within).moments(exploration.epsilon);
 }
 
 }  // namespace manul

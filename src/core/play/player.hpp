@@ -1,15 +1,12 @@
-// An agent as the outside sees it: checked input, epsilon-greedy play, numbered decisions, loops over tables.
+// Plays a model: checked input, epsilon-greedy exploration, numbered decisions, loops over tables.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <exception>
 #include <memory>
 #include <stdexcept>
-#include <thread>
-#include <vector>
 
+#include "contexts/column_sketch.hpp"
 #include "contexts/encoder.hpp"
 #include "numerics/buffer.hpp"
 #include "play/simulation.hpp"
@@ -22,30 +19,30 @@ class Rejected : public std::invalid_argument {
   Rejected() : std::invalid_argument("rejected") {}
 };
 
-// Beyond these, weights and their squares overflow (outcomes.py has the sentence).
+// Beyond these, weights and their squares overflow. Python checks the same limits and has the sentence.
 inline constexpr double least_density = 1e-100, largest_density = 1e100;
 
-// How contexts come: as rows of numbers, or with names, hashed into the agent's own table or sketched into a row whose
-// columns are given to features as they are first learned from, and shared when there are no more.
+// How contexts come: as rows of numbers, or with names, hashed into the model's own table or sketched into a row.
 enum class Naming : std::uint8_t { rows, hashed, sketched };
 
 struct PlayerSettings {
   Range actions;
   Range losses;
   std::size_t width;
-  Play play;
+  Exploration exploration;
   Naming naming = Naming::rows;
 };
 
 // What a logged action says of the window that would have been played: its density there over the logged one, times
 // the loss (the paper's c_t of the leaf, Algorithm 3).
 inline double window_cost(Window played, const Outcome& outcome) {
-  if (std::abs(outcome.action - played.centre) > played.bandwidth * (1.0 + 1e-9)) return 0.0;  // as most of them
+  constexpr double rounding = 1e-9;  // generous: the mixture below decides at the ends
+  if (std::abs(outcome.action - played.centre) > played.bandwidth * (1.0 + rounding)) return 0.0;  // as most of them
   const Mixture window(played, 0.0, outcome.within);
   return window.density(outcome.action) / outcome.density * outcome.loss;
 }
 
-// Many rows at once; `lows` and `highs` are null where every decision has the whole range.
+// Many rows at once; `lows` and `highs` are null if every decision has the whole range.
 struct Rows {
   const float* contexts;
   std::size_t count;
@@ -53,119 +50,113 @@ struct Rows {
   const double* highs;
 };
 
+// What came of the decision on each row.
+struct Outcomes {
+  const double* actions;
+  const double* densities;
+  const double* losses;
+};
+
 class Player {
  public:
-  Player(std::unique_ptr<Agent> agent, const PlayerSettings& settings)
-      : agent_(std::move(agent)), settings_(settings), row_(settings.width + 1) {}
+  Player(std::unique_ptr<PolicyModel> model, const PlayerSettings& settings)
+      : model_(std::move(model)), settings_(settings), row_(settings.width + 1), sketch_(settings.width) {}
 
   const PlayerSettings& settings() const { return settings_; }
-  Agent& agent() { return *agent_; }
+  PolicyModel& model() { return *model_; }
   std::uint64_t decisions = 0;
 
   Encoder encoder;
 
-  // Which column of the row each feature has: columns are given away in order.
-  using Columns = std::unordered_map<std::uint32_t, std::uint32_t>;
-  const Columns& columns() const { return columns_; }
-  void set_columns(const Columns& columns) {
-    if (columns.size() > settings_.width) throw Rejected();
-    std::vector<bool> taken(columns.size());
-    for (const auto& [feature, column] : columns) {
-      if (column >= columns.size() || taken[column]) throw Rejected();
-      taken[column] = true;
-    }
-    columns_ = columns;
+  const ColumnSketch::Columns& columns() const { return sketch_.columns(); }
+  void set_columns(const ColumnSketch::Columns& columns) {
+    if (!sketch_.restore(columns)) throw Rejected();
   }
 
-  Naming naming() const { return settings_.naming; }
   void sketch_names() { settings_.naming = Naming::sketched; }
 
-  // The context that the encoder holds, for the agent.
-  const float* encoded(bool learning) {
-    if (settings_.naming == Naming::hashed) {
-      agent_->select(encoder.features().data(), encoder.features().size(), encoder.numbers());
-      return encoder.values().data();
-    }
-    std::fill_n(row_.data(), settings_.width, 0.0f);
-    for (std::size_t i = 0; i < encoder.features().size(); ++i)
-      sketch(encoder.features()[i], encoder.values()[i], learning);
-    return row_.data();
+  // The context that the encoder has read, for the model.
+  ContextView named_view(bool learning) {
+    if (settings_.naming == Naming::hashed) return encoder.view();
+    sketch_.write(encoder.view(), learning, row_.data());
+    return row_view(row_.data());
   }
 
   template <class T>
-  const float* row(const T* context, std::size_t width) {
+  ContextView row_view(const T* context, std::size_t width) {
     if (width != settings_.width || settings_.naming != Naming::rows) throw Rejected();
     for (std::size_t i = 0; i < width; ++i) row_[i] = static_cast<float>(context[i]);
     if (!finite(row_.data())) throw Rejected();
-    return row_.data();
+    return row_view(row_.data());
   }
 
-  Window window(const float* context, Range within) {
+  Window window(const ContextView& context, Range within) {
     const Busy busy(*this);
-    return agent_->window(context, checked(within));
+    return model_->window(context, check(within));
   }
 
-  Decision decide(const float* context, Range within) {
-    const Busy busy(*this);
-    return manul::decide(*agent_, settings_.play, context, checked(within), decisions++);
+  Decision decide(const ContextView& context, Range within) {
+    const Decision decision = decide_again(context, within, decisions);
+    ++decisions;
+    return decision;
   }
-
-  void learn(const float* context, double action, double density, double loss, Range within) {
-    const Busy busy(*this);
-    agent_->learn(context, outcome(action, density, loss, within));
-  }
-
-  // Refuses an outcome that cannot be learned from, before the context is looked at.
-  void check(double action, double density, double loss, Range within) const { outcome(action, density, loss, within); }
 
   // Draws for a given number without counting it: a decision can be made again.
-  Decision decide_again(const float* context, Range within, std::uint64_t number) {
+  Decision decide_again(const ContextView& context, Range within, std::uint64_t number) {
     const Busy busy(*this);
-    return manul::decide(*agent_, settings_.play, context, checked(within), number);
+    return manul::decide(*model_, settings_.exploration, context, check(within), number);
+  }
+
+  void learn(const ContextView& context, const Outcome& outcome) {
+    const Busy busy(*this);
+    model_->learn(context, outcome);
+  }
+
+  // The outcome as the model learns from it; refuses one that it cannot learn from.
+  Outcome outcome(double action, double density, double loss, Range within) const {
+    check(within);
+    const Range losses = settings_.losses;
+    if (!(action >= within.low && action <= within.high)) throw Rejected();
+    if (!(density >= least_density && density <= largest_density)) throw Rejected();
+    if (!(loss >= losses.low && loss <= losses.high)) throw Rejected();
+    return scale(action, density, loss, within);
   }
 
   void decide_many(const Rows& rows, double* actions, double* densities) {
-    const Busy busy(*this);
-    check_rows(rows);
-    for (std::size_t i = 0; i < rows.count; ++i) {
-      const Decision made = manul::decide(*agent_, settings_.play, at(rows, i), within(rows, i), decisions++);
-      actions[i] = made.action;
-      densities[i] = made.density;
-    }
+    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
+      const Decision decision = manul::decide(*model_, settings_.exploration, context, within, decisions++);
+      actions[i] = decision.action, densities[i] = decision.density;
+    });
   }
 
   void decide_many_again(const Rows& rows, const std::uint64_t* numbers, double* actions, double* densities) {
-    const Busy busy(*this);
-    check_rows(rows);
-    for (std::size_t i = 0; i < rows.count; ++i) {
-      const Decision made = manul::decide(*agent_, settings_.play, at(rows, i), within(rows, i), numbers[i]);
-      actions[i] = made.action;
-      densities[i] = made.density;
-    }
+    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
+      const Decision decision = manul::decide(*model_, settings_.exploration, context, within, numbers[i]);
+      actions[i] = decision.action, densities[i] = decision.density;
+    });
   }
 
-  void learn_many(const Rows& rows, const double* actions, const double* densities, const double* losses) {
+  void learn_many(const Rows& rows, const Outcomes& outcomes) {
     const Busy busy(*this);
-    check_rows(rows);
-    for (std::size_t i = 0; i < rows.count; ++i) outcome(actions[i], densities[i], losses[i], within(rows, i));
-    for (std::size_t i = 0; i < rows.count; ++i)
-      agent_->learn(at(rows, i), outcome(actions[i], densities[i], losses[i], within(rows, i)));
+    check(rows, outcomes);
+    for (std::size_t i = 0; i < rows.count; ++i) model_->learn(context(rows, i), logged(rows, outcomes, i));
   }
 
   // Progressive validation: each row is paid for by the policy as it was before it was learned from. Adds to a sum that
-  // goes on from batch to batch, so that how a log is cut changes no bit of it. The rows are ones that `check_log` let
+  // goes on from batch to batch, so that how a log is cut changes no bit of it. The rows are ones that `check` let
   // pass.
-  void replay(const Rows& rows, const double* actions, const double* densities, const double* losses, double& sum) {
+  void replay(const Rows& rows, const Outcomes& outcomes, double& sum) {
     const Busy busy(*this);
     for (std::size_t i = 0; i < rows.count; ++i) {
-      const Outcome logged = scaled(actions[i], densities[i], losses[i], within(rows, i));
-      sum += window_cost(agent_->replay(at(rows, i), logged), logged);
+      const Outcome outcome = logged(rows, outcomes, i);
+      sum += window_cost(model_->replay(context(rows, i), outcome), outcome);
     }
   }
 
-  void check_log(const Rows& rows, const double* actions, const double* densities, const double* losses) const {
-    check_rows(rows);
-    for (std::size_t i = 0; i < rows.count; ++i) outcome(actions[i], densities[i], losses[i], within(rows, i));
+  void check(const Rows& rows, const Outcomes& outcomes) const {
+    check(rows);
+    for (std::size_t i = 0; i < rows.count; ++i)
+      outcome(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i));
   }
 
   // Whether what one may learn from, the other may as well.
@@ -173,29 +164,25 @@ class Player {
     const auto same = [](Range one, Range two) { return one.low == two.low && one.high == two.high; };
     return settings_.width == other.settings_.width && same(settings_.actions, other.settings_.actions) &&
            same(settings_.losses, other.settings_.losses) &&
-           settings_.play.atoms.leaves == other.settings_.play.atoms.leaves;
+           settings_.exploration.atoms.leaves == other.settings_.exploration.atoms.leaves;
   }
 
   void densities_many(const Rows& rows, const double* actions, double* densities) {
-    const Busy busy(*this);
-    check_rows(rows);
-    for (std::size_t i = 0; i < rows.count; ++i)
-      densities[i] = manul::density(*agent_, settings_.play, at(rows, i), within(rows, i), actions[i]);
+    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
+      densities[i] = manul::density(*model_, settings_.exploration, context, within, actions[i]);
+    });
   }
 
   void moments_many(const Rows& rows, double* means, double* squares) {
-    const Busy busy(*this);
-    check_rows(rows);
-    for (std::size_t i = 0; i < rows.count; ++i) {
-      const Moments found = manul::moments(*agent_, settings_.play, at(rows, i), within(rows, i));
-      means[i] = found.mean;
-      squares[i] = found.square;
-    }
+    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
+      const Moments moments = manul::moments(*model_, settings_.exploration, context, within);
+      means[i] = moments.mean, squares[i] = moments.square;
+    });
   }
 
   void simulate(const Table& table, std::size_t first, std::size_t last, const Record& record) {
     const Busy busy(*this);
-    manul::simulate(*agent_, settings_.play, settings_.losses, table, first, last, decisions, record);
+    manul::simulate(*model_, settings_.exploration, settings_.losses, table, first, last, decisions, record);
     decisions += last - first;
   }
 
@@ -212,23 +199,23 @@ class Player {
     std::atomic_flag& flag_;
   };
 
-  void sketch(std::uint32_t feature, float value, bool learning) {
-    const auto known = columns_.find(feature);
-    if (known != columns_.end()) {
-      row_[known->second] += value;
-    } else if (columns_.size() == settings_.width) {
-      row_[feature % settings_.width] += value;
-    } else if (learning) {
-      const auto column = static_cast<std::uint32_t>(columns_.size());
-      columns_.emplace(feature, column);
-      row_[column] = value;
-    }
+  // Calls `each(i, context, within)` on every row, once all of them are checked.
+  template <class Each>
+  void visit(const Rows& rows, Each&& each) {
+    const Busy busy(*this);
+    check(rows);
+    for (std::size_t i = 0; i < rows.count; ++i) each(i, context(rows, i), range(rows, i));
   }
 
-  const float* at(const Rows& rows, std::size_t i) const { return rows.contexts + i * settings_.width; }
+  ContextView row_view(const float* row) const { return {ContextKind::row, row, settings_.width}; }
+  ContextView context(const Rows& rows, std::size_t i) const { return row_view(rows.contexts + i * settings_.width); }
 
-  Range within(const Rows& rows, std::size_t i) const {
+  Range range(const Rows& rows, std::size_t i) const {
     return rows.lows == nullptr ? settings_.actions : Range{rows.lows[i], rows.highs[i]};
+  }
+
+  Outcome logged(const Rows& rows, const Outcomes& outcomes, std::size_t i) const {
+    return scale(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i));
   }
 
   bool finite(const float* context) const {
@@ -237,82 +224,31 @@ class Player {
     return all;
   }
 
-  void check_rows(const Rows& rows) const {
+  void check(const Rows& rows) const {
     for (std::size_t i = 0; i < rows.count; ++i) {
-      if (!finite(at(rows, i))) throw Rejected();
-      checked(within(rows, i));
+      if (!finite(context(rows, i).values)) throw Rejected();
+      check(range(rows, i));
     }
   }
 
-  Range checked(Range within) const {
+  Range check(Range within) const {
     const Range actions = settings_.actions;
     if (!(within.low >= actions.low && within.high <= actions.high && within.low < within.high)) throw Rejected();
-    const auto& atoms = settings_.play.atoms;
+    const auto& atoms = settings_.exploration.atoms;
     if (atoms.leaves > 0 && atoms.inside(within).first > atoms.inside(within).last) throw Rejected();
     return within;
   }
 
-  Outcome outcome(double action, double density, double loss, Range within) const {
-    checked(within);
-    const Range losses = settings_.losses;
-    if (!(action >= within.low && action <= within.high)) throw Rejected();
-    if (!(density >= least_density && density <= largest_density)) throw Rejected();
-    if (!(loss >= losses.low && loss <= losses.high)) throw Rejected();
-    return scaled(action, density, loss, within);
-  }
-
-  Outcome scaled(double action, double density, double loss, Range within) const {
+  Outcome scale(double action, double density, double loss, Range within) const {
     const Range losses = settings_.losses;
     return {action, density, (loss - losses.low) / (losses.high - losses.low), within};
   }
 
-  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<PolicyModel> model_;
   PlayerSettings settings_;
   MANUL_SIMD::Buffer<float> row_;
-  Columns columns_;
+  ColumnSketch sketch_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };
-
-// Does the tasks 0..count-1, each in the thread that is free next; the first that fails is reported when all are done.
-template <class Task>
-void in_threads(std::size_t count, std::size_t threads, Task&& task) {
-  std::atomic<std::size_t> next = 0;
-  std::atomic_flag failed = ATOMIC_FLAG_INIT;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) try {
-        task(i);
-      } catch (...) {
-        if (!failed.test_and_set()) failure = std::current_exception();
-      }
-  };
-  {
-    std::vector<std::jthread> crew;
-    for (std::size_t i = 1; i < threads && i < count; ++i) crew.emplace_back(work);
-    work();
-  }
-  if (failure) std::rethrow_exception(failure);
-}
-
-// Several agents over the same rounds, each with its own table.
-inline void simulate_all(const std::vector<Player*>& players, const std::vector<const Table*>& tables,
-                         std::size_t first, std::size_t last, const std::vector<Record>& records, std::size_t threads) {
-  in_threads(players.size(), threads,
-             [&](std::size_t i) { players[i]->simulate(*tables[i], first, last, records[i]); });
-}
-
-// Several agents over the same log, which is looked through once for all that take the same. Neighbouring sums share a
-// cache line, so each task adds up its own.
-inline void replay_all(const std::vector<Player*>& players, const Rows& rows, const double* actions,
-                       const double* densities, const double* losses, double* sums, std::size_t threads) {
-  in_threads(players.size(), threads, [&](std::size_t i) {
-    if (i == 0 || !players[i]->takes_the_same(*players[0])) players[i]->check_log(rows, actions, densities, losses);
-  });
-  in_threads(players.size(), threads, [&](std::size_t i) {
-    double sum = sums[i];
-    players[i]->replay(rows, actions, densities, losses, sum);
-    sums[i] = sum;
-  });
-}
 
 }  // namespace manul

@@ -21,16 +21,18 @@ struct Table {
   const double* lows;  // null where every round has all actions, as `highs`
   const double* highs;
 
+  ContextView context(std::size_t row) const { return {ContextKind::row, contexts + row * width, width}; }
+
   Range within(std::size_t row) const { return lows == nullptr ? actions : Range{lows[row], highs[row]}; }
 
-  double pay(std::size_t row, double action) const {
-    if (loss == Loss::knots) return along(positions + row * knots, values + row * knots, action);
+  double loss_at(std::size_t row, double action) const {
+    if (loss == Loss::knots) return interpolate(positions + row * knots, values + row * knots, action);
     const double error = (action - positions[row]) / (actions.high - actions.low);
     return loss == Loss::squared ? error * error : error < 0.0 ? -error : error;
   }
 
  private:
-  double along(const double* position, const double* value, double action) const {
+  double interpolate(const double* position, const double* value, double action) const {
     std::size_t next = 0;
     while (next < knots && position[next] < action) ++next;
     if (next == 0) return value[0];
@@ -47,16 +49,16 @@ struct Record {
   double* losses;
 };
 
-// `losses` is the range of losses that the agent was told; what it learns from is scaled to [0, 1].
-inline void simulate(Agent& agent, const Play& play, Range losses, const Table& table, std::size_t first,
-                     std::size_t last, std::uint64_t number, const Record& record) {
+// `losses` is the range of losses that the agent was told; what its model learns from is scaled to [0, 1].
+inline void simulate(PolicyModel& model, const Exploration& exploration, Range losses, const Table& table,
+                     std::size_t first, std::size_t last, std::uint64_t number, const Record& record) {
   for (std::size_t row = first; row < last; ++row) {
-    const float* context = table.contexts + row * table.width;
+    const ContextView context = table.context(row);
     const Range within = table.within(row);
-    const Decision decision = decide(agent, play, context, within, number++);
-    const double loss = table.pay(row, decision.action);
+    const Decision decision = decide(model, exploration, context, within, number++);
+    const double loss = table.loss_at(row, decision.action);
     const double scaled = (loss - losses.low) / (losses.high - losses.low);
-    agent.learn(context, {decision.action, decision.density, scaled, within});
+    model.learn(context, {decision.action, decision.density, scaled, within});
     record.actions[row] = decision.action;
     record.densities[row] = decision.density;
     record.losses[row] = loss;

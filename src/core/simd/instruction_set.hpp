@@ -37,8 +37,8 @@ inline InstructionSet instruction_set() {
   const char* asked = std::getenv("MANUL_SIMD");
   if (asked != nullptr && *asked != '\0') {
     if (!available(asked))
-      throw std::invalid_argument("MANUL_SIMD must be baseline, avx2 or avx512 and supported here; got " +
-                                  std::string(asked) + ". Unset it to take the widest.");
+      throw std::invalid_argument("MANUL_SIMD must be baseline, avx2 or avx512 and supported here, got " +
+                                  std::string(asked) + ". Unset it to use the widest.");
     return instruction_set(asked);
   }
   for (const char* name : {"avx512", "avx2"})

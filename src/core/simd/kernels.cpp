@@ -15,59 +15,48 @@ namespace manul::MANUL_SIMD {
 
 namespace {
 
-// Calls `use` with a null pointer of the agent type that goes with the learner.
-template <template <class> class Made, class Use>
-void with_learner(Learner learner, Use&& use) {
+// A model whose nodes learn with `learner`.
+template <template <class> class Model, class Interface, class Settings>
+Interface* new_with_learner(NodeLearner learner, const Settings& settings) {
   switch (learner) {
-    case Learner::coin_costs: return use(static_cast<Made<CoinCosts>*>(nullptr));
-    case Learner::coin_margin: return use(static_cast<Made<CoinMargin>*>(nullptr));
-    case Learner::adagrad_squared: return use(static_cast<Made<AdaGrad<Squared>>*>(nullptr));
-    case Learner::adagrad_logistic: return use(static_cast<Made<AdaGrad<Logistic>>*>(nullptr));
+    case NodeLearner::coin_costs: return new Model<CoinCosts>(settings);
+    case NodeLearner::coin_margin: return new Model<CoinMargin>(settings);
+    case NodeLearner::adagrad_squared: return new Model<AdaGrad<Squared>>(settings);
+    case NodeLearner::adagrad_logistic: return new Model<AdaGrad<Logistic>>(settings);
   }
+  return nullptr;
 }
 
-Agent* tree_agent(const TreeSettings& settings) {
-  Agent* made = nullptr;
-  with_learner<TreeAgent>(settings.learner, [&]<class Made>(Made*) { made = new Made(settings); });
-  return made;
+RoutingModel* new_cats(const CatsSettings& settings) {
+  if (settings.bits > 0) return new CatsModel<HashedSpace>(settings);
+  return new CatsModel<DenseSpace>(settings);
 }
 
-RoutingAgent* path_agent(const TreeSettings& settings) {
-  if (settings.bits > 0) return new PathAgent<HashedSpace>(settings);
-  return new PathAgent<DenseSpace>(settings);
+TracingModel* new_paper_cats(const PaperCatsSettings& settings) {
+  return new_with_learner<PaperCatsModel, TracingModel>(settings.learner, settings);
 }
 
-Agent* adaptive_agent(const AdaptiveSettings& settings) { return new AdaptiveAgent(settings); }
-
-std::size_t playing(Agent& adaptive, Range within) { return static_cast<AdaptiveAgent&>(adaptive).playing(within); }
-
-double risk(Agent& adaptive, std::size_t member) { return static_cast<AdaptiveAgent&>(adaptive).risk(member); }
-
-Agent* linear_agent(const LinearSettings& settings) { return new LinearAgent(settings); }
-
-CriticAgent* critic_agent(const CriticSettings& settings) { return new Critic(settings); }
-
-void trace(Agent& agent, const TreeSettings& settings, const float* context, const Outcome& outcome,
-           TreeTracer& tracer) {
-  with_learner<TreeAgent>(settings.learner, [&]<class Made>(Made*) {
-    static_cast<Made&>(agent).learn(context, outcome,
-                                    [&](Node node, float left, float right) { tracer.updated({node, left, right}); });
-  });
+PolicyModel* new_discrete_tree(const DiscreteSettings& settings, NodeLearner learner) {
+  return new_with_learner<DiscreteTreeModel, PolicyModel>(learner, settings);
 }
 
-Agent* discrete_tree(const DiscreteSettings& settings, Learner learner) {
-  Agent* made = nullptr;
-  with_learner<DiscreteTree>(learner, [&]<class Made>(Made*) { made = new Made(settings); });
-  return made;
+template <class Model, class Interface, class Settings>
+Interface* new_model(const Settings& settings) {
+  return new Model(settings);
 }
-
-Agent* discrete_linear(const DiscreteSettings& settings) { return new DiscreteLinear(settings); }
 
 }  // namespace
 
 Kernels kernels() {
-  return {tree_agent,   path_agent,   adaptive_agent, playing,       risk,
-          linear_agent, critic_agent, trace,          discrete_tree, discrete_linear};
+  return {
+      .new_cats = new_cats,
+      .new_paper_cats = new_paper_cats,
+      .new_adaptive_cats = new_model<AdaptiveCatsModel, BandwidthSelectingModel, AdaptiveCatsSettings>,
+      .new_auto = new_model<AutoModel, CriticModel, AutoSettings>,
+      .new_linear = new_model<LinearModel, PolicyModel, LinearSettings>,
+      .new_discrete_tree = new_discrete_tree,
+      .new_discrete_linear = new_model<DiscreteLinearModel, PolicyModel, DiscreteSettings>,
+  };
 }
 
 }  // namespace manul::MANUL_SIMD

@@ -1,35 +1,20 @@
 // The doors into the code that is compiled once per instruction set.
 #pragma once
 
-#include "critic/report.hpp"
 #include "models/policy_model.hpp"
+#include "models/settings.hpp"
 
 namespace manul {
 
-// One update of a node by the paper's training rule.
-struct Update {
-  std::uint32_t node;
-  float cost_left;
-  float cost_right;
-};
-
-class TreeTracer {
- public:
-  virtual ~TreeTracer() = default;
-  virtual void updated(const Update& update) = 0;
-};
-
+// The caller owns what these return.
 struct Kernels {
-  Agent* (*tree_agent)(const TreeSettings&);
-  RoutingAgent* (*path_agent)(const TreeSettings&);
-  Agent* (*adaptive_agent)(const AdaptiveSettings&);
-  std::size_t (*playing)(Agent& adaptive, Range within);
-  double (*risk)(Agent& adaptive, std::size_t member);
-  Agent* (*linear_agent)(const LinearSettings&);
-  CriticAgent* (*critic_agent)(const CriticSettings&);
-  void (*trace)(Agent&, const TreeSettings&, const float* context, const Outcome&, TreeTracer&);
-  Agent* (*discrete_tree)(const DiscreteSettings&, Learner);
-  Agent* (*discrete_linear)(const DiscreteSettings&);
+  RoutingModel* (*new_cats)(const CatsSettings&);
+  TracingModel* (*new_paper_cats)(const PaperCatsSettings&);
+  BandwidthSelectingModel* (*new_adaptive_cats)(const AdaptiveCatsSettings&);
+  CriticModel* (*new_auto)(const AutoSettings&);
+  PolicyModel* (*new_linear)(const LinearSettings&);
+  PolicyModel* (*new_discrete_tree)(const DiscreteSettings&, NodeLearner);
+  PolicyModel* (*new_discrete_linear)(const DiscreteSettings&);
 };
 
 namespace baseline { Kernels kernels(); }

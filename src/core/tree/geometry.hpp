@@ -1,11 +1,14 @@
-// Where the leaves of a tree lie in the range of actions: the only place that knows.
+// Where the leaves of a tree lie in the range of actions, for the core. The class of this name in
+// manul/policies/classifier_tree.py has the same rules for whole columns; its tests compare both.
 //
 //   K  leaves       h  bandwidth      o  offset: leaf i has its action at low + (i + o) (high - low) / K
 //
 // The paper has o = 0, everybody else 1/2. Everything is in action units.
 #pragma once
 
-#include "models/policy_model.hpp"
+#include <cstdint>
+
+#include "numerics/ranges.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -27,7 +27,7 @@ class SharedNodes {
   void look(const Input& input) {
     x_ = input;
     weights_.look(x_), squares_.look(x_);
-    rate_ = 2.5 / __builtin_sqrt(static_cast<double>(x_.size));
+    rate_ = rate / __builtin_sqrt(static_cast<double>(x_.size));
     common_ = dot(weights_.read(0), x_.values, x_.size);
   }
 
@@ -42,7 +42,7 @@ class SharedNodes {
     if (weight * before >= absolute(weight)) return before >= 0.0;
     const double own = move(node, weight), shared = move(0, weight);
     common_ += shared;
-    return foretold(before >= 0.0, before + own + shared + tilt(weight, place(node)) >= 0.0);
+    return speculate(before >= 0.0, before + own + shared + tilt(weight, place(node)) >= 0.0);
   }
 
   float weight(Node block, std::uint32_t feature) const { return weights_.at(block, feature); }
@@ -52,7 +52,8 @@ class SharedNodes {
   Buffer<double>& slope() { return slope_; }
 
  private:
-  static constexpr double first_square = 0.01;
+  // Chosen by experiment (docs/ablation-cats.md): a step of a fresh weight is bounded by rate / sqrt(first_square).
+  static constexpr double first_square = 0.01, rate = 2.5;
   static constexpr double untrained_slope = -1e-3;  // an untrained tree plays the middle
 
   // m_v - 1/2. Node 2^l + j is the j-th of its level and splits the range at (j + 1/2) / 2^l.
@@ -64,7 +65,8 @@ class SharedNodes {
     const auto gradient = static_cast<float>(weight), step = static_cast<float>(rate_ * weight);
     Total moved;
     groups(x_.size, [&]<class V>(V, std::size_t i) {
-      const V x = load<V>(x_.values + i), slope = gradient * x, square = x_.kept * load<V>(squares + i) + slope * slope;
+      const V x = load<V>(x_.values + i), slope = gradient * x,
+              square = x_.retention * load<V>(squares + i) + slope * slope;
       const V change = step * x / root(square + static_cast<float>(first_square));
       store(squares + i, square);
       store(weights + i, load<V>(weights + i) + change);
@@ -76,7 +78,7 @@ class SharedNodes {
 
   // The same for s.
   double tilt(double weight, double m) {
-    slope_[1] = x_.kept * slope_[1] + (weight * m) * (weight * m);
+    slope_[1] = x_.retention * slope_[1] + (weight * m) * (weight * m);
     const double change = rate_ * weight * m / __builtin_sqrt(slope_[1] + first_square);
     slope_[0] += change;
     return m * change;

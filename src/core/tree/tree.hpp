@@ -29,10 +29,10 @@ class Tree {
   std::int64_t index(Node leaf) const { return static_cast<std::int64_t>(leaf) - geometry_.leaves(); }
 
   // From the root to a reachable leaf. A node with one reachable side is forced to that side.
-  std::int64_t route(const Context& context, Leaves reachable) { return route(context, reachable, reachable); }
+  std::int64_t route(const DenseContext& context, Leaves reachable) { return route(context, reachable, reachable); }
 
   // The same as long as it can end in `wanted`; some other leaf where it does not.
-  std::int64_t route(const Context& context, Leaves reachable, Leaves wanted) {
+  std::int64_t route(const DenseContext& context, Leaves reachable, Leaves wanted) {
     const Node lowest = leaf(wanted.first), highest = leaf(wanted.last);
     Node node = 1;
     for (std::uint32_t below = geometry_.depth; below-- > 0;) {
@@ -61,13 +61,13 @@ class Tree {
 template <class Learner>
 class Climb {
  public:
-  Climb(Tree<Learner>& tree, const Context& context, Leaves reachable, float cost)
+  Climb(Tree<Learner>& tree, const DenseContext& context, Leaves reachable, float cost)
       : tree_(tree), context_(context), cost_(cost), lowest_(tree.leaf(reachable.first)),
         highest_(tree.leaf(reachable.last)) {}
 
-  // `learned` is told of each update: (node, cost left, cost right).
-  template <class Learned>
-  void train(Leaves window, Learned&& learned) {
+  // `observe` is told of each update: (node, cost left, cost right).
+  template <class Observe>
+  void train(Leaves window, Observe&& observe) {
     if (window.first < tree_.index(lowest_)) window.first = tree_.index(lowest_);
     if (window.last > tree_.index(highest_)) window.last = tree_.index(highest_);
     if (window.first > window.last || cost_ == 0.0f) return;
@@ -76,13 +76,13 @@ class Climb {
     // A node is forced to the one side of it that can be reached: it learns nothing, and passes on what that side
     // picks.
     const Levels left_reachable = differing(alpha, lowest_), right_reachable = differing(beta, highest_);
-    const bool left = climb<true>(alpha, alpha & left_reachable & below, ~alpha & below, learned);
-    const bool right = climb<false>(beta, ~beta & right_reachable & below, beta & below, learned);
-    bool pays = left == right ? left : update(alpha >> __builtin_ctz(~apart), right, learned);
+    const bool left = climb<true>(alpha, alpha & left_reachable & below, ~alpha & below, observe);
+    const bool right = climb<false>(beta, ~beta & right_reachable & below, beta & below, observe);
+    bool pays = left == right ? left : update(alpha >> __builtin_ctz(~apart), right, observe);
     Levels above = ((alpha & left_reachable) | (~alpha & right_reachable)) & ~apart;
     for (; pays && above != 0; above &= above - 1) {
       const int level = __builtin_ctz(above);
-      pays = update(alpha >> level >> 1, alpha >> level & 1, learned);
+      pays = update(alpha >> level >> 1, alpha >> level & 1, observe);
     }
   }
 
@@ -94,42 +94,42 @@ class Climb {
 
   // From one end of the window to where both meet; whether what it then picks pays. At all nodes above the left end the
   // side that pays is the right one, above the right end the left one.
-  template <bool right_pays, class Learned>
-  [[gnu::always_inline]] bool climb(Node end, Levels while_paying, Levels while_not, Learned& learned) {
+  template <bool right_pays, class Observe>
+  [[gnu::always_inline]] bool climb(Node end, Levels while_paying, Levels while_not, Observe& observe) {
     bool pays = true;
     Levels ahead = ~Levels{0};
     while (const Levels levels = (pays ? while_paying : while_not) & ahead) {
       const int level = __builtin_ctz(levels);
-      pays = update<right_pays>(end >> level >> 1, learned);
+      pays = update<right_pays>(end >> level >> 1, observe);
       ahead = ~Levels{1} << level;
     }
     return pays;
   }
 
   // Trains a node of which one side pays; whether the side that it then picks does.
-  template <bool right_pays, class Learned>
-  [[gnu::always_inline]] bool update(Node node, Learned& learned) {
+  template <bool right_pays, class Observe>
+  [[gnu::always_inline]] bool update(Node node, Observe& observe) {
     const float left = right_pays ? 0.0f : cost_, right = right_pays ? cost_ : 0.0f;
-    learned(node, left, right);
+    observe(node, left, right);
     return Learner::learn(tree_.block(node), context_, left, right) == right_pays;
   }
 
-  template <class Learned>
-  [[gnu::always_inline]] bool update(Node node, bool right_pays, Learned& learned) {
-    return right_pays ? update<true>(node, learned) : update<false>(node, learned);
+  template <class Observe>
+  [[gnu::always_inline]] bool update(Node node, bool right_pays, Observe& observe) {
+    return right_pays ? update<true>(node, observe) : update<false>(node, observe);
   }
 
   Tree<Learner>& tree_;
-  const Context& context_;
+  const DenseContext& context_;
   float cost_;
   Node lowest_, highest_;
 };
 
-// An agent that consists of such a tree and of what its nodes see of a context.
+// A model that consists of such a tree and of what its nodes see of a context.
 template <class Learner, class Base>
-class Trained : public Base {
+class TreeModel : public Base {
  public:
-  Trained(std::size_t width, const Geometry& geometry) : context_(width, false), tree_(geometry, context_.stride()) {}
+  TreeModel(std::size_t width, const Geometry& geometry) : context_(width, false), tree_(geometry, context_.stride()) {}
 
   void forget(double half_life) override { context_.forget(half_life); }
 
@@ -144,7 +144,7 @@ class Trained : public Base {
   }
 
  protected:
-  Context context_;
+  DenseContext context_;
   Tree<Learner> tree_;
 };
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manul import _core
-from tests.twins.path import PathTwin
+from tests.twins.cats import CatsTwin
 
 SETTINGS = [
     {"actions": (0.0, 1.0), "depth": 4, "width": 5, "bandwidth": 1 / 8},
@@ -27,8 +27,8 @@ def rounds(settings, rng, count=300):
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: f"depth {settings['depth']}")
 def test_native_path_training_is_the_twins(settings, rng):
-    native = _core.PathPlayer(**settings, losses=(0.0, 1.0), epsilon=0.05, seed=0)
-    twin = PathTwin(**settings)
+    native = _core.CatsPlayer(**settings, losses=(0.0, 1.0), epsilon=0.05, seed=0)
+    twin = CatsTwin(**settings)
     for x, action, density, loss, within in rounds(settings, rng):
         assert native.window(x, *within)[0] == twin.window(x, within)
         native.learn(x, action, density, loss, *within)
@@ -37,7 +37,7 @@ def test_native_path_training_is_the_twins(settings, rng):
 
 def test_the_mean_over_a_window_is_the_models_mean(rng):
     settings = SETTINGS[0]
-    twin = PathTwin(**settings)
+    twin = CatsTwin(**settings)
     for x, action, density, loss, within in rounds(settings, rng):
         twin.learn(x, action, density, loss, within)
     h, x = settings["bandwidth"], twin.standardiser.row(x)

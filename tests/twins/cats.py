@@ -1,4 +1,4 @@
-"""The training rule of plain `Cats` in NumPy, slow and literal: the twin of `src/core/path_agent.hpp`.
+"""The training rule of plain `Cats` in NumPy, slow and literal: the twin of `src/core/models/cats.hpp`.
 
     x  context, standardised, then 1     K, D  leaves, 2^D               v  node, numbered from 1 at the root
     a  action                            h     bandwidth                 c  centre of the played window
@@ -189,7 +189,7 @@ class LossModel:
         self.b += (l - self.b) / min(self.t, 10000)
 
 
-class PathTwin:
+class CatsTwin:
     """Actions, ranges, bandwidth and densities are in action units, as in the core."""
 
     def __init__(self, *, actions: tuple[float, float], depth: int, width: int, bandwidth: float) -> None:
