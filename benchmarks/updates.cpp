@@ -16,11 +16,6 @@ using namespace manul::MANUL_SIMD;
 constexpr std::size_t rounds = 60000, width = 20, chunk = 200, passes = 40;
 constexpr std::uint32_t depth = 13;
 
-struct Update {
-  Node node;
-  float left, right;
-};
-
 ContextView row(const std::vector<float>& contexts, std::size_t t) {
   return {ContextKind::row, &contexts[t * width], width};
 }
@@ -88,7 +83,7 @@ struct Run {
         for (std::size_t t = from; t < from + chunk; ++t) {
           context.measure(row(contexts, t));
           for (std::size_t i = first[t]; i < first[t + 1]; ++i)
-            sum += CoinMargin::learn(tree.block(updates[i].node), context, updates[i].left, updates[i].right);
+            sum += CoinMargin::learn(tree.block(updates[i].node), context, updates[i].cost_left, updates[i].cost_right);
         }
       });
     }

@@ -10,7 +10,7 @@ namespace {
 
 void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth);
 
-// A text of Python may hold half a character, which no text outside of Python can.
+// A string of Python may hold half a character (a lone surrogate), which has no place in UTF-8.
 std::string_view text(Encoder& encoder, const std::string& path, PyObject* value) {
   Py_ssize_t length = 0;
   const char* data = PyUnicode_AsUTF8AndSize(value, &length);

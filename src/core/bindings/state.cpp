@@ -54,7 +54,7 @@ nb::dlpack::dtype type_of(const Array& array) {
 
 // Leaves pages alone that are equal already: pages of zeros that were never written to take no memory.
 void overwrite(void* to, const void* from, std::size_t size) {
-  constexpr std::size_t page = 4096;
+  constexpr std::size_t page = 4096;  // bytes, as on nearly every system
   for (std::size_t at = 0; at < size; at += page) {
     char* target = static_cast<char*>(to) + at;
     const char* source = static_cast<const char*>(from) + at;
@@ -63,20 +63,20 @@ void overwrite(void* to, const void* from, std::size_t size) {
   }
 }
 
-// All sizes and types are compared before anything is written. Where the values are refused, the player is of no more
+// All sizes and types are compared before anything is written. If the values are refused, the player is of no more
 // use.
 void restore(Player& player, const Arrays& saved) {
   PolicyModel& model = player.model();
   if (saved.size() != model.arrays()) throw Rejected();
-  std::vector<Bytes> given(model.arrays());
-  for (std::size_t i = 0; i < given.size(); ++i) {
+  std::vector<Bytes> arrays(model.arrays());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
     const Array array = model.array(i);
     const std::string key = name(array);
-    if (!saved.contains(key.c_str()) || !nb::try_cast(saved[key.c_str()], given[i])) throw Rejected();
-    if (given[i].size() != array.size || given[i].dtype() != type_of(array)) throw Rejected();
+    if (!saved.contains(key.c_str()) || !nb::try_cast(saved[key.c_str()], arrays[i])) throw Rejected();
+    if (arrays[i].size() != array.size || arrays[i].dtype() != type_of(array)) throw Rejected();
   }
   model.start();
-  for (std::size_t i = 0; i < given.size(); ++i) overwrite(model.array(i).data, given[i].data(), given[i].nbytes());
+  for (std::size_t i = 0; i < arrays.size(); ++i) overwrite(model.array(i).data, arrays[i].data(), arrays[i].nbytes());
   if (!model.is_valid()) throw Rejected();
 }
 

@@ -82,11 +82,12 @@ class ReplayBuffer {
   }
 
  private:
-  static constexpr float farthest = 5.0f;
-  static constexpr double usual_spread = 0.2;
+  static constexpr float farthest = 5.0f;        // standard deviations: outliers must not throw networks off
+  static constexpr double usual_spread = 0.2;    // standard deviation that losses are scaled to; rates are made for it
+  static constexpr double least_spread = 1e-12;  // a variance below is rounding: all losses were the same
   static constexpr double least_deviation = 0x1p-127;  // its inverse is a float
 
-  // 32,768 rounds, fewer where they would take more than 64 MiB.
+  // 32,768 rounds, fewer if they would take more than 64 MiB.
   static std::size_t rows_for(std::size_t stride) {
     const std::size_t fit = (std::size_t{1} << 24) / stride;
     return fit > 32768 ? 32768 : fit < 1024 ? 1024 : fit;
@@ -98,6 +99,7 @@ class ReplayBuffer {
   }
 
   void learn_contexts(const ContextView& context) {
+    constexpr double rounding = 1e-6;  // of floats, relative to the mean: less is a constant column
     const double rate = 1.0 / units_.rounds;
     for (std::size_t i = 0; i < width_; ++i) {
       const double before = context.values[i] - mean_[i];
@@ -105,8 +107,9 @@ class ReplayBuffer {
       variance_[i] += rate * (before * (context.values[i] - mean_[i]) - variance_[i]);
       const double deviation = __builtin_sqrt(variance_[i]);
       shift_[i] = static_cast<float>(mean_[i]);
-      scale_[i] =
-          deviation > larger(1e-6 * absolute(mean_[i]), least_deviation) ? static_cast<float>(1.0 / deviation) : 0.0f;
+      scale_[i] = deviation > larger(rounding * absolute(mean_[i]), least_deviation)
+                      ? static_cast<float>(1.0 / deviation)
+                      : 0.0f;
     }
   }
 
@@ -116,7 +119,7 @@ class ReplayBuffer {
     const double rate = units_.weight > 0.0 ? weight / units_.weight : 0.0, before = loss - units_.centre;
     units_.centre += rate * before;
     units_.spread += rate * (before * (loss - units_.centre) - units_.spread);
-    units_.gain = units_.spread > 1e-12 ? usual_spread / __builtin_sqrt(units_.spread) : 1.0;
+    units_.gain = units_.spread > least_spread ? usual_spread / __builtin_sqrt(units_.spread) : 1.0;
   }
 
   void standardise(const float* context, float* row) const {

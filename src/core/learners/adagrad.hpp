@@ -65,10 +65,11 @@ class AdaGrad {
 
  private:
   static constexpr double rate = 0.5;
+  static constexpr float first_square = 0.01f;  // bounds the first step
 
   template <class V>
   static V spread(V squares) {
-    return root(squares + 0.01f);
+    return root(squares + first_square);
   }
 
   // Adds the squared gradient to `squares`; returns the squared length of the context in the metric they define.

@@ -45,7 +45,7 @@ class CoinRegressor {
  private:
   template <class V>
   static V bet(V theta, V total, V wealth, V scale) {
-    constexpr float tiny = 1e-30f;
+    constexpr float tiny = 1e-30f;  // before the first gradient all of the scale is 0
     return (1.0f + wealth) / (scale * (scale + total) + tiny) * theta;
   }
 };

@@ -1,4 +1,4 @@
-// A critic: learn the loss of every action in every context, play near its minimum. Ours, not the paper's.
+// Auto, a critic: learn the loss of every action in every context, play near its minimum. Ours, not the paper's.
 //
 // The loss is predicted by a small ensemble of networks trained on replayed rounds; the action played is the minimum
 // of the predicted loss smoothed by the bandwidth, which shrinks as rounds and accuracy grow, and is narrower where
@@ -90,9 +90,12 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   }
 
  private:
-  static constexpr double warm_up = 20.0;
+  static constexpr double warm_up = 20.0;  // rounds of uniform play before the first step of training
+  // Actions scored to find the minimum, to refine it, and to measure how steep it is: multiples of 16.
   static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
-  static constexpr double narrowest = 1.0 / 1024.0;
+  // Bandwidths in units of the range: the first, per standard deviation of the noise, and the last.
+  static constexpr double widest = 0.05, per_noise = 1.5, narrowest = 1.0 / 1024.0;
+  static constexpr double narrowing = 100.0;  // rounds after which the bandwidth begins to shrink
 
   double length() const { return actions_.high - actions_.low; }
   double unit(double action) const { return (action - actions_.low) / length(); }
@@ -101,14 +104,14 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     return {larger(range.low, centre - reach), smaller(range.high, centre + reach)};
   }
 
-  // In units of the range, where the predicted loss is not steep.
+  // In units of the range, if the predicted loss is not steep.
   double bandwidth() const {
-    const double widest = smaller(0.05, 1.5 * monitor_.sigma());
-    return larger(widest / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / 100.0)), narrowest);
+    const double first = smaller(widest, per_noise * monitor_.sigma());
+    return larger(first / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / narrowing)), narrowest);
   }
 
   // How much the predicted loss rises towards both ends of the window, in its standard units per range of actions, or 1
-  // where that is more: the slope of a valley with straight sides. On such sides the same noise hides a smaller
+  // if that is more: the slope of a valley with straight sides. On such sides the same noise hides a smaller
   // distance, so a narrower window tells as much.
   double steepness(double centre, double h, Range range) const {
     float actions[sides], losses[sides];
@@ -131,7 +134,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
       actions[i] = static_cast<float>(range.low + (static_cast<double>(i) + 0.5) * step);
     ensemble_.score(actions, points, losses);
     for (std::size_t i = 0; i < points; ++i) sums[i + 1] = sums[i] + losses[i];
-    const double reach = h / step + 0.5;  // not a number where the range is too narrow for its parts to be told apart
+    const double reach = h / step + 0.5;  // not a number if the range is too narrow for its parts to differ
     const std::size_t radius = reach < static_cast<double>(points) ? static_cast<std::size_t>(reach) : points;
     double best = 0.0, lowest = 1e300;
     for (std::size_t i = 0; i < points; ++i) {

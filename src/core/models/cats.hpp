@@ -46,9 +46,10 @@ class CatsModel final : public RoutingModel {
  public:
   explicit CatsModel(const CatsSettings& settings)
       : actions_(settings.actions), per_length_(1.0 / (settings.actions.high - settings.actions.low)),
-        geometry_{lattice(settings), settings.depth, 0.5, settings.bandwidth}, context_(Space::context(settings)),
+        geometry_{lattice(settings), settings.depth, leaf_middle, settings.bandwidth},
+        context_(Space::context(settings)),
         nodes_(Space::shape(settings, context_), static_cast<std::size_t>(geometry_.leaves())),
-        model_(Space::shape(settings, context_), settings.bandwidth * per_length_) {}
+        loss_model_(Space::shape(settings, context_), settings.bandwidth * per_length_) {}
 
   Window window(const ContextView& context, Range within) override {
     context_.look(context);
@@ -60,13 +61,13 @@ class CatsModel final : public RoutingModel {
     const Node leaf = choose_leaf(outcome.within);
     const double middle = centre(leaf, outcome.within);
     last_window_ = {middle, geometry_.bandwidth};
-    model_.look(context_.input(), to_unit(middle));
-    const double surprise = outcome.loss - model_.at(to_unit(outcome.action));
+    loss_model_.look(context_.input(), to_unit(middle));
+    const double surprise = outcome.loss - loss_model_.at(to_unit(outcome.action));
     const bool inside = absolute(outcome.action - middle) <= geometry_.bandwidth;
     const double weight = inside ? 1.0 / (2.0 * geometry_.bandwidth * outcome.density) : 0.0;
-    estimate_ = model_.smoothed(to_unit(middle)) + surprise * weight;
+    estimate_ = loss_model_.smoothed(to_unit(middle)) + surprise * weight;
     train(inside ? leaf : leaf_at(outcome.action), outcome, surprise);
-    model_.learn(to_unit(outcome.action), outcome.loss, -surprise);
+    loss_model_.learn(to_unit(outcome.action), outcome.loss, -surprise);
     context_.count(context);
   }
 
@@ -106,11 +107,11 @@ class CatsModel final : public RoutingModel {
         {"weights", "f4", nodes_.weights().data(), nodes_.weights().size()},
         {"squares", "f4", nodes_.squares().data(), nodes_.squares().size()},
         {"slope", "f8", nodes_.slope().data(), nodes_.slope().size()},
-        {"model_vectors", "f4", model_.vectors().data(), model_.vectors().size()},
-        {"model_vector_squares", "f4", model_.vector_squares().data(), model_.vector_squares().size()},
-        {"model_scalars", "f8", model_.scalars().data(), model_.scalars().size()},
-        {"model_scalar_squares", "f8", model_.scalar_squares().data(), model_.scalar_squares().size()},
-        {"model_history", "f8", model_.history().data(), model_.history().size()},
+        {"model_vectors", "f4", loss_model_.vectors().data(), loss_model_.vectors().size()},
+        {"model_vector_squares", "f4", loss_model_.vector_squares().data(), loss_model_.vector_squares().size()},
+        {"model_scalars", "f8", loss_model_.scalars().data(), loss_model_.scalars().size()},
+        {"model_scalar_squares", "f8", loss_model_.scalar_squares().data(), loss_model_.scalar_squares().size()},
+        {"model_history", "f8", loss_model_.history().data(), loss_model_.history().size()},
     };
     return all[index];
   }
@@ -183,13 +184,14 @@ class CatsModel final : public RoutingModel {
   void find_costs(const Outcome& outcome, double surprise) {
     const double bounded = surprise * smaller(1.0 / (2.0 * geometry_.bandwidth * outcome.density), 1.0);
     for (std::uint32_t i = 0; i <= geometry_.depth; ++i) middles_[i] = centre(rivals_[i], outcome.within);
-    for (std::uint32_t i = 0; i <= geometry_.depth; ++i) costs_[i] = model_.smoothed(to_unit(middles_[i]));
+    for (std::uint32_t i = 0; i <= geometry_.depth; ++i) costs_[i] = loss_model_.smoothed(to_unit(middles_[i]));
     for (std::uint32_t i = 0; i <= geometry_.depth; ++i) {
       const bool covers = absolute(outcome.action - middles_[i]) <= geometry_.bandwidth;
       costs_[i] += covers ? bounded : 0.0;
     }
   }
 
+  static constexpr double leaf_middle = 0.5;     // the offset of actions in their leaves
   static constexpr std::size_t most_depth = 32;  // nodes are numbers of 32 bits
 
   Range actions_;
@@ -197,7 +199,7 @@ class CatsModel final : public RoutingModel {
   Geometry geometry_;
   typename Space::Context context_;
   SharedNodes<typename Space::Table> nodes_;
-  LossModel<typename Space::Table> model_;
+  LossModel<typename Space::Table> loss_model_;
   double estimate_ = 0.0;
   Window last_window_ = {};
   Node first_ = 0, last_ = 0, rivals_[most_depth + 1] = {};

@@ -29,11 +29,13 @@ inline double power_of_two(std::int64_t k) {
   return power;
 }
 
+constexpr double log_two = 0.6931471805599453, one_over_log_two = 1.4426950408889634;
+
 // e^x for |x| up to 700, to about 1e-13: 2^k times the Taylor polynomial of the rest.
 inline double exponential(double x) {
   x = clip(x, -700.0, 700.0);
-  const double k = __builtin_floor(x * 1.4426950408889634 + 0.5);
-  const double r = x - k * 0.6931471805599453;
+  const double k = __builtin_floor(x * one_over_log_two + 0.5);
+  const double r = x - k * log_two;
   constexpr double inverse_factorials[] = {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
                                            1.0 / 24,      1.0 / 6,      1.0 / 2,     1.0,        1.0};
   double sum = 1.0 / 39916800;
@@ -42,18 +44,18 @@ inline double exponential(double x) {
 }
 
 // `truth`, for a processor that need not wait for it: it goes on with `guess`, which is known earlier, and comes back
-// where that was wrong. The empty statements hide from the compiler that both are the same where it goes on.
+// if that was wrong. The empty statements hide from the compiler that both are the same if it goes on.
 [[gnu::always_inline]] inline bool speculate(bool guess, bool truth) {
-  int told = guess, hidden = guess;
+  int result = guess, hidden = guess;
   asm("" : "+r"(hidden));
   if (hidden != static_cast<int>(truth)) [[unlikely]] {
-    told = truth;
-    asm volatile("" : "+r"(told));
+    result = truth;
+    asm volatile("" : "+r"(result));
   }
-  return told != 0;
+  return result != 0;
 }
 
 // The share of old evidence that one round leaves, when `half_life` rounds leave half.
-inline double retention_after(double half_life) { return exponential(-0.6931471805599453 / half_life); }
+inline double retention_after(double half_life) { return exponential(-log_two / half_life); }
 
 }  // namespace manul::MANUL_SIMD

@@ -31,7 +31,7 @@ static inline double unit(std::uint64_t bits) { return static_cast<double>(bits 
 // Two numbers, uniform on [0, 1), for one decision; `stream` keeps other uses of the same seed apart.
 static inline Draws draw(std::uint64_t seed, std::uint64_t decision, std::uint64_t stream = 0) {
   std::uint64_t a = decision + 1, b = stream, c = 0, d = 0;
-  std::uint64_t key0 = seed, key1 = 0;
+  std::uint64_t key0 = seed, key1 = 0;  // the constants are those of the paper
   for (int round = 0; round < 10; ++round) {
     const auto left = philox::multiply(0xD2E7470EE14C6C93ULL, a);
     const auto right = philox::multiply(0xCA5A826395121157ULL, c);

@@ -102,7 +102,8 @@ Vector root(Vector v) {
   return v;
 }
 
-// 1 / sqrt(v) of positive normal numbers to about 5e-6: a guess from the exponent, and two steps of Newton's method.
+// 1 / sqrt(v) of positive normal numbers to about 5e-6: a guess from the exponent (0x5f375a86 is Lomont's constant, the
+// best one for it), and two steps of Newton's method.
 // Several times as quick as a root and a division.
 template <class Vector>
 Vector inverse_root(Vector v) {

@@ -86,8 +86,8 @@ inline Decision decide(PolicyModel& model, const Exploration& exploration, const
   const Draws draws = draw(exploration.seed, number);
   if (window.bandwidth == 0.0) return decide_atom(window.centre, exploration, within, draws);
   const Mixture mixture(window, exploration.epsilon, within);
-  const Range drawn = draws.first < exploration.epsilon ? mixture.within : mixture.window;
-  const double action = drawn.low + draws.second * (drawn.high - drawn.low);
+  const Range part = draws.first < exploration.epsilon ? mixture.within : mixture.window;
+  const double action = part.low + draws.second * (part.high - part.low);
   return {action, mixture.density(action)};
 }
 

@@ -18,7 +18,7 @@ struct Table {
   std::size_t knots;
   const double* positions;
   const double* values;
-  const double* lows;  // null where every round has all actions, as `highs`
+  const double* lows;  // null if every round has all actions, as `highs`
   const double* highs;
 
   ContextView context(std::size_t row) const { return {ContextKind::row, contexts + row * width, width}; }
@@ -57,8 +57,8 @@ inline void simulate(PolicyModel& model, const Exploration& exploration, Range l
     const Range within = table.within(row);
     const Decision decision = decide(model, exploration, context, within, number++);
     const double loss = table.loss_at(row, decision.action);
-    const double scaled = (loss - losses.low) / (losses.high - losses.low);
-    model.learn(context, {decision.action, decision.density, scaled, within});
+    const double scaled_loss = (loss - losses.low) / (losses.high - losses.low);
+    model.learn(context, {decision.action, decision.density, scaled_loss, within});
     record.actions[row] = decision.action;
     record.densities[row] = decision.density;
     record.losses[row] = loss;

@@ -29,7 +29,7 @@ struct Geometry {
   double per_unit = static_cast<double>(std::int64_t{1} << depth) / (actions.high - actions.low);
   double position(double action) const { return (action - actions.low) * per_unit; }
 
-  // A leaf may be played where its window lies inside the range. The rule is its own mirror image, so that with o = 0
+  // A leaf may be played if its window lies inside the range. The rule is its own mirror image, so that with o = 0
   // and h a power of two it leaves out just what the paper's two special nodes leave out (Algorithm 9).
   Leaves reachable(Range within) const {
     const auto first = static_cast<std::int64_t>(__builtin_ceil(position(within.low + bandwidth) - offset));

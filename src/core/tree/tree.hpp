@@ -12,7 +12,7 @@ namespace manul::MANUL_SIMD {
 
 using Node = std::uint32_t;
 
-// A learner is a class of static functions on one node's block: `margin`, positive where the node sends the context
+// A learner is a class of static functions on one node's block: `margin`, positive if the node sends the context
 // right, and `learn`, whether it does so after an update with the costs of both sides.
 template <class Learner>
 class Tree {
@@ -31,7 +31,7 @@ class Tree {
   // From the root to a reachable leaf. A node with one reachable side is forced to that side.
   std::int64_t route(const DenseContext& context, Leaves reachable) { return route(context, reachable, reachable); }
 
-  // The same as long as it can end in `wanted`; some other leaf where it does not.
+  // The same as long as it can end in `wanted`; some other leaf if it cannot.
   std::int64_t route(const DenseContext& context, Leaves reachable, Leaves wanted) {
     const Node lowest = leaf(wanted.first), highest = leaf(wanted.last);
     Node node = 1;
@@ -54,9 +54,9 @@ class Tree {
 // The paper's training: the leaves of a window cost `cost`, all others nothing.
 //
 // Only nodes above the two ends of the window can have children of different cost. What the subtree at an end picks has
-// the cost ("pays") or has not; its sibling's pick has it just where that lies inside the window. So an end that pays
+// the cost ("pays") or has not; its sibling's pick has it just if that lies inside the window. So an end that pays
 // trains the next node whose other side is outside, and one that does not the next whose other side is inside. Inside
-// or outside is a bit of the end's number, level by level, so that it jumps from one node to the next. Where the ends
+// or outside is a bit of the end's number, level by level, so that it jumps from one node to the next. Once the ends
 // have met, the other side is always outside.
 template <class Learner>
 class Climb {
