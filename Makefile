@@ -1,4 +1,6 @@
 # Every target sets up what it needs: a virtual environment, the build and the dependencies.
+# Contributors meet warnings of the compiler as errors; a plain `pip install .` does not.
+WERROR := --config-settings=cmake.define.MANUL_WERROR=ON
 PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 60
@@ -35,6 +37,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run -Werror $$(find src/core benchmarks -name '*.?pp')
 
 docs: .venv/dev
 	$(BIN)/python docs/generate.py
@@ -79,14 +82,14 @@ clean:
 
 .venv/dev: $(SOURCES)
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check $(WERROR) --editable '.[dev]'
 	touch $@ .venv/run
 
 build/sanitize/built: $(SOURCES)
 	rm -rf build/sanitize
 	$(PYTHON) -m venv --without-pip build/sanitize/venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/sanitize/core \
-	  --config-settings=cmake.define.MANUL_SANITIZE=ON --config-settings=build-dir=build/sanitize/cmake .
+	  $(WERROR) --config-settings=cmake.define.MANUL_SANITIZE=ON --config-settings=build-dir=build/sanitize/cmake .
 	touch $@
 
 .venv/bench: .venv/dev

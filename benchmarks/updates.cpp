@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
-#include "learners/coin.hpp"
-#include "policy.hpp"
-#include "tree_agent.hpp"
+#include "learners/coin_betting.hpp"
+#include "models/paper_cats.hpp"
+#include "play/exploration.hpp"
 
 using namespace manul;
 using namespace manul::MANUL_SIMD;
@@ -16,10 +16,9 @@ using namespace manul::MANUL_SIMD;
 constexpr std::size_t rounds = 60000, width = 20, chunk = 200, passes = 40;
 constexpr std::uint32_t depth = 13;
 
-struct Update {
-  Node node;
-  float left, right;
-};
+ContextView row(const std::vector<float>& contexts, std::size_t t) {
+  return {ContextKind::row, &contexts[t * width], width};
+}
 
 // The least time of each chunk of rounds over several passes, which leaves out what others do to the machine.
 class Clock {
@@ -50,19 +49,19 @@ class Clock {
 
 // One bandwidth: what was played, which nodes that trained, and what both take.
 struct Run {
-  TreeSettings settings;
+  PaperCatsSettings settings;
   std::vector<Outcome> outcomes;
   std::vector<Update> updates;
   std::vector<std::size_t> first{0};  // of the updates of each round
   Clock decided, learned, listed;
 
   Run(double bandwidth, const std::vector<float>& contexts, const std::vector<double>& targets)
-      : settings{{0.0, 1.0}, depth, width, 0.0, bandwidth, Learner::coin_margin} {
-    TreeAgent<CoinMargin> agent(settings);
+      : settings{{0.0, 1.0}, width, depth, bandwidth, 0.0, NodeLearner::coin_margin} {
+    PaperCatsModel<CoinMargin> model(settings);
     for (std::size_t t = 0; t < rounds; ++t) {
-      const Decision made = decide(agent, Play{0.05, 7}, &contexts[t * width], {0.0, 1.0}, t);
-      outcomes.push_back({made.action, made.density, std::fabs(made.action - targets[t]), {0.0, 1.0}});
-      agent.learn(&contexts[t * width], outcomes[t],
+      const Decision decision = decide(model, Exploration{0.05, 7}, row(contexts, t), {0.0, 1.0}, t);
+      outcomes.push_back({decision.action, decision.density, std::fabs(decision.action - targets[t]), {0.0, 1.0}});
+      model.learn(row(contexts, t), outcomes[t],
                   [&](Node node, float left, float right) { updates.push_back({node, left, right}); });
       first.push_back(updates.size());
     }
@@ -70,21 +69,21 @@ struct Run {
 
   double measure(const std::vector<float>& contexts) {
     double sum = 0.0;  // keeps the compiler from leaving the work out
-    TreeAgent<CoinMargin> agent(settings);
-    Context context(width, false);
+    PaperCatsModel<CoinMargin> model(settings);
+    DenseContext context(width, false);
     Tree<CoinMargin> tree({settings.actions, depth, settings.offset, settings.bandwidth}, context.stride());
     for (std::size_t from = 0; from < rounds; from += chunk) {
       decided.time(from, [&] {
-        for (std::size_t t = from; t < from + chunk; ++t) sum += agent.window(&contexts[t * width], {0.0, 1.0}).centre;
+        for (std::size_t t = from; t < from + chunk; ++t) sum += model.window(row(contexts, t), {0.0, 1.0}).centre;
       });
       learned.time(from, [&] {
-        for (std::size_t t = from; t < from + chunk; ++t) agent.learn(&contexts[t * width], outcomes[t]);
+        for (std::size_t t = from; t < from + chunk; ++t) model.learn(row(contexts, t), outcomes[t]);
       });
       listed.time(from, [&] {
         for (std::size_t t = from; t < from + chunk; ++t) {
-          context.measure(&contexts[t * width]);
+          context.measure(row(contexts, t));
           for (std::size_t i = first[t]; i < first[t + 1]; ++i)
-            sum += CoinMargin::learn(tree.block(updates[i].node), context, updates[i].left, updates[i].right);
+            sum += CoinMargin::learn(tree.block(updates[i].node), context, updates[i].cost_left, updates[i].cost_right);
         }
       });
     }

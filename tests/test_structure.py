@@ -24,8 +24,10 @@ def test_the_stub_is_what_the_core_says(tmp_path):
 
 
 def test_only_the_bindings_know_python():
-    knowing = [path.name for path in (ROOT / "src/core").rglob("*.?pp") if "nanobind" in path.read_text()]
-    assert knowing == ["bindings.cpp"]
+    core = ROOT / "src/core"
+    knowing = {path.parent.name for path in core.rglob("*.?pp") if "nanobind" in path.read_text()}
+    assert knowing == {"bindings"}
+    assert [path.name for path in core.iterdir() if path.is_file()] == []
 
 
 def test_everything_public_exists_and_is_documented():

@@ -11,22 +11,6 @@ from numpy.typing import NDArray
 class Rejected(ValueError):
     pass
 
-class Learner(enum.Enum):
-    coin_costs = 0
-
-    coin_margin = 1
-
-    adagrad_squared = 2
-
-    adagrad_logistic = 3
-
-class Loss(enum.Enum):
-    absolute = 0
-
-    squared = 1
-
-    knots = 2
-
 class Kind(enum.Enum):
     number = 0
 
@@ -136,12 +120,47 @@ class Player:
 
     def learn_many(self, contexts: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], densities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], losses: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lows: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], highs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
-class TreePlayer(Player):
-    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, offset: float, bandwidth: float, learner: Learner, epsilon: float, seed: int) -> None: ...
+class CatsPlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, epsilon: float, seed: int, depth: int, bandwidth: float, bits: int = 0) -> None: ...
+
+    def weights(self, row: int, features: Sequence[int]) -> list[float]: ...
+
+    @overload
+    def route(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> list[tuple[int, float, bool, bool]]: ...
+
+    @overload
+    def route(self, context: dict[str, Any], low: float, high: float) -> list[tuple[int, float, bool, bool]]: ...
+
+class NodeLearner(enum.Enum):
+    coin_costs = 0
+
+    coin_margin = 1
+
+    adagrad_squared = 2
+
+    adagrad_logistic = 3
+
+class PaperCatsPlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, epsilon: float, seed: int, depth: int, bandwidth: float, offset: float, learner: NodeLearner) -> None: ...
 
     def trace(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: float, density: float, loss: float, low: float, high: float) -> list[tuple[int, float, float]]: ...
 
-class CriticPlayer(Player):
+class Penalty(enum.Enum):
+    measured = 0
+
+    practical = 1
+
+    paper = 2
+
+class AdaptiveCatsPlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, epsilon: float, seed: int, depth: int, bandwidths: Sequence[float], penalty: Penalty, complexity: float) -> None: ...
+
+    @property
+    def best_member(self) -> int: ...
+
+    def risk(self, member: int) -> float: ...
+
+class AutoPlayer(Player):
     def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, epsilon: float, seed: int) -> None: ...
 
     def report(self) -> dict[str, Any]: ...
@@ -153,42 +172,22 @@ class CriticPlayer(Player):
     def curve(self, context: dict[str, Any], points: int) -> list[float]: ...
 
 class LinearPlayer(Player):
-    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, bandwidth: float, rate: float, epsilon: float, seed: int) -> None: ...
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, epsilon: float, seed: int, bandwidth: float, rate: float) -> None: ...
 
-class DiscretePlayer(Player):
-    @staticmethod
-    def tree(*, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, learner: Learner, epsilon: float, seed: int) -> DiscretePlayer: ...
+class DiscreteTreePlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, epsilon: float, seed: int, depth: int, learner: NodeLearner) -> None: ...
 
-    @staticmethod
-    def linear(*, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, epsilon: float, seed: int) -> DiscretePlayer: ...
+class DiscreteLinearPlayer(Player):
+    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, epsilon: float, seed: int, depth: int) -> None: ...
 
 def atoms_inside(actions: tuple[float, float], leaves: int, low: float, high: float) -> tuple[int, int]: ...
 
-class PathPlayer(Player):
-    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, bandwidth: float, epsilon: float, seed: int, bits: int = 0) -> None: ...
+class Loss(enum.Enum):
+    absolute = 0
 
-    def weights(self, row: int, features: Sequence[int]) -> list[float]: ...
+    squared = 1
 
-    @overload
-    def route(self, context: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float) -> list[tuple[int, float, bool, bool]]: ...
-
-    @overload
-    def route(self, context: dict[str, Any], low: float, high: float) -> list[tuple[int, float, bool, bool]]: ...
-
-class Penalty(enum.Enum):
-    measured = 0
-
-    practical = 1
-
-    paper = 2
-
-class AdaptivePlayer(Player):
-    def __init__(self, *, actions: tuple[float, float], losses: tuple[float, float], width: int, depth: int, bandwidths: Sequence[float], penalty: Penalty, complexity: float, epsilon: float, seed: int) -> None: ...
-
-    @property
-    def playing(self) -> int: ...
-
-    def risk(self, member: int) -> float: ...
+    knots = 2
 
 class Table:
     def __init__(self, *, contexts: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], loss: Loss, actions: tuple[float, float], positions: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lows: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], highs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...

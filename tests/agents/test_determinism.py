@@ -55,7 +55,7 @@ def test_every_instruction_set_gives_the_same_bytes(instruction_set):
 
 
 def test_unknown_instruction_set_is_one_sentence():
-    assert "MANUL_SIMD must be baseline, avx2 or avx512 and supported here; got sse9" in fingerprint_under("sse9")
+    assert "MANUL_SIMD must be baseline, avx2 or avx512 and supported here, got sse9" in fingerprint_under("sse9")
 
 
 def make_agents():

@@ -40,10 +40,10 @@ def test_native_updates_are_those_of_naive_training(part):
     for _ in range(TREES // 4 + 1):
         tree = random_tree(rng)
         naive = NaiveTree(**tree)
-        native = _core.TreePlayer(
+        native = _core.PaperCatsPlayer(
             **tree,
             losses=(0.0, 1.0),
-            learner=_core.Learner.coin_margin,
+            learner=_core.NodeLearner.coin_margin,
             epsilon=0.05,
             seed=0,
         )

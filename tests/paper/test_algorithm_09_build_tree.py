@@ -45,8 +45,8 @@ def test_the_general_rule_agrees_with_the_special_nodes(D, m_sharp):
 
 
 def test_a_fresh_native_tree_plays_the_leftmost_reachable_leaf():
-    player = _core.TreePlayer(
+    player = _core.PaperCatsPlayer(
         actions=(0.0, 1.0), losses=(0.0, 1.0), width=1, depth=5, offset=0.0, bandwidth=0.125, epsilon=0.05, seed=0,
-        learner=_core.Learner.coin_costs,
+        learner=_core.NodeLearner.coin_costs,
     )  # fmt: skip
     assert player.window(np.zeros(1), 0.0, 1.0) == (0.125, 0.125)

@@ -87,14 +87,14 @@ def test_nodes_get_just_the_papers_examples(rng):
 
 def native(geometry):
     """The core's tree with the same leaves; as long as it has learned nothing it goes left."""
-    return _core.TreePlayer(
+    return _core.PaperCatsPlayer(
         actions=(geometry.actions.low, geometry.actions.high),
         losses=(0.0, 1.0),
         width=1,
         depth=geometry.depth,
         offset=0.5,
         bandwidth=geometry.bandwidth,
-        learner=_core.Learner.coin_margin,
+        learner=_core.NodeLearner.coin_margin,
         epsilon=0.05,
         seed=0,
     )

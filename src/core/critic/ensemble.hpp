@@ -1,12 +1,12 @@
 // The members of the critic, and how much each is believed.
 //
 // A deep and two shallow networks, one of these with sharp corners, learn from the whole memory. A scout, shallow too,
-// learns from the last 2,000 rounds only: in a steady world it is the worst of them and hardly counts, in a drifting one
-// it leads.
+// learns from the last 2,000 rounds only: in a steady world it is the worst of them and hardly counts, in a drifting
+// one it leads.
 #pragma once
 
-#include "replay.hpp"
-#include "settings.hpp"
+#include "critic/replay_buffer.hpp"
+#include "models/policy_model.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -27,8 +27,9 @@ class Ensemble {
     for (std::size_t m = 0; m < members; ++m) networks_[m].initialise(seed_, first_stream + m);
   }
 
-  bool sound() const {
-    bool all = counted(state_.steps) && counted(state_.judged) && finite(state_.first_power) && finite(state_.second_power);
+  bool is_valid() const {
+    bool all =
+        is_count(state_.steps) && is_count(state_.judged) && finite(state_.first_power) && finite(state_.second_power);
     for (const double error : state_.errors) all = all && finite(error);
     return all;
   }
@@ -37,13 +38,13 @@ class Ensemble {
 
   // One round of training. Returns the error of the prediction made before it for the newest round, whose loss is
   // `loss`; losses are in standard units.
-  double learn(Replay& replay, double age, double loss) {
+  double learn(ReplayBuffer& replay, double age, double loss) {
     double shares[members], error = 0.0;
-    believed(shares);
-    const auto steps = static_cast<int>(clip(10000.0 / (age + 1.0), 1.0, 9.0));
+    member_shares(shares);
+    const auto steps = static_cast<int>(clip(busy_rounds / (age + 1.0), 1.0, most_steps));
     for (int i = 0; i < steps; ++i) step(replay, age, i == 0);
     state_.judged += 1.0;
-    const double rate = larger(1.0 / 4000.0, 1.0 / state_.judged);
+    const double rate = larger(1.0 / judging_memory, 1.0 / state_.judged);
     for (std::size_t m = 0; m < members; ++m) {
       const double own = loss - newest_[m];
       state_.errors[m] += rate * (own * own - state_.errors[m]);
@@ -53,11 +54,11 @@ class Ensemble {
   }
 
   // A member whose squared error is 5 % above the best one's counts about a third of it.
-  void believed(double* shares) const {
+  void member_shares(double* shares) const {
     double best = state_.errors[0], total = 0.0;
     for (double error : state_.errors) best = smaller(best, error);
     for (std::size_t m = 0; m < members; ++m) {
-      shares[m] = 0.02 + (best > 0.0 ? exponential(20.0 - 20.0 * state_.errors[m] / best) : 1.0);
+      shares[m] = least_share + (best > 0.0 ? exponential(sharpness - sharpness * state_.errors[m] / best) : 1.0);
       total += shares[m];
     }
     for (std::size_t m = 0; m < members; ++m) shares[m] /= total;
@@ -66,7 +67,7 @@ class Ensemble {
   // Fixes the context for `score`.
   void look(const float* row) {
     double shares[members];
-    believed(shares);
+    member_shares(shares);
     for (std::size_t m = 0; m < members; ++m) {
       shares_[m] = static_cast<float>(shares[m]);
       networks_[m].look(row, q_[m]);
@@ -88,23 +89,29 @@ class Ensemble {
   static constexpr std::size_t arrays = members + 1;
 
  private:
-  static constexpr std::uint64_t first_stream = 16, replay_stream = 8;
+  static constexpr std::uint64_t first_stream = 16, replay_stream = 8;  // of random numbers; decisions have stream 0
   static constexpr std::size_t scout = members - 1;
-  static constexpr double scout_memory = 2000.0;
+  // Chosen by experiment: docs/ablation-auto.md.
+  static constexpr double scout_memory = 2000.0, judging_memory = 4000.0;  // rounds
+  static constexpr double busy_rounds = 10000.0, most_steps = 9.0;  // a young critic trains several times a round
+  static constexpr double sharpness = 20.0, least_share = 0.02;     // of beliefs; nobody is ignored for good
+  static constexpr double first_rate = 0.005, decay = 0.1;
+  static constexpr double momentum = 0.9, square_momentum = 0.999;  // of Adam, as in Network::adam
 
   // Rates fall with the age of the world, which for the scout is at most its memory.
-  static double rate(double age, double half) { return 0.005 / __builtin_sqrt(1.0 + age / half); }
+  static double rate(double age, double half) { return first_rate / __builtin_sqrt(1.0 + age / half); }
 
-  void step(Replay& replay, double age, bool first) {
+  void step(ReplayBuffer& replay, double age, bool first) {
+    constexpr double tiny = 1e-30;  // far from 0 as a float, and from subnormal numbers
     const Draws draws = draw(seed_, static_cast<std::uint64_t>(state_.steps), replay_stream);
     state_.steps += 1.0;
-    state_.first_power = larger(1e-30, 0.9 * state_.first_power);
-    state_.second_power = larger(1e-30, 0.999 * state_.second_power);
+    state_.first_power = larger(tiny, momentum * state_.first_power);
+    state_.second_power = larger(tiny, square_momentum * state_.second_power);
     const double correction = __builtin_sqrt(1.0 - state_.second_power) / (1.0 - state_.first_power);
     const double memory = smaller(age + 1.0, static_cast<double>(replay.capacity()));
     Batch data;
     replay.sample(data, memory, draws.first, first);
-    const double deep = rate(age, 2000.0), keep = 1.0 - 0.1 * deep / (1.0 + age / 2000.0);
+    const double deep = rate(age, 2000.0), keep = 1.0 - decay * deep / (1.0 + age / 2000.0);
     train(0, data, deep * correction, keep, first);
     for (std::size_t m = 1; m < scout; ++m) train(m, data, rate(age, 200.0) * correction, 1.0, first);
     if (memory > scout_memory) replay.sample(data, scout_memory, draws.second, first);

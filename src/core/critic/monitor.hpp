@@ -1,7 +1,8 @@
-// How well the critic predicts: the noise around its predictions, and an alarm when they turn bad at once.
+// How well the critic predicts: the noise around its predictions, and an alarm when they turn bad at once (CUSUM, Page
+// 1954). The constants were chosen by experiment: docs/ablation-auto.md.
 #pragma once
 
-#include "../arithmetic.hpp"
+#include "numerics/arithmetic.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -9,23 +10,23 @@ class Monitor {
  public:
   double sigma() const { return __builtin_sqrt(variance); }
 
-  // `error` is loss minus prediction. Says whether the world has changed.
-  bool alarmed(double error) {
+  // `error` is loss minus prediction. Returns whether the world has changed.
+  bool detects_change(double error) {
     count += 1.0;
-    const double rate = larger(0.001, 1.0 / count), before = sigma();
+    const double rate = larger(slowest_rate, 1.0 / count), before = sigma();
     error -= mean;
-    const double usual = count > 100.0 ? clip(error, -4.0 * before, 4.0 * before) : error;
-    mean += rate * usual;
-    variance += rate * (usual * usual - variance);
-    if (count <= 500.0) return false;
-    surprise = larger(0.0, surprise + clip(error / larger(before, least), -3.0, 3.0) - 0.5);
+    const double bounded = count > settling ? clip(error, -outlier * before, outlier * before) : error;
+    mean += rate * bounded;
+    variance += rate * (bounded * bounded - variance);
+    if (count <= silent) return false;
+    surprise = larger(0.0, surprise + clip(error / larger(before, least), -most_shock, most_shock) - allowance);
     rising = surprise > 0.0 ? rising + 1.0 : 0.0;
-    return surprise > 50.0;
+    return surprise > alarm_level;
   }
 
   // Returns how many of the latest rounds belong to the new world.
   double restart() {
-    count = smaller(rising, 1000.0);
+    count = smaller(rising, longest_rise);
     mean = surprise = rising = 0.0;
     return count;
   }
@@ -34,10 +35,21 @@ class Monitor {
   // their noise is the critic's own and mends itself within a hundred rounds.
   static constexpr double least = 0.02;
 
-  bool sound() const {
+  bool is_valid() const {
     return finite(count) && finite(mean) && finite(variance) && finite(surprise) && finite(rising);
   }
 
+ private:
+  static constexpr double slowest_rate = 0.001;   // the noise is that of the last 1,000 rounds or so
+  static constexpr double settling = 100.0;       // rounds before outliers can be told from the noise,
+  static constexpr double outlier = 4.0;          // which they are beyond so many standard deviations
+  static constexpr double silent = 500.0;         // rounds before the first alarm: the critic still learns fast
+  static constexpr double most_shock = 3.0;       // no single round may raise the alarm
+  static constexpr double allowance = 0.5;        // standard deviations that errors may be off for good
+  static constexpr double alarm_level = 50.0;     // at least 20 bad rounds in a row
+  static constexpr double longest_rise = 1000.0;  // rounds kept, however long the predictions have been bad
+
+  // Exactly these numbers, in this order, are what is saved.
   double count = 0.0, mean = 0.0, variance = 0.0, surprise = 0.0, rising = 0.0;
 };
 

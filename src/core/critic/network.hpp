@@ -8,9 +8,9 @@
 // and samples run in one order on every machine.
 #pragma once
 
-#include "../memory.hpp"
-#include "../random.hpp"
-#include "../simd.hpp"
+#include "numerics/buffer.hpp"
+#include "numerics/random.hpp"
+#include "numerics/vectors.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -24,6 +24,7 @@ using Lanes = Four;
 #endif
 constexpr std::size_t wide = sizeof(Lanes) / sizeof(float);
 
+// Units of the last layer and of the trunk, knots of `shape`, rounds per step: all but the knots fill whole vectors.
 constexpr std::size_t hinges = 32, trunk = 16, knots = 17, batch = 16;
 
 struct Batch {
@@ -66,8 +67,8 @@ inline void multiply(Left left, Right right, std::size_t rows, std::size_t inner
 
 inline Lanes positive(Lanes u) { return 0.5f * (u + magnitude(u)); }
 
-// A hinge whose corner is rounded by a parabola, `corner` to both sides: with a sharp one, a flat minimum is met only as
-// closely as the nearest corner, and with a blunt one a cliff is.
+// A hinge whose corner is rounded by a parabola, `corner` to both sides: with a sharp one, a flat minimum is met only
+// as closely as the nearest corner, and with a blunt one a cliff is.
 inline Lanes ramp(Lanes u, float corner) {
   const Lanes above = positive(u - corner), inside = positive(u + corner) - above;
   return (0.25f / corner) * (inside * inside) + above;
@@ -91,37 +92,38 @@ struct Between {
   float value(const float* shape) const { return shape[knot] + share * (shape[knot + 1] - shape[knot]); }
 };
 
-constexpr float blunt = 1.0f, sharp = 0.1f;
-constexpr float root_twelve = 3.4641016f;
+constexpr float blunt = 1.0f, sharp = 0.1f;  // corners of ramps
+constexpr float root_twelve = 3.4641016f;    // makes uniform actions have variance 1
 
 class Network {
  public:
   Network(std::size_t width, std::size_t stride, bool deep, float corner)
       : width_(width), stride_(stride), deep_(deep), corner_(corner), columns_(deep ? hinges + trunk : hinges),
         second_((width + 1) * columns_), slopes_(second_ + (deep ? trunk * hinges : 0)), outputs_(slopes_ + hinges),
-        shape_(outputs_ + hinges), size_(shape_ + 32), weights_(3 * size_), gradient_(size_),
-        before_(batch * columns_), delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges),
-        trunk_after_(batch * trunk), trunk_delta_(batch * trunk), turned_(hinges * trunk) {}
+        shape_(outputs_ + hinges), size_(shape_ + 32), weights_(3 * size_), gradient_(size_), before_(batch * columns_),
+        delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges), trunk_after_(batch * trunk),
+        trunk_delta_(batch * trunk), turned_(hinges * trunk) {}
 
   // Weights, then their means and squares of gradients (Adam), each: U and T side by side, W, s, o, shape.
   Buffer<float>& weights() { return weights_; }
 
-  // Normal weights. Every fourth hinge starts six times as steep, at the same places and with the same reach, so that
-  // cliffs are met early.
+  // Normal weights, scaled by what goes into a unit: 0.25 is 1 / sqrt(trunk), 0.0884 half of 1 / sqrt(hinges), and 1.4
+  // makes up for what a ramp takes from the variance. Every fourth hinge starts six times as steep, at the same places
+  // and with the same reach, so that cliffs are met early.
   void initialise(std::uint64_t seed, std::uint64_t stream) {
-    std::uint64_t drawn = 0;
+    std::uint64_t next = 0;
     const auto steep = [](std::size_t hinge) { return hinge % 4 == 3 ? 6.0f : 1.0f; };
     const float fan = 1.0f / __builtin_sqrtf(static_cast<float>(width_ + 1));
     for (std::size_t i = 0; i < second_; ++i) {
       const std::size_t column = i % columns_;
       const float hinge = (i / columns_ == width_ ? 0.5f : fan) * steep(column);
-      weights_[i] = normal(seed, drawn, stream) * (column < hinges ? hinge : 1.4f * fan);
+      weights_[i] = normal(seed, next, stream) * (column < hinges ? hinge : 1.4f * fan);
     }
     for (std::size_t i = second_; i < slopes_; ++i)
-      weights_[i] = 0.25f * steep((i - second_) % hinges) * normal(seed, drawn, stream);
+      weights_[i] = 0.25f * steep((i - second_) % hinges) * normal(seed, next, stream);
     for (std::size_t j = 0; j < hinges; ++j) {
-      weights_[slopes_ + j] = steep(j) * normal(seed, drawn, stream);
-      weights_[outputs_ + j] = 0.0884f / steep(j) * normal(seed, drawn, stream);
+      weights_[slopes_ + j] = steep(j) * normal(seed, next, stream);
+      weights_[outputs_ + j] = 0.0884f / steep(j) * normal(seed, next, stream);
     }
   }
 
@@ -233,10 +235,10 @@ class Network {
   }
 
   // Nearly standard normal: the sum of twelve uniform numbers.
-  static float normal(std::uint64_t seed, std::uint64_t& drawn, std::uint64_t stream) {
+  static float normal(std::uint64_t seed, std::uint64_t& next, std::uint64_t stream) {
     double total = -6.0;
     for (int i = 0; i < 6; ++i) {
-      const Draws draws = draw(seed, drawn++, stream);
+      const Draws draws = draw(seed, next++, stream);
       total += draws.first + draws.second;
     }
     return static_cast<float>(total);

@@ -5,7 +5,7 @@
 // logistic by an implicit step.
 #pragma once
 
-#include "../context.hpp"
+#include "contexts/dense_context.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -44,11 +44,11 @@ class AdaGrad {
   static constexpr std::size_t scalars = 0;
   static constexpr std::size_t arrays = 2;
 
-  static float margin(const float* node, const Context& context) {
+  static float margin(const float* node, const DenseContext& context) {
     return dot(node + lanes, context.row(), context.stride());
   }
 
-  static bool learn(float* node, const Context& context, float cost_left, float cost_right) {
+  static bool learn(float* node, const DenseContext& context, float cost_left, float cost_right) {
     const float before = margin(node, context);
     const double label = cost_left > cost_right ? 1.0 : -1.0;
     const double weight = label * (static_cast<double>(cost_left) - cost_right);
@@ -60,23 +60,24 @@ class AdaGrad {
     groups(context.stride(), [&]<class V>(V, std::size_t i) {
       store(weights + i, load<V>(weights + i) + step * load<V>(context.row() + i) / spread(load<V>(squares + i)));
     });
-    return foretold(before > 0.0f, before + static_cast<float>(moved) > 0.0f);
+    return speculate(before > 0.0f, before + static_cast<float>(moved) > 0.0f);
   }
 
  private:
   static constexpr double rate = 0.5;
+  static constexpr float first_square = 0.01f;  // bounds the first step
 
   template <class V>
   static V spread(V squares) {
-    return root(squares + 0.01f);
+    return root(squares + first_square);
   }
 
   // Adds the squared gradient to `squares`; returns the squared length of the context in the metric they define.
-  static float accumulate(float* squares, const Context& context, float gradient) {
+  static float accumulate(float* squares, const DenseContext& context, float gradient) {
     Total total;
     groups(context.stride(), [&]<class V>(V, std::size_t i) {
       const V x = load<V>(context.row() + i), slope = gradient * x;
-      const V square = context.kept() * load<V>(squares + i) + slope * slope;
+      const V square = context.retention() * load<V>(squares + i) + slope * slope;
       store(squares + i, square);
       total.add(x * x / spread(square));
     });

@@ -69,7 +69,7 @@ class AdaptiveCats(NativeAgent):
         """The bandwidth that plays now, in action units."""
         if self._core is None:
             return self.bandwidths[-1]
-        return self.bandwidths[cast(_core.AdaptivePlayer, self._core).playing]
+        return self.bandwidths[cast(_core.AdaptiveCatsPlayer, self._core).best_member]
 
     @property
     def estimates(self) -> Floats:
@@ -81,7 +81,7 @@ class AdaptiveCats(NativeAgent):
         """The estimated losses, each raised by its penalty: the bandwidth with the smallest plays."""
         if self._core is None:
             return self.estimates
-        player = cast(_core.AdaptivePlayer, self._core)
+        player = cast(_core.AdaptiveCatsPlayer, self._core)
         return np.array([player.risk(member) for member in range(len(self.bandwidths))])
 
     @property
@@ -101,7 +101,7 @@ class AdaptiveCats(NativeAgent):
         return self._members(width, self.bandwidths)
 
     def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:
-        return _core.AdaptivePlayer(
+        return _core.AdaptiveCatsPlayer(
             actions=self.actions,
             losses=self.losses,
             width=width,

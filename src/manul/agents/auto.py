@@ -84,7 +84,7 @@ class Auto(NativeAgent):
         (30, 0, 64)
         """
         player, seen = (self._core, None) if context is None and self._core else self.player_and_context(context)
-        now = cast(_core.CriticPlayer, player).report()
+        now = cast(_core.AutoPlayer, player).report()
         members = tuple(map(Member, MEMBERS, self._in_loss_units(now["errors"]), now["weights"]))
         return Report(
             members=members,
@@ -94,10 +94,10 @@ class Auto(NativeAgent):
             memory=int(now["memory"]),
             alarms=int(now["alarms"]),
             last_alarm=int(now["last_alarm"]) or None,
-            **({} if context is None else self._curve(cast(_core.CriticPlayer, player), seen, points)),
+            **({} if context is None else self._curve(cast(_core.AutoPlayer, player), seen, points)),
         )
 
-    def _curve(self, player: _core.CriticPlayer, seen: Any, points: int) -> dict[str, Floats]:
+    def _curve(self, player: _core.AutoPlayer, seen: Any, points: int) -> dict[str, Floats]:
         middles = (np.arange(points) + 0.5) / points
         with self._explained():
             predicted = np.array(player.curve(seen, points), dtype=np.float64)
@@ -109,7 +109,7 @@ class Auto(NativeAgent):
         return [share * (high - low) for share in shares]
 
     def _player(self, width: int) -> _core.Player:
-        return _core.CriticPlayer(
+        return _core.AutoPlayer(
             actions=self.actions, losses=self.losses, width=width, epsilon=self.epsilon, seed=self.seed
         )
 

@@ -79,13 +79,13 @@ class Cats(NativeAgent):
     def _named_player(self) -> _core.Player:
         if self._paper is not None:
             return super()._named_player()
-        return _core.PathPlayer(**self._settings(0), bits=self.table_bits)
+        return _core.CatsPlayer(**self._settings(0), bits=self.table_bits)
 
     def _player(self, width: int) -> _core.Player:
         if self._paper is None:
-            return _core.PathPlayer(**self._settings(width))
+            return _core.CatsPlayer(**self._settings(width))
         learner = learners.native(self._paper)
-        return _core.TreePlayer(**self._settings(width), offset=0.0, learner=learner)
+        return _core.PaperCatsPlayer(**self._settings(width), offset=0.0, learner=learner)
 
     def _settings(self, width: int) -> dict[str, Any]:
         return {

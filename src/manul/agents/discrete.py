@@ -91,7 +91,7 @@ class DiscreteTree(_Discrete):
         return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
 
     def _player(self, width: int) -> _core.Player:
-        return _core.DiscretePlayer.tree(
+        return _core.DiscreteTreePlayer(
             actions=self.actions,
             losses=self.losses,
             width=width,
@@ -112,7 +112,7 @@ class DiscreteLinear(_Discrete):
     """
 
     def _player(self, width: int) -> _core.Player:
-        return _core.DiscretePlayer.linear(
+        return _core.DiscreteLinearPlayer(
             actions=self.actions,
             losses=self.losses,
             width=width,

@@ -43,15 +43,15 @@ class AdaGrad:
 
 NodeLearner = CoinBetting | AdaGrad
 
-_NATIVE: dict[NodeLearner, _core.Learner] = {
-    CoinBetting("costs"): _core.Learner.coin_costs,
-    CoinBetting("margin"): _core.Learner.coin_margin,
-    AdaGrad("squared"): _core.Learner.adagrad_squared,
-    AdaGrad("logistic"): _core.Learner.adagrad_logistic,
+_NATIVE: dict[NodeLearner, _core.NodeLearner] = {
+    CoinBetting("costs"): _core.NodeLearner.coin_costs,
+    CoinBetting("margin"): _core.NodeLearner.coin_margin,
+    AdaGrad("squared"): _core.NodeLearner.adagrad_squared,
+    AdaGrad("logistic"): _core.NodeLearner.adagrad_logistic,
 }
 
 
-def native(learner: NodeLearner) -> _core.Learner:
+def native(learner: NodeLearner) -> _core.NodeLearner:
     """The core's name of a learner.
 
     >>> native(CoinBetting()).name

@@ -252,7 +252,7 @@ def _column_names(agent: object) -> list[str] | None:
 def _features(agent: object, names: Sequence[str] | None) -> tuple[Feature, ...]:
     """The features that are known by name, strongest first."""
     player = agent._core if isinstance(agent, Shell) else None
-    if not isinstance(player, _core.PathPlayer | _core.LinearPlayer):
+    if not isinstance(player, _core.CatsPlayer | _core.LinearPlayer):
         return ()
     assert isinstance(agent, Shell)
     assert agent.width is not None
@@ -262,8 +262,8 @@ def _features(agent: object, names: Sequence[str] | None) -> tuple[Feature, ...]
     return tuple(sorted(found, key=lambda each: (-abs(each.weight), each.name)))
 
 
-def _weights(player: _core.PathPlayer | _core.LinearPlayer, features: list[int]) -> tuple[list[float], list[float]]:
-    if isinstance(player, _core.PathPlayer):
+def _weights(player: _core.CatsPlayer | _core.LinearPlayer, features: list[int]) -> tuple[list[float], list[float]]:
+    if isinstance(player, _core.CatsPlayer):
         return player.weights(0, features), player.weights(1, features)
     weights, columns = player.state()["weights"], player.columns
     return [float(weights[columns.get(feature, feature % len(weights))]) for feature in features], [0.0] * len(features)
@@ -275,7 +275,7 @@ def _played(policy: Policy, context: Context) -> Played:
 
 
 def _route(agent: object, context: Context) -> Route | None:
-    if not (isinstance(agent, Shell) and isinstance(agent._core, _core.PathPlayer)):
+    if not (isinstance(agent, Shell) and isinstance(agent._core, _core.CatsPlayer)):
         return None
     player, seen = agent.player_and_context(context)
     steps = [

@@ -30,7 +30,7 @@ class Tree(NativePolicies):
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
     ) -> _core.Player:
         """A fresh native agent."""
-        return _core.PathPlayer(
+        return _core.CatsPlayer(
             actions=actions,
             losses=losses,
             width=width,

@@ -1,0 +1,46 @@
+// Auto, which is a critic.
+#include "bindings/bindings.hpp"
+
+namespace manul {
+namespace {
+
+struct AutoPlayer : ModelPlayer<CriticModel> {
+  using ModelPlayer::ModelPlayer;
+};
+
+CriticModel* build(PlayerSettings& settings) {
+  return kernels().new_auto({settings.actions, settings.width, settings.exploration.seed});
+}
+
+nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) {
+  const CriticReport report = player.model.report();
+  nb::dict all;
+  all["errors"] = std::vector<double>(std::begin(report.errors), std::end(report.errors));
+  all["weights"] = std::vector<double>(std::begin(report.weights), std::end(report.weights));
+  all["bandwidth"] = report.bandwidth;
+  all["noise"] = report.noise;
+  all["rounds"] = report.rounds;
+  all["memory"] = report.memory;
+  all["alarms"] = report.alarms;
+  all["last_alarm"] = report.last_alarm;
+  return all;
+}
+
+template <class Context>
+std::vector<float> curve(AutoPlayer& player, const Context& context, std::size_t points) {
+  std::vector<float> losses(points);
+  player.model.curve(view(player, context), points, losses.data());
+  return losses;
+}
+
+}  // namespace
+
+void bind_auto(nb::module_& module) {
+  auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");
+  bind_constructor(type, &build);
+  type.def("report", &report)
+      .def("curve", &curve<Vector<float>>, "context"_a, "points"_a)
+      .def("curve", &curve<Fields>, "context"_a, "points"_a);
+}
+
+}  // namespace manul

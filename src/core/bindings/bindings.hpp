@@ -1,0 +1,84 @@
+// What the files of this folder share. Nothing outside of it knows Python, and nothing in it knows an algorithm.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "play/player.hpp"
+#include "simd/instruction_set.hpp"
+
+namespace manul {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Output = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Fields = nb::typed<nb::dict, nb::str, nb::any>;
+using Limits = std::pair<double, double>;
+
+inline Range to_range(const Limits& limits) { return {limits.first, limits.second}; }
+
+// Throws if any of the arrays has another size.
+template <class... Arrays>
+void check_sizes(std::size_t size, const Arrays&... arrays) {
+  if (((arrays.size() != size) || ...)) throw Rejected();
+}
+
+// Contexts as the core takes them. Only with `learning` are new names remembered.
+ContextView view(Player& player, const Fields& context, bool learning = false);
+
+template <class T>
+ContextView view(Player& player, const Vector<T>& context, bool = false) {
+  return player.row_view(context.data(), context.size());
+}
+
+Rows rows(const Player& player, const Matrix<float>& contexts, const Vector<double>& lows, const Vector<double>& highs);
+
+inline const InstructionSet& machine() {
+  static const InstructionSet chosen = instruction_set();
+  return chosen;
+}
+
+inline const Kernels& kernels() { return machine().kernels; }
+
+// A player that knows more of its model than that it is one.
+template <class Model>
+struct ModelPlayer : Player {
+  ModelPlayer(Model* model, const PlayerSettings& settings)
+      : Player(std::unique_ptr<PolicyModel>(model), settings), model(*model) {}
+  Model& model;
+};
+
+// Every player is made from the same settings and from some of its own: `build` makes the model from both.
+template <class Type, class Model, class... Own, class... Names>
+void bind_constructor(nb::class_<Type, Player>& type, Model* (*build)(PlayerSettings&, Own...), const Names&... names) {
+  static_assert(sizeof...(Own) == sizeof...(Names));
+  const auto construct = [build](Type* self, const Limits& actions, const Limits& losses, std::size_t width,
+                                 double epsilon, std::uint64_t seed, Own... own) {
+    PlayerSettings settings{to_range(actions), to_range(losses), width, {epsilon, seed}};
+    Model* model = build(settings, own...);
+    new (self) Type(model, settings);
+  };
+  type.def("__init__", construct, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a, names...);
+}
+
+void bind_player(nb::module_& module);
+void bind_cats(nb::module_& module);
+void bind_auto(nb::module_& module);
+void bind_linear(nb::module_& module);
+void bind_discrete(nb::module_& module);
+void bind_simulation(nb::module_& module);
+
+// Parts of `bind_player`.
+void bind_names(nb::class_<Player>& type);
+void bind_state(nb::class_<Player>& type);
+
+}  // namespace manul

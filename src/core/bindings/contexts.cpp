@@ -1,0 +1,130 @@
+// Named contexts: from dictionaries of Python to features.
+#include <nanobind/stl/map.h>
+
+#include <map>
+
+#include "bindings/bindings.hpp"
+
+namespace manul {
+namespace {
+
+void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth);
+
+// A string of Python may hold half a character (a lone surrogate), which has no place in UTF-8.
+std::string_view text(Encoder& encoder, const std::string& path, PyObject* value) {
+  Py_ssize_t length = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(value, &length);
+  if (data == nullptr) {
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeError)) nb::raise_python_error();
+    PyErr_Clear();
+    encoder.fail(Fault::bad_text, path);
+  }
+  return {data, static_cast<std::size_t>(length)};
+}
+
+void walk_members(Encoder& encoder, std::string& path, PyObject* members, std::size_t depth) {
+  if (depth > Encoder::most_depth) encoder.fail(Fault::too_deep, path);
+  const std::size_t length = path.size();
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(members, &at, &key, &value);) {
+    // Numbers may be objects that run code, and that code may change the context.
+    const nb::object held_key = nb::borrow(key), held_value = nb::borrow(value);
+    if (!PyUnicode_Check(key)) encoder.fail(Fault::bad_key, path);
+    const std::string_view name = text(encoder, path, key);
+    if (length > 0) path += '.';
+    path += name;
+    walk(encoder, path, value, depth);
+    path.resize(length);
+  }
+}
+
+void walk_items(Encoder& encoder, std::string& path, PyObject* items, std::size_t depth) {
+  if (depth > Encoder::most_depth) encoder.fail(Fault::too_deep, path);
+  const std::size_t length = path.size();
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items); ++i) {
+    const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items, i));
+    if (PyUnicode_Check(item.ptr())) {
+      encoder.text(path, text(encoder, path, item.ptr()));
+    } else {
+      path += '[' + std::to_string(i) + ']';
+      walk(encoder, path, item.ptr(), depth);
+      path.resize(length);
+    }
+  }
+}
+
+// Numbers of NumPy and the like.
+double as_number(Encoder& encoder, const std::string& path, PyObject* value) {
+  const nb::object number = nb::steal(PyNumber_Float(value));
+  if (number.is_valid()) return PyFloat_AS_DOUBLE(number.ptr());
+  const bool infinite = PyErr_ExceptionMatches(PyExc_OverflowError);
+  if (!infinite && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError))
+    nb::raise_python_error();
+  PyErr_Clear();
+  encoder.fail(infinite ? Fault::infinite : Fault::unknown_type, path);
+}
+
+void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth) {
+  if (value == Py_None) return encoder.missing(path);
+  if (PyBool_Check(value)) return encoder.flag(path, value == Py_True);
+  if (PyFloat_Check(value)) return encoder.number(path, PyFloat_AS_DOUBLE(value));
+  if (PyUnicode_Check(value)) return encoder.text(path, text(encoder, path, value));
+  if (PyDict_Check(value)) return walk_members(encoder, path, value, depth + 1);
+  if (PyList_Check(value) || PyTuple_Check(value)) return walk_items(encoder, path, value, depth + 1);
+  encoder.number(path, as_number(encoder, path, value));
+}
+
+void set_fields(Player& player, const std::map<std::string, Kind>& fields) {
+  for (const auto& [name, kind] : fields) player.encoder.remember(name, kind);
+}
+
+std::map<std::string, Kind> fields(const Player& player) {
+  std::map<std::string, Kind> kinds;
+  for (const auto& [name, field] : player.encoder.fields()) kinds[name] = field.kind;
+  return kinds;
+}
+
+using Names = std::map<std::uint32_t, std::string>;
+
+void set_names(Player& player, const Names& names) {
+  for (const auto& [feature, name] : names) player.encoder.remember(feature, name);
+}
+
+Names names(const Player& player) { return {player.encoder.names().begin(), player.encoder.names().end()}; }
+
+using Columns = std::map<std::uint32_t, std::uint32_t>;
+
+void set_columns(Player& player, const Columns& columns) { player.set_columns({columns.begin(), columns.end()}); }
+
+Columns columns(const Player& player) { return {player.columns().begin(), player.columns().end()}; }
+
+std::pair<Fault, std::string> fault(const Player& player) { return {player.encoder.fault, player.encoder.fault_field}; }
+
+}  // namespace
+
+ContextView view(Player& player, const Fields& context, bool learning) {
+  if (player.settings().naming == Naming::rows) throw Rejected();
+  player.encoder.start(learning);
+  std::string path;
+  try {
+    walk_members(player.encoder, path, context.ptr(), 0);
+  } catch (const BadField&) {
+    player.encoder.undo();
+    throw Rejected();
+  } catch (...) {
+    player.encoder.undo();
+    throw;
+  }
+  player.encoder.finish();
+  return player.named_view(learning);
+}
+
+void bind_names(nb::class_<Player>& type) {
+  type.def("sketch_names", &Player::sketch_names);
+  type.def_prop_ro("fault", &fault);
+  type.def_prop_rw("fields", &fields, &set_fields);
+  type.def_prop_rw("names", &names, &set_names);
+  type.def_prop_rw("columns", &columns, &set_columns);
+}
+
+}  // namespace manul

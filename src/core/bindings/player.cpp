@@ -1,0 +1,123 @@
+// What all players can do, one context at a time and many.
+#include "bindings/bindings.hpp"
+
+namespace manul {
+
+Rows rows(const Player& player, const Matrix<float>& contexts, const Vector<double>& lows,
+          const Vector<double>& highs) {
+  if (contexts.shape(1) != player.settings().width) throw Rejected();
+  const bool narrowed = lows.size() > 0;
+  if (narrowed) check_sizes(contexts.shape(0), lows, highs);
+  return {contexts.data(), contexts.shape(0), narrowed ? lows.data() : nullptr, narrowed ? highs.data() : nullptr};
+}
+
+namespace {
+
+using Pair = std::pair<double, double>;
+
+template <class Context>
+Pair window(Player& player, const Context& context, double low, double high) {
+  const Window window = player.window(view(player, context), {low, high});
+  return {window.centre, window.bandwidth};
+}
+
+template <class Context>
+Pair decide(Player& player, const Context& context, double low, double high) {
+  const Decision decision = player.decide(view(player, context), {low, high});
+  return {decision.action, decision.density};
+}
+
+template <class Context>
+Pair decide_again(Player& player, const Context& context, double low, double high, std::uint64_t number) {
+  const Decision decision = player.decide_again(view(player, context), {low, high}, number);
+  return {decision.action, decision.density};
+}
+
+// The outcome is checked first: a context that is refused with it must leave no names behind.
+template <class Context>
+void learn(Player& player, const Context& context, double action, double density, double loss, double low,
+           double high) {
+  const Outcome outcome = player.outcome(action, density, loss, {low, high});
+  player.learn(view(player, context, true), outcome);
+}
+
+// `noconvert`, because another overload takes what this one would have to convert.
+template <class Context>
+void bind_single(nb::class_<Player>& type) {
+  const auto context = "context"_a.noconvert();
+  type.def("window", &window<Context>, context, "low"_a, "high"_a);
+  type.def("decide", &decide<Context>, context, "low"_a, "high"_a);
+  type.def("decide_again", &decide_again<Context>, context, "low"_a, "high"_a, "number"_a);
+  type.def("learn", &learn<Context>, context, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+}
+
+void decide_many(Player& player, const Matrix<float>& contexts, const Vector<double>& lows, const Vector<double>& highs,
+                 Output actions, Output densities) {
+  const Rows all = rows(player, contexts, lows, highs);
+  check_sizes(all.count, actions, densities);
+  nb::gil_scoped_release unlocked;
+  player.decide_many(all, actions.data(), densities.data());
+}
+
+void decide_many_again(Player& player, const Matrix<float>& contexts, const Vector<double>& lows,
+                       const Vector<double>& highs, const Vector<std::uint64_t>& numbers, Output actions,
+                       Output densities) {
+  const Rows all = rows(player, contexts, lows, highs);
+  check_sizes(all.count, numbers, actions, densities);
+  nb::gil_scoped_release unlocked;
+  player.decide_many_again(all, numbers.data(), actions.data(), densities.data());
+}
+
+void learn_many(Player& player, const Matrix<float>& contexts, const Vector<double>& actions,
+                const Vector<double>& densities, const Vector<double>& losses, const Vector<double>& lows,
+                const Vector<double>& highs) {
+  const Rows all = rows(player, contexts, lows, highs);
+  check_sizes(all.count, actions, densities, losses);
+  nb::gil_scoped_release unlocked;
+  player.learn_many(all, {actions.data(), densities.data(), losses.data()});
+}
+
+void densities_many(Player& player, const Matrix<float>& contexts, const Vector<double>& lows,
+                    const Vector<double>& highs, const Vector<double>& actions, Output densities) {
+  const Rows all = rows(player, contexts, lows, highs);
+  check_sizes(all.count, actions, densities);
+  nb::gil_scoped_release unlocked;
+  player.densities_many(all, actions.data(), densities.data());
+}
+
+void moments_many(Player& player, const Matrix<float>& contexts, const Vector<double>& lows,
+                  const Vector<double>& highs, Output means, Output squares) {
+  const Rows all = rows(player, contexts, lows, highs);
+  check_sizes(all.count, means, squares);
+  nb::gil_scoped_release unlocked;
+  player.moments_many(all, means.data(), squares.data());
+}
+
+}  // namespace
+
+void bind_player(nb::module_& module) {
+  nb::enum_<Kind>(module, "Kind").value("number", Kind::number).value("text", Kind::text).value("flag", Kind::flag);
+  nb::enum_<Fault>(module, "Fault")
+      .value("none", Fault::none)
+      .value("infinite", Fault::infinite)
+      .value("changed_kind", Fault::changed_kind)
+      .value("too_many", Fault::too_many)
+      .value("unknown_type", Fault::unknown_type)
+      .value("too_deep", Fault::too_deep)
+      .value("bad_key", Fault::bad_key)
+      .value("bad_text", Fault::bad_text);
+  auto type = nb::class_<Player>(module, "Player");
+  bind_single<Vector<double>>(type);
+  bind_single<Vector<float>>(type);
+  bind_single<Fields>(type);
+  bind_names(type);
+  bind_state(type);
+  type.def("decide_many", &decide_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("decide_many_again", &decide_many_again, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a, "actions"_a,
+           "densities"_a)
+      .def("densities_many", &densities_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("moments_many", &moments_many, "contexts"_a, "lows"_a, "highs"_a, "means"_a, "squares"_a)
+      .def("learn_many", &learn_many, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a);
+}
+
+}  // namespace manul

@@ -1,0 +1,95 @@
+// The arrays of a model, for saving and for going back to.
+#include <algorithm>
+#include <cstring>
+
+#include "bindings/bindings.hpp"
+
+namespace manul {
+namespace {
+
+using Arrays = nb::typed<nb::dict, nb::str, nb::any>;
+
+template <class T>
+nb::object copy(const Array& array) {
+  auto* data = new T[array.size];
+  std::copy_n(static_cast<const T*>(array.data), array.size, data);
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {array.size}, owner));
+}
+
+std::string name(const Array& array) {
+  return array.part == 0 ? array.name : std::to_string(array.part) + "." + array.name;
+}
+
+Arrays state(Player& player) {
+  nb::dict all;
+  player.model().start();
+  for (std::size_t i = 0; i < player.model().arrays(); ++i) {
+    const Array array = player.model().array(i);
+    const std::string type = array.type;
+    all[name(array).c_str()] = type == "f4"   ? copy<float>(array)
+                               : type == "f8" ? copy<double>(array)
+                                              : copy<std::uint64_t>(array);
+  }
+  return all;
+}
+
+std::size_t item_size(const Array& array) { return array.type[1] == '4' ? 4 : 8; }
+
+std::size_t nbytes(Player& player) {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < player.model().arrays(); ++i) {
+    const Array array = player.model().array(i);
+    total += array.size * item_size(array);
+  }
+  return total;
+}
+
+using Bytes = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::dlpack::dtype type_of(const Array& array) {
+  const std::string type = array.type;
+  return type == "f4" ? nb::dtype<float>() : type == "f8" ? nb::dtype<double>() : nb::dtype<std::uint64_t>();
+}
+
+// Leaves pages alone that are equal already: pages of zeros that were never written to take no memory.
+void overwrite(void* to, const void* from, std::size_t size) {
+  constexpr std::size_t page = 4096;  // bytes, as on nearly every system
+  for (std::size_t at = 0; at < size; at += page) {
+    char* target = static_cast<char*>(to) + at;
+    const char* source = static_cast<const char*>(from) + at;
+    const std::size_t length = std::min(page, size - at);
+    if (std::memcmp(target, source, length) != 0) std::memcpy(target, source, length);
+  }
+}
+
+// All sizes and types are compared before anything is written. If the values are refused, the player is of no more
+// use.
+void restore(Player& player, const Arrays& saved) {
+  PolicyModel& model = player.model();
+  if (saved.size() != model.arrays()) throw Rejected();
+  std::vector<Bytes> arrays(model.arrays());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const Array array = model.array(i);
+    const std::string key = name(array);
+    if (!saved.contains(key.c_str()) || !nb::try_cast(saved[key.c_str()], arrays[i])) throw Rejected();
+    if (arrays[i].size() != array.size || arrays[i].dtype() != type_of(array)) throw Rejected();
+  }
+  model.start();
+  for (std::size_t i = 0; i < arrays.size(); ++i) overwrite(model.array(i).data, arrays[i].data(), arrays[i].nbytes());
+  if (!model.is_valid()) throw Rejected();
+}
+
+void forget(Player& player, double half_life) { player.model().forget(half_life); }
+
+}  // namespace
+
+void bind_state(nb::class_<Player>& type) {
+  type.def_rw("decisions", &Player::decisions)
+      .def("forget", &forget, "half_life"_a)
+      .def_prop_ro("nbytes", &nbytes)
+      .def("state", &state)
+      .def("restore", &restore, "saved"_a);
+}
+
+}  // namespace manul

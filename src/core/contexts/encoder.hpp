@@ -1,0 +1,179 @@
+// Contexts with names, as they arrive in JSON: each field becomes one or more hashed features.
+//
+//   a number      one feature, to be standardised          a text       one feature per field and text, worth 1
+//   true          one feature, worth 1 (false: none)       nothing      one feature per field, worth 1
+//
+// Features are numbers below 2^32; models fold them into tables of their own size. Names are remembered, up to a
+// limit, so that what was learned can be explained.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "contexts/context_view.hpp"
+
+namespace manul {
+
+enum class Kind : std::uint8_t { number, text, flag };
+
+enum class Fault : std::uint8_t { none, infinite, changed_kind, too_many, unknown_type, too_deep, bad_key, bad_text };
+
+// Thrown in the middle of a context; the encoder says what was wrong with which field.
+struct BadField {};
+
+class Encoder {
+ public:
+  static constexpr std::size_t most_depth = 32;  // of objects and lists in each other: reading them is recursive
+
+  struct Field {
+    Kind kind;
+    std::uint32_t feature;
+  };
+
+  // With `remember`, the kinds of new fields and the names of new features are kept; deciding leaves no trace. What is
+  // started ends with `finish` or `undo`.
+  void start(bool remember) {
+    if (reading_) throw std::runtime_error("agent is in use by its own context; give each call its own agent");
+    reading_ = true;
+    features_.clear();
+    values_.clear();
+    fresh_fields_.clear();
+    fresh_names_.clear();
+    numbers_ = 0;
+    remembers_ = remember;
+    fault = Fault::none;
+  }
+
+  void finish() { reading_ = false; }
+
+  // Forgets what the context that was being read brought in.
+  void undo() {
+    for (const std::string& field : fresh_fields_) forget(fields_, field);
+    for (const std::uint32_t feature : fresh_names_) forget(names_, feature);
+    reading_ = false;
+  }
+
+  void number(const std::string& field, double value) {
+    if (std::isnan(value)) return missing(field);
+    if (!std::isfinite(static_cast<float>(value))) fail(Fault::infinite, field);
+    add(find(field, Kind::number).feature, static_cast<float>(value), field);
+    std::swap(features_.back(), features_[numbers_]);
+    std::swap(values_.back(), values_[numbers_]);
+    ++numbers_;
+  }
+
+  void text(const std::string& field, std::string_view value) {
+    const std::uint32_t feature = hash(value, find(field, Kind::text).feature + 1);
+    name(feature, field, value);
+    add(feature, 1.0f, field);
+  }
+
+  void flag(const std::string& field, bool value) {
+    const Field known = find(field, Kind::flag);
+    if (value) add(known.feature, 1.0f, field);
+  }
+
+  void missing(const std::string& field) {
+    const std::uint32_t feature = hash(field, missing_seed);
+    name(feature, field, "?");
+    add(feature, 1.0f, field);
+  }
+
+  [[noreturn]] void fail(Fault what, const std::string& field) {
+    fault = what;
+    fault_field = field;
+    throw BadField();
+  }
+
+  const std::vector<std::uint32_t>& features() const { return features_; }
+  const std::vector<float>& values() const { return values_; }
+
+  // Valid until the next context is read.
+  ContextView view() const { return {ContextKind::hashed, values_.data(), values_.size(), features_.data(), numbers_}; }
+
+  const std::unordered_map<std::uint32_t, std::string>& names() const { return names_; }
+  const std::unordered_map<std::string, Field>& fields() const { return fields_; }
+  void remember(std::uint32_t feature, const std::string& name) { keep(names_, feature, name); }
+  void remember(const std::string& field, Kind kind) { keep(fields_, field, {kind, hash(field, 0)}); }
+
+  Fault fault = Fault::none;
+  std::string fault_field;
+
+ private:
+  // Names are for explanations only, so memory bounds them, not learning: 65,536 names, 16 MiB.
+  static constexpr std::size_t most_names = 1u << 16, most_bytes = 1u << 24;
+
+  using Fields = std::unordered_map<std::string, Field>;
+  using Names = std::unordered_map<std::uint32_t, std::string>;
+
+  static std::size_t length(const Fields::value_type& entry) { return entry.first.size(); }
+  static std::size_t length(const Names::value_type& entry) { return entry.second.size(); }
+
+  // Whether it is new and there was room for it, in number and in bytes: a context may be as long as its sender likes.
+  template <class Map>
+  bool keep(Map& map, const typename Map::key_type& key, const typename Map::mapped_type& value) {
+    if (map.size() >= most_names || bytes_ >= most_bytes) return false;
+    const auto [place, fresh] = map.emplace(key, value);
+    if (fresh) bytes_ += length(*place);
+    return fresh;
+  }
+
+  template <class Map>
+  void forget(Map& map, const typename Map::key_type& key) {
+    const auto known = map.find(key);
+    bytes_ -= length(*known);
+    map.erase(known);
+  }
+
+  static constexpr std::uint32_t missing_seed = 0x6d697373u;  // "miss": apart from the field's own feature
+
+  // FNV-1a with its usual constants, finished by a multiplication so that neighbouring texts land far apart.
+  static std::uint32_t hash(std::string_view text, std::uint32_t seed) {
+    std::uint64_t state = 0xcbf29ce484222325ULL ^ seed;
+    for (const char character : text) state = (state ^ static_cast<unsigned char>(character)) * 0x100000001b3ULL;
+    state = (state ^ (state >> 32)) * 0xd6e8feb86659fd93ULL;
+    return static_cast<std::uint32_t>(state >> 32);
+  }
+
+  Field find(const std::string& field, Kind kind) {
+    const auto known = fields_.find(field);
+    if (known != fields_.end()) {
+      if (known->second.kind != kind) fail(Fault::changed_kind, field);
+      return known->second;
+    }
+    const Field added{kind, hash(field, 0)};
+    if (remembers_ && keep(fields_, field, added)) {
+      fresh_fields_.push_back(field);
+      if (kind != Kind::text) name(added.feature, field, {});
+    }
+    return added;
+  }
+
+  void name(std::uint32_t feature, const std::string& field, std::string_view value) {
+    if (!remembers_ || names_.contains(feature)) return;
+    if (keep(names_, feature, value.empty() ? field : field + "=" + std::string(value)))
+      fresh_names_.push_back(feature);
+  }
+
+  void add(std::uint32_t feature, float value, const std::string& field) {
+    if (features_.size() >= most_features) fail(Fault::too_many, field);
+    features_.push_back(feature);
+    values_.push_back(value);
+  }
+
+  std::vector<std::uint32_t> features_;
+  std::vector<float> values_;
+  std::vector<std::string> fresh_fields_;
+  std::vector<std::uint32_t> fresh_names_;
+  std::size_t numbers_ = 0, bytes_ = 0;
+  bool remembers_ = false, reading_ = false;
+  Fields fields_;
+  Names names_;
+};
+
+}  // namespace manul

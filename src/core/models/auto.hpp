@@ -1,0 +1,161 @@
+// Auto, a critic: learn the loss of every action in every context, play near its minimum. Ours, not the paper's.
+//
+// The loss is predicted by a small ensemble of networks trained on replayed rounds; the action played is the minimum
+// of the predicted loss smoothed by the bandwidth, which shrinks as rounds and accuracy grow, and is narrower where
+// that loss is steep. When predictions turn bad at once, the world has changed: learning starts over, with the
+// weights kept.
+#pragma once
+
+#include "critic/ensemble.hpp"
+#include "critic/monitor.hpp"
+#include "models/settings.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class AutoModel final : public ReplayByWindow<CriticModel> {
+ public:
+  explicit AutoModel(const AutoSettings& settings)
+      : actions_(settings.actions), replay_(settings.width),
+        ensemble_(settings.width, replay_.stride(), settings.seed) {}
+
+  Window window(const ContextView& context, Range within) override {
+    const double half = 0.5 * (within.high - within.low);
+    if (replay_.rounds() < warm_up) return {0.5 * (within.low + within.high), half};
+    ensemble_.start();
+    const Range range = {unit(within.low), unit(within.high)};
+    const double h = smaller(bandwidth(), 0.5 * (range.high - range.low));
+    ensemble_.look(replay_.standardise(context));
+    const double rough = minimum(range, coarse, h), reach = (range.high - range.low) / coarse + h;
+    double centre = minimum(around(rough, reach, range), fine, h);
+    const double narrow = smaller(h, larger(narrowest, h / steepness(centre, h, range)));
+    if (narrow < h) centre = minimum(around(centre, h, range), fine, narrow);
+    const double wide = smaller(narrow * length(), half);
+    return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
+  }
+
+  void learn(const ContextView& context, const Outcome& outcome) override {
+    replay_.remember(context, unit(outcome.action), outcome.density * length(), outcome.loss);
+    change_.age += 1.0;
+    if (replay_.rounds() < warm_up) return;
+    ensemble_.start();
+    const double error = ensemble_.learn(replay_, change_.age - 1.0, replay_.standard(outcome.loss));
+    if (monitor_.detects_change(error)) change_ = {monitor_.restart(), change_.alarms + 1.0, replay_.rounds()};
+  }
+
+  CriticReport report() const override {
+    CriticReport all = {};
+    ensemble_.member_shares(all.weights);
+    for (std::size_t m = 0; m < Ensemble::members; ++m)
+      all.errors[m] = __builtin_sqrt(ensemble_.error(m)) / replay_.gain();
+    all.bandwidth = replay_.rounds() < warm_up ? 0.5 * length() : bandwidth() * length();
+    all.noise = monitor_.sigma() / replay_.gain();
+    all.rounds = replay_.rounds();
+    all.memory = smaller(change_.age, static_cast<double>(replay_.capacity()));
+    all.alarms = change_.alarms;
+    all.last_alarm = change_.last_alarm;
+    return all;
+  }
+
+  void curve(const ContextView& context, std::size_t points, float* losses) override {
+    ensemble_.start();
+    ensemble_.look(replay_.standardise(context));
+    float actions[16], predicted[16];
+    for (std::size_t first = 0; first < points; first += 16) {
+      for (std::size_t i = 0; i < 16; ++i)
+        actions[i] = static_cast<float>((static_cast<double>(first + i) + 0.5) / static_cast<double>(points));
+      ensemble_.score(actions, 16, predicted);
+      for (std::size_t i = 0; i < 16 && first + i < points; ++i)
+        losses[first + i] = static_cast<float>(replay_.original(predicted[i]));
+    }
+  }
+
+  // It notices by itself when old evidence no longer counts.
+  void forget(double) override {}
+
+  void start() override { ensemble_.start(); }
+
+  bool is_valid() const override {
+    return replay_.is_valid() && ensemble_.is_valid() && monitor_.is_valid() && is_count(change_.age) &&
+           is_count(change_.alarms) && is_count(change_.last_alarm);
+  }
+
+  std::size_t arrays() const override { return ReplayBuffer::arrays + Ensemble::arrays + 2; }
+
+  Array array(std::size_t index) override {
+    if (index < ReplayBuffer::arrays) return replay_.array(index);
+    index -= ReplayBuffer::arrays;
+    if (index < Ensemble::arrays) return ensemble_.array(index);
+    if (index == Ensemble::arrays) return {"monitor", "f8", &monitor_, sizeof monitor_ / sizeof(double)};
+    return {"change", "f8", &change_, sizeof change_ / sizeof(double)};
+  }
+
+ private:
+  static constexpr double warm_up = 20.0;  // rounds of uniform play before the first step of training
+  // Actions scored to find the minimum, to refine it, and to measure how steep it is: multiples of 16.
+  static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
+  // Bandwidths in units of the range: the first, per standard deviation of the noise, and the last.
+  static constexpr double widest = 0.05, per_noise = 1.5, narrowest = 1.0 / 1024.0;
+  static constexpr double narrowing = 100.0;  // rounds after which the bandwidth begins to shrink
+
+  double length() const { return actions_.high - actions_.low; }
+  double unit(double action) const { return (action - actions_.low) / length(); }
+
+  static Range around(double centre, double reach, Range range) {
+    return {larger(range.low, centre - reach), smaller(range.high, centre + reach)};
+  }
+
+  // In units of the range, if the predicted loss is not steep.
+  double bandwidth() const {
+    const double first = smaller(widest, per_noise * monitor_.sigma());
+    return larger(first / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / narrowing)), narrowest);
+  }
+
+  // How much the predicted loss rises towards both ends of the window, in its standard units per range of actions, or 1
+  // if that is more: the slope of a valley with straight sides. On such sides the same noise hides a smaller
+  // distance, so a narrower window tells as much.
+  double steepness(double centre, double h, Range range) const {
+    float actions[sides], losses[sides];
+    for (std::size_t i = 0; i < sides; ++i) {
+      const double place = (static_cast<double>(i) + 0.5) / (0.5 * sides) - 1.0;
+      actions[i] = static_cast<float>(clip(centre + h * place, range.low, range.high));
+    }
+    ensemble_.score(actions, sides, losses);
+    double rise = 0.0;
+    for (std::size_t i = 0; i < sides; ++i) rise += i < sides / 4 || i >= 3 * sides / 4 ? losses[i] : -losses[i];
+    return larger(rise / (0.25 * sides * h), 1.0);
+  }
+
+  // The middle of the best window among those around `points` equidistant actions.
+  double minimum(Range range, std::size_t points, double h) const {
+    float actions[coarse], losses[coarse];
+    double sums[coarse + 1] = {};
+    const double step = (range.high - range.low) / static_cast<double>(points);
+    for (std::size_t i = 0; i < points; ++i)
+      actions[i] = static_cast<float>(range.low + (static_cast<double>(i) + 0.5) * step);
+    ensemble_.score(actions, points, losses);
+    for (std::size_t i = 0; i < points; ++i) sums[i + 1] = sums[i] + losses[i];
+    const double reach = h / step + 0.5;  // not a number if the range is too narrow for its parts to differ
+    const std::size_t radius = reach < static_cast<double>(points) ? static_cast<std::size_t>(reach) : points;
+    double best = 0.0, lowest = 1e300;
+    for (std::size_t i = 0; i < points; ++i) {
+      const std::size_t first = i > radius ? i - radius : 0, last = i + radius < points ? i + radius + 1 : points;
+      const double smoothed = (sums[last] - sums[first]) / static_cast<double>(last - first);
+      if (smoothed >= lowest) continue;
+      lowest = smoothed;
+      best = actions[i];
+    }
+    return best;
+  }
+
+  struct Change {
+    double age = 0.0, alarms = 0.0, last_alarm = 0.0;
+  };
+
+  Range actions_;
+  ReplayBuffer replay_;
+  Ensemble ensemble_;
+  Monitor monitor_;
+  Change change_;
+};
+
+}  // namespace manul::MANUL_SIMD

@@ -1,0 +1,136 @@
+// What a model of a policy is to the rest of the core.
+//
+//   PolicyModel   context -> window, and how outcomes change it     (this folder, one file per kind)
+//   Player        plays a model: epsilon-greedy, numbered decisions, checked input     (play/player.hpp)
+//   agent         what users hold, in Python; it has one player
+//
+// Models are compiled once per instruction set, each time into its own namespace MANUL_SIMD, and are reached only
+// through the interfaces below, so that no function built for a newer machine can stand in for the same function on an
+// older one. For the same reason they use no templates of the standard library.
+#pragma once
+
+#include "contexts/context_view.hpp"
+#include "numerics/buffer.hpp"
+#include "numerics/ranges.hpp"
+
+namespace manul {
+
+// What came of one decision. The loss is scaled to [0, 1].
+struct Outcome {
+  double action;
+  double density;
+  double loss;
+  Range within;
+};
+
+class PolicyModel {
+ public:
+  virtual ~PolicyModel() = default;
+  virtual Window window(const ContextView& context, Range within) = 0;
+  virtual void learn(const ContextView& context, const Outcome& outcome) = 0;
+
+  // Learns, and returns the window that the policy would have played before. It must be right if it covers the action;
+  // otherwise any window will do that does not.
+  virtual Window replay(const ContextView& context, const Outcome& outcome) = 0;
+
+  // Rounds after which old evidence counts half; nothing is forgotten unless this is called.
+  virtual void forget(double half_life) = 0;
+
+  // Fills in what a fresh model starts from, if that is put off until it is needed; only the first call has an effect.
+  virtual void start() {}
+
+  virtual std::size_t arrays() const = 0;
+  virtual Array array(std::size_t index) = 0;
+
+  // Whether arrays that came from outside can be played with. What is only added and compared may hold anything.
+  virtual bool is_valid() const { return true; }
+};
+
+// One node on the way of a context down a tree; a forced node has only one side that can be reached.
+struct Step {
+  std::uint32_t node;
+  double margin;
+  bool right;
+  bool forced;
+};
+
+// A tree of linear nodes that can explain its decisions.
+class RoutingModel : public PolicyModel {
+ public:
+  virtual std::uint32_t depth() const = 0;
+
+  // The weight of a feature in node `row`; row 0 is what all nodes share.
+  virtual float weight(std::uint32_t row, std::uint32_t feature) const = 0;
+
+  // The way of a context to its leaf, one step per level.
+  virtual void route(const ContextView& context, Range within, Step* steps) = 0;
+};
+
+// One update of a node by the paper's training rule.
+struct Update {
+  std::uint32_t node;
+  float cost_left;
+  float cost_right;
+};
+
+class UpdateObserver {
+ public:
+  virtual ~UpdateObserver() = default;
+  virtual void observe(const Update& update) = 0;
+};
+
+// A tree that can show which nodes it trains.
+class TracingModel : public PolicyModel {
+ public:
+  virtual void learn_observed(const ContextView& context, const Outcome& outcome, UpdateObserver& observer) = 0;
+};
+
+// Several bandwidths, of which the best one plays.
+class BandwidthSelectingModel : public PolicyModel {
+ public:
+  virtual std::size_t members() const = 0;
+
+  // The member that plays: the smallest risk among those that fit into the range.
+  virtual std::size_t best_member(Range within) = 0;
+
+  // The estimated loss of a member, raised for being uncertain.
+  virtual double risk(std::size_t member) = 0;
+};
+
+struct CriticReport {
+  static constexpr std::size_t members = 4;  // deep, shallow, sharp, scout
+
+  double errors[members];   // root mean squared errors of their predictions, in units of the loss
+  double weights[members];  // their shares in the prediction
+  double bandwidth;         // the widest that is played, in action units
+  double noise;             // standard deviation of the loss around the prediction
+  double rounds;
+  double memory;  // rounds since the last change of the world, as far as noticed
+  double alarms;
+  double last_alarm;  // the round of it, or 0
+};
+
+// A model of the loss of every action.
+class CriticModel : public PolicyModel {
+ public:
+  virtual CriticReport report() const = 0;
+
+  // The predicted loss at the middles of `points` equal parts of the range.
+  virtual void curve(const ContextView& context, std::size_t points, float* losses) = 0;
+};
+
+namespace MANUL_SIMD {
+
+// For models whose `learn` does not come across the window.
+template <class Base>
+class ReplayByWindow : public Base {
+ public:
+  Window replay(const ContextView& context, const Outcome& outcome) override {
+    const Window window = this->window(context, outcome.within);
+    this->learn(context, outcome);
+    return window;
+  }
+};
+
+}  // namespace MANUL_SIMD
+}  // namespace manul

@@ -1,0 +1,64 @@
+// What each kind of model is made from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "numerics/ranges.hpp"
+
+namespace manul {
+
+// What one node of a tree learns with; the same list as in manul/agents/learners.py.
+enum class NodeLearner : std::uint8_t { coin_costs, coin_margin, adagrad_squared, adagrad_logistic };
+
+// Trees have 2^depth leaves.
+struct CatsSettings {
+  Range actions;
+  std::size_t width;
+  std::uint32_t depth;
+  double bandwidth;
+  std::uint32_t bits = 0;  // of the tables of weights if contexts are hashed, otherwise 0
+};
+
+struct PaperCatsSettings {
+  Range actions;
+  std::size_t width;
+  std::uint32_t depth;
+  double bandwidth;
+  double offset;  // of each action in its leaf: 0 in the paper
+  NodeLearner learner;
+};
+
+// How much a bandwidth's estimate is raised for being uncertain: by its measured standard error, or by a bound that
+// grows as the bandwidth shrinks (Algorithm 3 with the constant of the paper's experiments, or Algorithm 5).
+enum class Penalty : std::uint8_t { measured, practical, paper };
+
+struct AdaptiveCatsSettings {
+  CatsSettings tree;  // its bandwidth does not matter
+  const double* bandwidths;
+  std::size_t count;
+  double epsilon;
+  Penalty penalty;
+  double complexity;
+};
+
+struct DiscreteSettings {
+  Range actions;
+  std::size_t width;
+  std::uint32_t depth;
+};
+
+struct LinearSettings {
+  Range actions;
+  std::size_t width;
+  double bandwidth;
+  double rate;
+};
+
+struct AutoSettings {
+  Range actions;
+  std::size_t width;
+  std::uint64_t seed;
+};
+
+}  // namespace manul

@@ -1,0 +1,17 @@
+// Intervals of actions, in action units.
+#pragma once
+
+namespace manul {
+
+struct Range {
+  double low;
+  double high;
+};
+
+// The window that a policy plays when it does not explore. A bandwidth of 0 is a single action.
+struct Window {
+  double centre;
+  double bandwidth;
+};
+
+}  // namespace manul

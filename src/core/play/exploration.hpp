@@ -1,0 +1,110 @@
+// Smoothing and epsilon-greedy: from a window to a distribution, a draw and a density.
+#pragma once
+
+#include "models/policy_model.hpp"
+#include "numerics/random.hpp"
+#include "tree/geometry.hpp"
+
+namespace manul {
+
+// The expected action and its expected square.
+struct Moments {
+  double mean;
+  double square;
+};
+
+// Uniform on the range with weight epsilon, uniform on the window with the rest.
+struct Mixture {
+  Range within;
+  Range window;
+  double outside;
+  double inside;
+
+  Mixture(Window played, double epsilon, Range range)
+      : within(range), window{played.centre - played.bandwidth, played.centre + played.bandwidth},
+        outside(epsilon / (range.high - range.low)), inside(outside + (1.0 - epsilon) / (2.0 * played.bandwidth)) {
+    if (window.low < within.low) window.low = within.low;
+    if (window.high > within.high) window.high = within.high;
+  }
+
+  double density(double action) const { return action >= window.low && action <= window.high ? inside : outside; }
+
+  Moments moments(double epsilon) const {
+    const Moments all = uniform(within), played = uniform(window);
+    return {epsilon * all.mean + (1.0 - epsilon) * played.mean, epsilon * all.square + (1.0 - epsilon) * played.square};
+  }
+
+ private:
+  static Moments uniform(Range range) {
+    const double low = range.low, high = range.high;
+    return {(low + high) / 2.0, (low * low + low * high + high * high) / 3.0};
+  }
+};
+
+struct Decision {
+  double action;
+  double density;
+};
+
+// `atoms` are for models whose windows have no width.
+struct Exploration {
+  double epsilon;
+  std::uint64_t seed;
+  MANUL_SIMD::Atoms atoms = {};
+};
+
+// Each atom of the range with weight epsilon over their number, the chosen one with the rest.
+inline double atom_density(double chosen, const Exploration& exploration, Range within, double action) {
+  const auto [first, last] = exploration.atoms.inside(within);
+  const double mass = exploration.epsilon / static_cast<double>(last - first + 1) +
+                      (action == chosen ? 1.0 - exploration.epsilon : 0.0);
+  return mass / exploration.atoms.spacing();
+}
+
+inline Decision decide_atom(double chosen, const Exploration& exploration, Range within, const Draws& draws) {
+  const auto [first, last] = exploration.atoms.inside(within);
+  const auto explored = first + static_cast<std::int64_t>(draws.second * static_cast<double>(last - first + 1));
+  const double action = draws.first < exploration.epsilon ? exploration.atoms.at(explored) : chosen;
+  return {action, atom_density(chosen, exploration, within, action)};
+}
+
+inline Moments atom_moments(double chosen, const Exploration& exploration, Range within) {
+  const auto [first, last] = exploration.atoms.inside(within);
+  Moments all{0.0, 0.0};
+  for (std::int64_t leaf = first; leaf <= last; ++leaf) {
+    all.mean += exploration.atoms.at(leaf);
+    all.square += exploration.atoms.at(leaf) * exploration.atoms.at(leaf);
+  }
+  const double share = exploration.epsilon / static_cast<double>(last - first + 1);
+  return {share * all.mean + (1.0 - exploration.epsilon) * chosen,
+          share * all.square + (1.0 - exploration.epsilon) * chosen * chosen};
+}
+
+inline Decision decide(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within,
+                       std::uint64_t number) {
+  const Window window = model.window(context, within);
+  const Draws draws = draw(exploration.seed, number);
+  if (window.bandwidth == 0.0) return decide_atom(window.centre, exploration, within, draws);
+  const Mixture mixture(window, exploration.epsilon, within);
+  const Range part = draws.first < exploration.epsilon ? mixture.within : mixture.window;
+  const double action = part.low + draws.second * (part.high - part.low);
+  return {action, mixture.density(action)};
+}
+
+// The density of an action that may have been drawn by another policy: 0 outside the range and between atoms.
+inline double density(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within,
+                      double action) {
+  const Window window = model.window(context, within);
+  if (!(action >= within.low && action <= within.high)) return 0.0;
+  if (window.bandwidth > 0.0) return Mixture(window, exploration.epsilon, within).density(action);
+  const bool atom = exploration.atoms.at(exploration.atoms.nearest(action)) == action;
+  return atom ? atom_density(window.centre, exploration, within, action) : 0.0;
+}
+
+inline Moments moments(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within) {
+  const Window window = model.window(context, within);
+  if (window.bandwidth == 0.0) return atom_moments(window.centre, exploration, within);
+  return Mixture(window, exploration.epsilon, within).moments(exploration.epsilon);
+}
+
+}  // namespace manul

@@ -1,0 +1,55 @@
+// Several players at once, each in one thread.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "play/player.hpp"
+
+namespace manul {
+
+// Does the tasks 0..count-1, each in the thread that is free next; the first that fails is reported when all are done.
+template <class Task>
+void in_threads(std::size_t count, std::size_t threads, Task&& task) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic_flag failed = ATOMIC_FLAG_INIT;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) try {
+        task(i);
+      } catch (...) {
+        if (!failed.test_and_set()) failure = std::current_exception();
+      }
+  };
+  {
+    std::vector<std::jthread> crew;
+    for (std::size_t i = 1; i < threads && i < count; ++i) crew.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Over the same rounds, each with its own table.
+inline void simulate_all(const std::vector<Player*>& players, const std::vector<const Table*>& tables,
+                         std::size_t first, std::size_t last, const std::vector<Record>& records, std::size_t threads) {
+  in_threads(players.size(), threads,
+             [&](std::size_t i) { players[i]->simulate(*tables[i], first, last, records[i]); });
+}
+
+// Over the same log, which is looked through once for all that take the same. Neighbouring sums share a cache line, so
+// each task adds up its own.
+inline void replay_all(const std::vector<Player*>& players, const Rows& rows, const Outcomes& outcomes, double* sums,
+                       std::size_t threads) {
+  in_threads(players.size(), threads, [&](std::size_t i) {
+    if (i == 0 || !players[i]->takes_the_same(*players[0])) players[i]->check(rows, outcomes);
+  });
+  in_threads(players.size(), threads, [&](std::size_t i) {
+    double sum = sums[i];
+    players[i]->replay(rows, outcomes, sum);
+    sums[i] = sum;
+  });
+}
+
+}  // namespace manul

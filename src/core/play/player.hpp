@@ -1,0 +1,254 @@
+// Plays a model: checked input, epsilon-greedy exploration, numbered decisions, loops over tables.
+#pragma once
+
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+
+#include "contexts/column_sketch.hpp"
+#include "contexts/encoder.hpp"
+#include "numerics/buffer.hpp"
+#include "play/simulation.hpp"
+
+namespace manul {
+
+// Thrown before anything has changed. The caller knows the sentence that explains it.
+class Rejected : public std::invalid_argument {
+ public:
+  Rejected() : std::invalid_argument("rejected") {}
+};
+
+// Beyond these, weights and their squares overflow. Python checks the same limits and has the sentence.
+inline constexpr double least_density = 1e-100, largest_density = 1e100;
+
+// How contexts come: as rows of numbers, or with names, hashed into the model's own table or sketched into a row.
+enum class Naming : std::uint8_t { rows, hashed, sketched };
+
+struct PlayerSettings {
+  Range actions;
+  Range losses;
+  std::size_t width;
+  Exploration exploration;
+  Naming naming = Naming::rows;
+};
+
+// What a logged action says of the window that would have been played: its density there over the logged one, times
+// the loss (the paper's c_t of the leaf, Algorithm 3).
+inline double window_cost(Window played, const Outcome& outcome) {
+  constexpr double rounding = 1e-9;  // generous: the mixture below decides at the ends
+  if (std::abs(outcome.action - played.centre) > played.bandwidth * (1.0 + rounding)) return 0.0;  // as most of them
+  const Mixture window(played, 0.0, outcome.within);
+  return window.density(outcome.action) / outcome.density * outcome.loss;
+}
+
+// Many rows at once; `lows` and `highs` are null if every decision has the whole range.
+struct Rows {
+  const float* contexts;
+  std::size_t count;
+  const double* lows;
+  const double* highs;
+};
+
+// What came of the decision on each row.
+struct Outcomes {
+  const double* actions;
+  const double* densities;
+  const double* losses;
+};
+
+class Player {
+ public:
+  Player(std::unique_ptr<PolicyModel> model, const PlayerSettings& settings)
+      : model_(std::move(model)), settings_(settings), row_(settings.width + 1), sketch_(settings.width) {}
+
+  const PlayerSettings& settings() const { return settings_; }
+  PolicyModel& model() { return *model_; }
+  std::uint64_t decisions = 0;
+
+  Encoder encoder;
+
+  const ColumnSketch::Columns& columns() const { return sketch_.columns(); }
+  void set_columns(const ColumnSketch::Columns& columns) {
+    if (!sketch_.restore(columns)) throw Rejected();
+  }
+
+  void sketch_names() { settings_.naming = Naming::sketched; }
+
+  // The context that the encoder has read, for the model.
+  ContextView named_view(bool learning) {
+    if (settings_.naming == Naming::hashed) return encoder.view();
+    sketch_.write(encoder.view(), learning, row_.data());
+    return row_view(row_.data());
+  }
+
+  template <class T>
+  ContextView row_view(const T* context, std::size_t width) {
+    if (width != settings_.width || settings_.naming != Naming::rows) throw Rejected();
+    for (std::size_t i = 0; i < width; ++i) row_[i] = static_cast<float>(context[i]);
+    if (!finite(row_.data())) throw Rejected();
+    return row_view(row_.data());
+  }
+
+  Window window(const ContextView& context, Range within) {
+    const Busy busy(*this);
+    return model_->window(context, check(within));
+  }
+
+  Decision decide(const ContextView& context, Range within) {
+    const Decision decision = decide_again(context, within, decisions);
+    ++decisions;
+    return decision;
+  }
+
+  // Draws for a given number without counting it: a decision can be made again.
+  Decision decide_again(const ContextView& context, Range within, std::uint64_t number) {
+    const Busy busy(*this);
+    return manul::decide(*model_, settings_.exploration, context, check(within), number);
+  }
+
+  void learn(const ContextView& context, const Outcome& outcome) {
+    const Busy busy(*this);
+    model_->learn(context, outcome);
+  }
+
+  // The outcome as the model learns from it; refuses one that it cannot learn from.
+  Outcome outcome(double action, double density, double loss, Range within) const {
+    check(within);
+    const Range losses = settings_.losses;
+    if (!(action >= within.low && action <= within.high)) throw Rejected();
+    if (!(density >= least_density && density <= largest_density)) throw Rejected();
+    if (!(loss >= losses.low && loss <= losses.high)) throw Rejected();
+    return scale(action, density, loss, within);
+  }
+
+  void decide_many(const Rows& rows, double* actions, double* densities) {
+    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
+      const Decision decision = manul::decide(*model_, settings_.exploration, context, within, decisions++);
+      actions[i] = decision.action, densities[i] = decision.density;
+    });
+  }
+
+  void decide_many_again(const Rows& rows, const std::uint64_t* numbers, double* actions, double* densities) {
+    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
+      const Decision decision = manul::decide(*model_, settings_.exploration, context, within, numbers[i]);
+      actions[i] = decision.action, densities[i] = decision.density;
+    });
+  }
+
+  void learn_many(const Rows& rows, const Outcomes& outcomes) {
+    const Busy busy(*this);
+    check(rows, outcomes);
+    for (std::size_t i = 0; i < rows.count; ++i) model_->learn(context(rows, i), logged(rows, outcomes, i));
+  }
+
+  // Progressive validation: each row is paid for by the policy as it was before it was learned from. Adds to a sum that
+  // goes on from batch to batch, so that how a log is cut changes no bit of it. The rows are ones that `check` let
+  // pass.
+  void replay(const Rows& rows, const Outcomes& outcomes, double& sum) {
+    const Busy busy(*this);
+    for (std::size_t i = 0; i < rows.count; ++i) {
+      const Outcome outcome = logged(rows, outcomes, i);
+      sum += window_cost(model_->replay(context(rows, i), outcome), outcome);
+    }
+  }
+
+  void check(const Rows& rows, const Outcomes& outcomes) const {
+    check(rows);
+    for (std::size_t i = 0; i < rows.count; ++i)
+      outcome(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i));
+  }
+
+  // Whether what one may learn from, the other may as well.
+  bool takes_the_same(const Player& other) const {
+    const auto same = [](Range one, Range two) { return one.low == two.low && one.high == two.high; };
+    return settings_.width == other.settings_.width && same(settings_.actions, other.settings_.actions) &&
+           same(settings_.losses, other.settings_.losses) &&
+           settings_.exploration.atoms.leaves == other.settings_.exploration.atoms.leaves;
+  }
+
+  void densities_many(const Rows& rows, const double* actions, double* densities) {
+    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
+      densities[i] = manul::density(*model_, settings_.exploration, context, within, actions[i]);
+    });
+  }
+
+  void moments_many(const Rows& rows, double* means, double* squares) {
+    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
+      const Moments moments = manul::moments(*model_, settings_.exploration, context, within);
+      means[i] = moments.mean, squares[i] = moments.square;
+    });
+  }
+
+  void simulate(const Table& table, std::size_t first, std::size_t last, const Record& record) {
+    const Busy busy(*this);
+    manul::simulate(*model_, settings_.exploration, settings_.losses, table, first, last, decisions, record);
+    decisions += last - first;
+  }
+
+ private:
+  // One caller at a time: loops run without the interpreter's lock.
+  class Busy {
+   public:
+    explicit Busy(Player& player) : flag_(player.busy_) {
+      if (flag_.test_and_set()) throw std::runtime_error("agent is in use by another thread; give each thread its own");
+    }
+    ~Busy() { flag_.clear(); }
+
+   private:
+    std::atomic_flag& flag_;
+  };
+
+  // Calls `each(i, context, within)` on every row, once all of them are checked.
+  template <class Each>
+  void visit(const Rows& rows, Each&& each) {
+    const Busy busy(*this);
+    check(rows);
+    for (std::size_t i = 0; i < rows.count; ++i) each(i, context(rows, i), range(rows, i));
+  }
+
+  ContextView row_view(const float* row) const { return {ContextKind::row, row, settings_.width}; }
+  ContextView context(const Rows& rows, std::size_t i) const { return row_view(rows.contexts + i * settings_.width); }
+
+  Range range(const Rows& rows, std::size_t i) const {
+    return rows.lows == nullptr ? settings_.actions : Range{rows.lows[i], rows.highs[i]};
+  }
+
+  Outcome logged(const Rows& rows, const Outcomes& outcomes, std::size_t i) const {
+    return scale(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i));
+  }
+
+  bool finite(const float* context) const {
+    bool all = true;
+    for (std::size_t i = 0; i < settings_.width; ++i) all &= std::isfinite(context[i]);
+    return all;
+  }
+
+  void check(const Rows& rows) const {
+    for (std::size_t i = 0; i < rows.count; ++i) {
+      if (!finite(context(rows, i).values)) throw Rejected();
+      check(range(rows, i));
+    }
+  }
+
+  Range check(Range within) const {
+    const Range actions = settings_.actions;
+    if (!(within.low >= actions.low && within.high <= actions.high && within.low < within.high)) throw Rejected();
+    const auto& atoms = settings_.exploration.atoms;
+    if (atoms.leaves > 0 && atoms.inside(within).first > atoms.inside(within).last) throw Rejected();
+    return within;
+  }
+
+  Outcome scale(double action, double density, double loss, Range within) const {
+    const Range losses = settings_.losses;
+    return {action, density, (loss - losses.low) / (losses.high - losses.low), within};
+  }
+
+  std::unique_ptr<PolicyModel> model_;
+  PlayerSettings settings_;
+  MANUL_SIMD::Buffer<float> row_;
+  ColumnSketch sketch_;
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+};
+
+}  // namespace manul

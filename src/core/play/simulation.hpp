@@ -1,0 +1,68 @@
+// Whole loops: decide, pay the loss, learn, over a table.
+#pragma once
+
+#include "play/exploration.hpp"
+
+namespace manul {
+
+enum class Loss : std::uint8_t { absolute, squared, knots };
+
+// A loss for every action of every round, in action units. A regression has one knot per round, its target, and its
+// error counts as a share of the actions. Otherwise a round's loss runs straight from knot to knot, in ascending
+// order; two knots at one position make a jump, and the jump itself has the value of the first of them.
+struct Table {
+  const float* contexts;
+  std::size_t width;
+  Loss loss;
+  Range actions;
+  std::size_t knots;
+  const double* positions;
+  const double* values;
+  const double* lows;  // null if every round has all actions, as `highs`
+  const double* highs;
+
+  ContextView context(std::size_t row) const { return {ContextKind::row, contexts + row * width, width}; }
+
+  Range within(std::size_t row) const { return lows == nullptr ? actions : Range{lows[row], highs[row]}; }
+
+  double loss_at(std::size_t row, double action) const {
+    if (loss == Loss::knots) return interpolate(positions + row * knots, values + row * knots, action);
+    const double error = (action - positions[row]) / (actions.high - actions.low);
+    return loss == Loss::squared ? error * error : error < 0.0 ? -error : error;
+  }
+
+ private:
+  double interpolate(const double* position, const double* value, double action) const {
+    std::size_t next = 0;
+    while (next < knots && position[next] < action) ++next;
+    if (next == 0) return value[0];
+    if (next == knots) return value[knots - 1];
+    const double share = (action - position[next - 1]) / (position[next] - position[next - 1]);
+    return value[next - 1] + share * (value[next] - value[next - 1]);
+  }
+};
+
+// Where the outcomes of the rounds go.
+struct Record {
+  double* actions;
+  double* densities;
+  double* losses;
+};
+
+// `losses` is the range of losses that the agent was told; what its model learns from is scaled to [0, 1].
+inline void simulate(PolicyModel& model, const Exploration& exploration, Range losses, const Table& table,
+                     std::size_t first, std::size_t last, std::uint64_t number, const Record& record) {
+  for (std::size_t row = first; row < last; ++row) {
+    const ContextView context = table.context(row);
+    const Range within = table.within(row);
+    const Decision decision = decide(model, exploration, context, within, number++);
+    const double loss = table.loss_at(row, decision.action);
+    const double scaled_loss = (loss - losses.low) / (losses.high - losses.low);
+    model.learn(context, {decision.action, decision.density, scaled_loss, within});
+    record.actions[row] = decision.action;
+    record.densities[row] = decision.density;
+    record.losses[row] = loss;
+  }
+}
+
+}  // namespace manul

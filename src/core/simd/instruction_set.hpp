@@ -1,0 +1,49 @@
+// Picks the widest instruction set of this machine; the environment variable MANUL_SIMD can ask for a narrower one.
+#pragma once
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "simd/kernels.hpp"
+
+namespace manul {
+
+struct InstructionSet {
+  std::string name;
+  Kernels kernels;
+};
+
+inline bool available(const std::string& name) {
+  if (name == "baseline") return true;
+#ifdef MANUL_X86
+  if (name == "avx2") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (name == "avx512")
+    return available("avx2") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+#endif
+  return false;
+}
+
+inline InstructionSet instruction_set(const std::string& name) {
+#ifdef MANUL_X86
+  if (name == "avx512") return {name, avx512::kernels()};
+  if (name == "avx2") return {name, avx2::kernels()};
+#endif
+  return {"baseline", manul::baseline::kernels()};
+}
+
+inline InstructionSet instruction_set() {
+  const char* asked = std::getenv("MANUL_SIMD");
+  if (asked != nullptr && *asked != '\0') {
+    if (!available(asked))
+      throw std::invalid_argument("MANUL_SIMD must be baseline, avx2 or avx512 and supported here, got " +
+                                  std::string(asked) + ". Unset it to use the widest.");
+    return instruction_set(asked);
+  }
+  for (const char* name : {"avx512", "avx2"})
+    if (available(name)) return instruction_set(name);
+  return instruction_set("baseline");
+}
+
+}  // namespace manul
