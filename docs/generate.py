@@ -48,7 +48,7 @@ LIMITS = {"minimum": "from {}", "exclusiveMinimum": "above {}", "maximum": "to {
 
 def helped(command: click.Command, name: str) -> str:
     """The help of a command, as a terminal of a fixed width shows it."""
-    context = click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
+    context = click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH, show_default=True)
     context.help_option_names = ["-h", "--help"]
     return command.get_help(context)
 

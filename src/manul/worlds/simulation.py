@@ -41,7 +41,7 @@ class Run:
         return float(self.log.losses.mean())
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the mean loss so far and lately, over the rounds."""
+        """Plot the running mean of the losses and the mean of the last 5 % of the rounds."""
         from manul.utils.plotting import loss_curve
 
         return loss_curve(self.log.losses, axes)
