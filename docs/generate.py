@@ -126,7 +126,8 @@ def _kind(schema: dict[str, Any]) -> str:
         return " or ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
     if schema.get("type") == "array":
         two = schema.get("minItems") == schema.get("maxItems") == 2
-        return f"array of {'2 ' if two else ''}{_kind(schema['items'])}"
+        inner = _kind(schema["items"])
+        return f"pair of {inner}s" if two else f"array of {inner}"
     return " ".join([schema.get("type", "any"), *_limits(schema)])
 
 
