@@ -1,4 +1,4 @@
-# Every target installs what it needs: a virtual environment, the build and the dependencies.
+# Every target sets up what it needs: a virtual environment, the build and the dependencies.
 PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 60
