@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 60
 ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
-# All but the tests of resident memory, which sanitizers multiply.
+# Sanitizers multiply resident memory, so its tests are left out.
 SANITIZED ?= tests/agents tests/contexts tests/policies tests/utils --ignore=tests/agents/test_memory.py
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
@@ -15,14 +15,14 @@ demo: .venv/run
 	$(BIN)/manul demo --out demo
 
 test: .venv/dev chromium
-	$(BIN)/python -m pytest -n 2 src tests docs README.md
+	$(BIN)/python -m pytest -n 2 src tests docs README.md CONTRIBUTING.md
 
-# The dashboard is tested in Debian's Chromium; where it cannot be installed, its tests say what is missing.
+# The dashboard is tested in Debian's Chromium; if it cannot be installed, the tests report what is missing.
 chromium:
 	@command -v chromedriver >/dev/null && command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 	  || { apt-get update -qq; apt-get install -qq -y chromium chromium-driver >/dev/null; } || true
 
-# The core's tests, and files and contexts that were changed at random, under AddressSanitizer and UBSan: a report is the end.
+# Runs the core's tests and the mutation tests of files and contexts under AddressSanitizer and UBSan, which abort on any report.
 sanitize: .venv/dev build/sanitize/built
 	rm -rf build/sanitize/site
 	mkdir -p build/sanitize/site

@@ -1,4 +1,4 @@
-"""The blocks of a page run in a folder of their own, and leave no process behind."""
+"""Each page runs in its own temporary folder; processes that it starts are killed at the end."""
 
 import subprocess
 

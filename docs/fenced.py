@@ -1,4 +1,4 @@
-"""Puts the examples of docstrings into fences, so that the reference shows them as code."""
+"""Puts the examples in docstrings between code fences, so that the reference shows them as code."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ import griffe
 
 
 class Fenced(griffe.Extension):
-    """An extension of mkdocstrings' reader of source."""
+    """An extension of griffe, which reads the source for mkdocstrings."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:  # noqa: ARG002
         if obj.docstring is not None:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = add_fences(obj.docstring.value)
 
 
-def fenced(docstring: str) -> str:
-    """A docstring whose examples, from `>>>` to an empty line, are between fences."""
+def add_fences(docstring: str) -> str:
+    """Put the examples of a docstring, from `>>>` to an empty line, between fences."""
     lines: list[str] = []
     inside = False
     for line in [*docstring.splitlines(), ""]:

@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: `python docs/generate.py`. The tests compare them."""
+"""Generates reference pages from the code: `python docs/generate.py`. The tests compare them with the committed ones."""
 
 import json
 import re
@@ -15,60 +15,63 @@ HERE = Path(__file__).parent
 WIDTH = 100
 CLI = """# Command line
 
-Every command takes files first and then options, which are called as the keywords of Python are. Fractions such as `1/16` are
-read as written. Tables go to the standard output, or `--json` for programs; progress with the time left goes to standard error.
-What is wrong is said in one sentence, with exit status 2 for a setting and 1 for the rest. This page is made by
-`docs/generate.py` from the commands themselves.
+Options have the same names as the keyword arguments in Python. Numbers may be written as fractions, such as `1/16`. Results are
+printed to standard output, as JSON with `--json`; progress bars and notes go to standard error. An error prints one line and exits with
+status 2 for wrong usage and 1 otherwise. `docs/generate.py` generates this page from the commands.
 """
 HTTP = """# HTTP
 
-The routes of `manul serve`, made by `docs/generate.py` from the OpenAPI 3.1 description that the service answers itself with
-at `GET /openapi.json`. `GET /docs` is a page to try them, and `GET /` the dashboard. [The service](../service.md) says what is
-promised, and [the tutorial](../tutorials/service.md) walks through a whole life of a loop.
+The routes of `manul serve`. `docs/generate.py` generates this page from the OpenAPI 3.1 description that the service returns at
+`GET /openapi.json`. `GET /docs` is an interactive API reference, and `GET /` the dashboard. [The service](../service.md) describes the
+guarantees, and [the tutorial](../tutorials/service.md) the life of a loop.
 
-Bodies are JSON in UTF-8, and unknown fields are refused. Where the service has tokens, a caller sends
-`Authorization: Bearer TOKEN`, and the token must have the right in the table; `admin` includes the others.
+Bodies are JSON in UTF-8; unknown fields are rejected. If the service has tokens, send `Authorization: Bearer TOKEN`. The token must have
+the right in the table; `admin` includes the others.
 """
 ERRORS = """
 ## Errors
 
-Every error has the shape of [Error](#error): a code for programs, one sentence for people, and the field where there is one.
-After a 4xx or a 503, nothing was changed.
+Every error response has the body [Error](#error): a machine-readable code, a message, and the field, if there is one.
+After a 4xx or a 503, nothing has changed.
 
 ```json
-{"error": {"code": "invalid", "message": "loss must be in [0, 1]; got 7.0. Scale it.", "field": "loss"}}
+{"error": {"code": "invalid", "message": "loss must be in [0, 1], got 7.0", "field": "loss"}}
 ```
 
 | status | |
 |---|---|
 """
-WORDS = {"integer": "whole number", "string": "text", "boolean": "true or false"}
-LIMITS = {"minimum": "from {}", "exclusiveMinimum": "above {}", "maximum": "to {}", "maxLength": "at most {} letters"}
+LIMITS = {
+    "minimum": "from {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "to {}",
+    "maxLength": "of at most {} characters",
+}
 
 
-def helped(command: click.Command, name: str) -> str:
-    """The help of a command, as a terminal of a fixed width shows it."""
-    context = click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
+def help_text(command: click.Command, name: str) -> str:
+    """Format the help of a command for a fixed terminal width."""
+    context = click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH, show_default=True)
     context.help_option_names = ["-h", "--help"]
     return command.get_help(context)
 
 
 def cli() -> str:
-    """The page of the command line."""
+    """Generate the page of the command line."""
     context = click.Context(main, info_name="manul")
-    parts = [CLI, f"## manul\n\n```text\n{helped(main, 'manul')}\n```\n"]
+    parts = [CLI, f"## manul\n\n```text\n{help_text(main, 'manul')}\n```\n"]
     for name in main.list_commands(context):
         command = main.get_command(context, name)
         assert command is not None
-        parts.append(f"## manul {name}\n\n```text\n{helped(command, f'manul {name}')}\n```\n")
+        parts.append(f"## manul {name}\n\n```text\n{help_text(command, f'manul {name}')}\n```\n")
     return "\n".join(parts)
 
 
 def http() -> str:
-    """The page of the routes and what goes in and out of them."""
-    described = document()
+    """Generate the page of the routes and their bodies."""
+    description = document()
     routes = [
-        (f"{m.upper()} {path}", each) for path, several in described["paths"].items() for m, each in several.items()
+        (f"{m.upper()} {path}", each) for path, several in description["paths"].items() for m, each in several.items()
     ]
     statuses = {status: says for _, each in routes for status, says in _errors(each).items()}
     parts = [
@@ -76,7 +79,7 @@ def http() -> str:
         *(_route(name, each) for name, each in routes),
         ERRORS + "\n".join(f"| {status} | {says} |" for status, says in sorted(statuses.items())) + "\n",
         "## Bodies\n",
-        *(_body(name, each) for name, each in described["components"]["schemas"].items()),
+        *(_body(name, each) for name, each in description["components"]["schemas"].items()),
     ]
     return "\n".join(parts)
 
@@ -85,8 +88,8 @@ def _route(name: str, each: dict[str, Any]) -> str:
     good = {status: answer for status, answer in each["responses"].items() if status < "300"}
     right = ", ".join(right for needed in each["security"] for right in needed["token"])
     told = [each["summary"], *(_query(given) for given in each["parameters"] if given["in"] == "query")]
-    asked = [f"Asks {_content(each['requestBody'])}."] if "requestBody" in each else []
-    told += [*asked, f"Answers {' or '.join(good)}, {_content(next(iter(good.values())))}."]
+    asked = [f"Body: {_content(each['requestBody'])}."] if "requestBody" in each else []
+    told += [*asked, f"Returns {' or '.join(good)}: {_content(next(iter(good.values())))}."]
     return f"| `{name}` | {right} | {' '.join(told)} |"
 
 
@@ -98,7 +101,7 @@ def _body(name: str, each: dict[str, Any]) -> str:
     lines = [f"### {name}\n", re.sub(r"\s+", " ", each["description"]) + "\n", "| field | | | |", "|---|---|---|---|"]
     for field, kind in each["properties"].items():
         given = "required" if field in each["required"] else ""
-        given = f"`{json.dumps(kind['default'])}` by default" if "default" in kind else given
+        given = f"default `{json.dumps(kind['default'])}`" if "default" in kind else given
         lines.append(f"| `{field}` | {_kind(kind)} | {given} | {kind.get('description', '')} |")
     return "\n".join(lines) + "\n"
 
@@ -113,7 +116,7 @@ def _content(holder: dict[str, Any]) -> str:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    """What a value is, in words."""
+    """Describe the type of a value."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -122,24 +125,20 @@ def _kind(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return " or ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
     if schema.get("type") == "array":
-        return _list_of(schema)
-    return " ".join([WORDS.get(schema.get("type", ""), schema.get("type", "anything")), *_limits(schema)])
-
-
-def _list_of(schema: dict[str, Any]) -> str:
-    inner = _kind(schema["items"])
-    two = schema.get("minItems") == schema.get("maxItems") == 2
-    return f"two {inner}s" if two else f"list of {inner}{'' if inner.startswith('[') else 's'}"
+        two = schema.get("minItems") == schema.get("maxItems") == 2
+        inner = _kind(schema["items"])
+        return f"pair of {inner}s" if two else f"array of {inner}"
+    return " ".join([schema.get("type", "any"), *_limits(schema)])
 
 
 def _limits(schema: dict[str, Any]) -> Iterator[str]:
     yield from (says.format(f"{schema[name]:g}") for name, says in LIMITS.items() if name in schema)
     if "pattern" in schema:
-        yield f"like `{schema['pattern']}`"
+        yield f"matching `{schema['pattern']}`"
 
 
 PAGES = {HERE / "reference" / "cli.md": cli, HERE / "reference" / "http.md": http}
 
 if __name__ == "__main__":
-    for path, made in PAGES.items():
-        path.write_text(made(), encoding="utf-8")
+    for path, generate in PAGES.items():
+        path.write_text(generate(), encoding="utf-8")

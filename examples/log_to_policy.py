@@ -1,4 +1,4 @@
-"""From a log to a better policy, and to what it would lose, judged on rows it was not trained on.
+"""Train a better policy on a log, and estimate its loss on held-out rows.
 
 python examples/log_to_policy.py run.parquet better.manul
 """

@@ -1,4 +1,4 @@
-"""Makes up `cars.csv`: used cars, and the price at which each would have been sold best.
+"""Generate `cars.csv`: used cars with the best selling price of each.
 
 python examples/make_cars.py cars.csv
 """
@@ -17,8 +17,8 @@ def main(path: str) -> None:
     rng = np.random.default_rng(0)
     age, fuel = rng.integers(0, 16, ROWS), rng.integers(0, 3, ROWS)
     kilometres = np.round(age * rng.gamma(8, 1800, ROWS), -2)
-    worth = 32_000 * np.exp(-0.11 * age) * np.array([1.0, 1.08, 1.25])[fuel] - 0.02 * kilometres
-    price = np.clip(np.round(worth + rng.normal(0, 700, ROWS), -1), 500, 40_000)
+    value = 32_000 * np.exp(-0.11 * age) * np.array([1.0, 1.08, 1.25])[fuel] - 0.02 * kilometres
+    price = np.clip(np.round(value + rng.normal(0, 700, ROWS), -1), 500, 40_000)
     colour = rng.integers(0, len(COLOURS), ROWS)
     unknown = rng.random(ROWS) < 0.1
     with Path(path).open("w", newline="") as file:

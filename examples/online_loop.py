@@ -1,4 +1,4 @@
-"""An online loop: decide, see what it cost, learn.
+"""An online loop: decide, observe the loss, learn.
 
 python examples/online_loop.py
 """

@@ -1,4 +1,4 @@
-"""The same loop at full speed over a table, and the agent that needs no tuning beside it.
+"""The same loop at full speed over a table, with Cats and with Auto, which needs no tuning.
 
 python examples/whole_table.py
 """

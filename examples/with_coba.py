@@ -1,4 +1,4 @@
-"""An agent of manul as a learner of coba, in one of coba's experiments beside a learner of coba's own.
+"""Use an agent of manul as a learner in a coba experiment, compared with one of coba's learners.
 
 pip install coba
 python examples/with_coba.py
@@ -12,9 +12,9 @@ import manul
 
 
 class ManulLearner:
-    """Any agent as a learner: coba asks with discrete actions, and gets the nearest one to what is decided.
+    """Any agent as a coba learner: coba offers discrete actions, and gets the one nearest to the agent's decision.
 
-    The agent learns from what it decided itself. coba's rewards are negative losses here.
+    The agent learns from its own decision. A reward of coba is a negative loss.
     """
 
     def __init__(self, agent: Any) -> None:

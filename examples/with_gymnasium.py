@@ -1,4 +1,4 @@
-"""An environment of Gymnasium whose episodes are one step long, as a world, and a world as such an environment.
+"""Use a world of manul as a Gymnasium environment with episodes of one step.
 
 pip install gymnasium
 python examples/with_gymnasium.py
@@ -13,7 +13,7 @@ import manul
 
 
 class WorldEnv(gymnasium.Env):
-    """A world of manul as an environment: one step per episode, and the reward is the negative loss."""
+    """A world as an environment: one step per episode; the reward is the negative loss."""
 
     def __init__(self, world: Any, actions: tuple[float, float] = (0.0, 1.0)) -> None:
         self.table, self.round = world.table(actions), -1

@@ -1,4 +1,4 @@
-"""scikit-learn on both sides: a fitted transformer before an agent, and any classifier inside a tree.
+"""Use scikit-learn: a fitted transformer as a feature map, and a classifier in the nodes of a tree.
 
 python examples/with_scikit_learn.py
 """
@@ -18,7 +18,7 @@ def main(rounds: int = 4000) -> None:
     plain = manul.simulate(manul.Cats(leaves=64, bandwidth=1 / 16), world)
     squares = manul.maps.Transformer(PolynomialFeatures(2, include_bias=False).fit(contexts[:10]))
     mapped = manul.simulate(manul.Mapped(agent=manul.Cats(leaves=64, bandwidth=1 / 16), features=squares), world)
-    print(f"Cats {plain.mean_loss:.4f}, behind PolynomialFeatures {mapped.mean_loss:.4f}")
+    print(f"Cats {plain.mean_loss:.4f}, with PolynomialFeatures {mapped.mean_loss:.4f}")
 
     tree = manul.train_tree(mapped.log, leaves=16, bandwidth=1 / 16, classifier=LogisticRegression())
     print("a tree of logistic regressions:", manul.evaluate(tree, mapped.log))

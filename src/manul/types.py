@@ -48,11 +48,12 @@ class Decisions(NamedTuple):
 class Estimate:
     """The estimated loss of a policy, the ends of its interval, and what it rests on.
 
-    `effective_size` is how many rows drawn by the policy itself would be worth as much; weights far from an average of
-    1 mean that the log's densities are wrong. `bandwidth` is that of a deterministic policy's window.
+    `effective_size` is the effective sample size: the number of decisions by the policy itself that would be as
+    informative. A mean weight far from 1 means that the logged densities are wrong. `bandwidth` is the half-width of the
+    window around the actions of a deterministic policy.
 
     >>> print(Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000))
-    0.25 [0.2, 0.3] (95 % bootstrap, snips), 1,000 rows worth 120
+    0.25 [0.2, 0.3] (95 % bootstrap, snips), 1,000 rows, effective sample size 120
     """
 
     value: float
@@ -69,7 +70,7 @@ class Estimate:
 
     def __str__(self) -> str:
         ends = f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}] ({100 * self.level:g} % {self.interval}, {self.estimator})"
-        return f"{ends}, {self.rows:,} rows worth {self.effective_size:,.0f}"
+        return f"{ends}, {self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
 
     def plot(self, axes: Axes | None = None, *, label: str | None = None) -> Axes:
         """Draw the estimate and its interval; several go on the same axes."""

@@ -36,7 +36,7 @@ def test_a_bad_row_stops_it_and_leaves_no_file(tmp_path):
 def test_skip_bad_counts_what_it_skips(tmp_path):
     (tmp_path / "run.vw").write_text("ca 1:1:1 | 0:1\nca 1:1:0 | 0:1\nwhat\n")
     result = manul_convert(tmp_path / "run.vw", tmp_path / "run.csv", "--skip-bad")
-    assert result.stdout == f"{tmp_path / 'run.csv'}: 1 row, 2 bad rows left out\n"
+    assert result.stdout == f"{tmp_path / 'run.csv'}: 1 row, 2 invalid rows skipped\n"
 
 
 def test_what_is_left_out_is_said(tmp_path):

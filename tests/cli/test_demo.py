@@ -34,7 +34,7 @@ def test_the_same_seed_gives_the_same_tables(tmp_path):
 
 def test_our_agents_beat_the_best_constant_action(tmp_path):
     auto, cats, _, constant = demonstration.demonstrate(tmp_path, rounds=10_000).results
-    assert auto.lately < cats.lately < 0.8 * constant.lately
+    assert auto.recent_loss < cats.recent_loss < 0.8 * constant.recent_loss
 
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
@@ -72,7 +72,7 @@ def test_help_lists_the_commands():
     result = CliRunner().invoke(main, ["--help"])
     assert result.exit_code == 0
     assert "demo" in result.stdout
-    assert "Heat a made-up house" in result.stdout
+    assert "Learn to heat a simulated house" in result.stdout
 
 
 def test_the_version_is_the_package_version():
@@ -82,7 +82,7 @@ def test_the_version_is_the_package_version():
 def test_an_unknown_command_names_the_closest_one():
     result = CliRunner().invoke(main, ["dmeo"])
     assert result.exit_code == 2
-    assert "got 'dmeo'. Did you mean demo?" in result.stderr
+    assert "unknown command 'dmeo'. Did you mean demo?" in result.stderr
 
 
 def test_an_unknown_command_like_no_other_points_to_the_help():

@@ -51,8 +51,8 @@ def rows(tmp_path_factory):
 
 def test_it_says_which_city_pushes_which_way(cities):
     meanings = {each["name"]: each["meaning"] for each in read(cities)["features"]}
-    assert meanings["city=Oslo"] == "pushes towards smaller actions"
-    assert meanings["city=Rome"] == "pushes towards larger actions"
+    assert meanings["city=Oslo"] == "lowers the action"
+    assert meanings["city=Rome"] == "raises the action"
 
 
 def test_features_come_strongest_first(rows):
@@ -66,8 +66,8 @@ def test_the_page_shows_settings_counts_and_the_way_down(rows):
     page = manul_inspect(rows, "--context", "[0, 1, 0]").stdout
     for line in ("Cats\n", "  leaves          64\n", "  decisions       10,000\n", "  rounds learned  10,000\n"):
         assert line in page
-    assert "in the context [0, 1, 0]\n" in page
-    assert "the way down the tree\n  node  margin" in page
+    assert "\ncontext [0, 1, 0]\n" in page
+    assert "path through the tree\n  node  margin" in page
 
 
 def test_weights_of_rows_are_those_of_the_table(rows):
@@ -129,7 +129,7 @@ def test_auto_shows_its_beliefs_and_the_loss_it_expects(tmp_path):
     best, _ = min(found["played"][0]["curve"], key=lambda point: point[1])
     assert abs(best - 0.3) < 0.1
     page = manul_inspect(tmp_path / "auto.manul", "--context", "[0.5]").stdout
-    assert "beliefs\n" in page
+    assert "model of the loss\n" in page
     assert "lowest\n" in page
 
 
@@ -148,7 +148,7 @@ def test_a_linear_policy_shows_its_weights(tmp_path):
     contexts = np.random.default_rng(0).uniform(-1, 1, (10_000, 2))
     manul.simulate(agent, manul.worlds.Regression(contexts, 0.5 - 0.3 * contexts[:, 1]))
     strongest = read(saved(agent, tmp_path / "linear.manul"))["features"][0]
-    assert (strongest["name"], strongest["meaning"]) == ("column 1", "pushes towards smaller actions")
+    assert (strongest["name"], strongest["meaning"]) == ("column 1", "lowers the action")
 
 
 KINDS = {**dict(checks.discover()), **dict(checks.discover_policies())}
@@ -183,7 +183,7 @@ def test_the_picture_comes_with_its_table(cities, tmp_path):
 def test_a_context_that_is_not_json_is_a_usage_error(cities, context):
     result = manul_inspect(cities, "--context", context)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"context must be a list or an object in JSON; got {context!r}. Try ")
+    assert result.stderr.startswith("context must be a JSON array or object such as ")
     assert result.stderr.count("\n") == 1
 
 
@@ -199,13 +199,13 @@ def test_a_context_that_does_not_fit_is_one_sentence(cities, context, start):
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
     result = manul_inspect(tmp_path / "none.manul")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert "must be a file; there is none" in result.stderr
+    assert ": no such file" in result.stderr
 
 
 def test_a_picture_of_nothing_is_a_usage_error(tmp_path):
     result = manul_inspect(saved(manul.Auto(), tmp_path / "a.manul"), "--plot", tmp_path / "a.png")
     assert result.exit_code == 2
-    assert result.stderr == "plot must have features or a context to draw; got neither for Auto. Give a context.\n"
+    assert result.stderr == "nothing to plot: Auto has no feature weights and no context was given. Give a context.\n"
 
 
 def test_an_agent_that_has_seen_nothing_says_so(tmp_path):

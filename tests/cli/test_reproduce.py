@@ -23,7 +23,7 @@ def test_a_table_of_ones_own_takes_the_place_of_the_six(tmp_path):
     )
     assert result.exit_code == 0
     assert "Order on mine: " in result.stdout
-    assert f"The page: {tmp_path / 'out' / 'index.html'}" in result.stdout
+    assert f"Results: {tmp_path / 'out' / 'index.html'}" in result.stdout
     assert "left" in result.stderr
     page = (tmp_path / "out" / "index.html").read_text()
     assert "mine.csv, target price" in page

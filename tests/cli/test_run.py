@@ -39,11 +39,11 @@ def houses(tmp_path):
     return path
 
 
-def test_texts_and_gaps_just_work(houses):
+def test_text_columns_and_missing_values_are_supported(houses):
     found = played(houses, "--target", "rent", "--leaves", 32, "--bandwidth", "1/16")
     assert (found["agent"], found["rows"], found["actions"]) == ("cats", len(HOUSES), [100, 350])
     assert found["bandwidth"] == 250 / 16
-    assert found["lately"] < found["best_constant"]
+    assert found["recent_loss"] < found["best_constant"]
 
 
 @pytest.mark.parametrize("agent", ["auto", "cats", "paper", "adaptive", "linear", "discrete-tree", "discrete-linear"])
@@ -112,19 +112,19 @@ def test_a_vw_table_has_its_label_as_target(tmp_path):
 def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n2,\n3,4\n")
     result = manul_run(tmp_path / "t.csv", "--target", "b")
-    assert "1 rows of" in result.stderr
-    assert "left out       1" in result.stdout
+    assert "skipped 1 rows without a target" in result.stderr
+    assert "skipped rows   1" in result.stdout
 
 
 def test_targets_outside_the_actions_are_moved_and_counted(houses):
     result = manul_run(houses, "--target", "rent", "--actions", 150, 300)
-    assert "targets lie outside the actions and were moved to the nearer end." in result.stderr
+    assert "targets are outside the range of actions and were clipped to it." in result.stderr
 
 
 def test_an_outlier_is_pointed_out(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{n},{n % 100}\n" for n in range(999)) + "1,100000\n")
     assert (
-        "99 % of the targets lie in 0 to 99: try --actions 0 99."
+        "99 % of the targets are between 0 and 99; consider --actions 0 99."
         in manul_run(tmp_path / "t.csv", "--target", "b").stderr
     )
 
@@ -132,7 +132,7 @@ def test_an_outlier_is_pointed_out(tmp_path):
 def test_a_column_with_the_name_of_a_logs_own_is_renamed(tmp_path):
     (tmp_path / "t.csv").write_text("id,loss,b\nx,1,2\ny,2,3\n")
     result = manul_run(tmp_path / "t.csv", "--target", "b", "--log", tmp_path / "run.parquet")
-    assert "The column 'id' is called 'id_' here" in result.stderr
+    assert "Column 'id' was renamed to 'id_'" in result.stderr
     assert next(manul.Log.read(tmp_path / "run.parquet").context_rows()) == {"id_": "x", "loss_": 1.0}
 
 

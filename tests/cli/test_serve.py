@@ -69,9 +69,9 @@ def test_every_setting_is_an_option():
 
 def test_a_port_that_does_not_exist_is_refused():
     assert refused("--port", "65536", status=2) == (
-        "port must be a whole number from 0 to 65535; got '65536'. See manul serve --help."
+        "--port must be an integer from 0 to 65535, got '65536'. See manul serve --help."
     )
-    assert "must be a number from 0.1; got '1/20'" in refused("--snapshot-seconds", "1/20", status=2)
+    assert "--snapshot-seconds must be at least 0.1, got '1/20'" in refused("--snapshot-seconds", "1/20", status=2)
 
 
 def test_a_port_in_use_is_one_sentence():

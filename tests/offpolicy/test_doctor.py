@@ -53,7 +53,7 @@ def test_wrong_densities_are_found():
     log = clean()
     wrong = found(replace(log, densities=log.densities / 2))["wrong densities"]
     assert wrong.severity == "error"
-    assert "averages 2" in wrong.sentence or "averages 1.9" in wrong.sentence
+    assert "but is 2" in wrong.sentence or "but is 1.9" in wrong.sentence
 
 
 # What CATX does: an explored action has density epsilon even where the greedy window covers it.
@@ -79,7 +79,7 @@ def test_densities_that_are_wrong_for_some_actions_are_found(rng):
 def test_missing_exploration_is_found():
     greedy = found(clean(epsilon=0.0))["missing exploration"]
     assert greedy.severity == "error"
-    assert "stand for 25 % of the range" in greedy.sentence
+    assert "cover about 25 % of the range" in greedy.sentence
 
 
 def test_duplicated_rows_are_found():
@@ -94,7 +94,7 @@ def test_losses_outside_the_range_are_found():
     losses = log.losses.copy()
     losses[[17, 40]] = 1.5, np.nan
     finding = found(replace(log, losses=losses))["losses outside the range"]
-    assert "2 of 20,000 rows are not, the first is row 17 with 1.5" in finding.sentence
+    assert "2 of 20,000 losses are not in [0, 1]; the first is 1.5 in row 17" in finding.sentence
     assert finding.severity == "error"
 
 
@@ -111,7 +111,7 @@ def test_contexts_that_drift_are_found(change):
     log = clean()
     contexts = log.contexts.copy()
     contexts[14_000:, 2] = change(contexts[14_000:, 2])
-    finding = found(replace(log, contexts=contexts))["contexts that drift"]
+    finding = found(replace(log, contexts=contexts))["context drift"]
     assert "1 of 4 features" in finding.sentence
     assert "feature 2" in finding.sentence
 
@@ -121,7 +121,7 @@ def test_actions_with_no_support_are_found(rng):
     log = manul.Log(rng.random((20_000, 2), np.float32), actions, np.full(20_000, 1.25), rng.random(20_000))
     finding = found(log)["actions with no support"]
     assert finding.severity == "error"
-    assert "actions 0.8 to 1 " in finding.sentence
+    assert "Actions 0.8 to 1 " in finding.sentence
     assert doctor(log, actions=(0.0, 0.8)) == []
 
 
@@ -142,7 +142,7 @@ def test_the_worst_comes_first():
     findings = doctor(replace(log, contexts=contexts, densities=log.densities / 2))
     assert [finding.severity for finding in findings] == ["error", "warning"]
     assert not report.fit(findings)
-    assert report.findings_text(findings).endswith("Not fit for off-policy work.")
+    assert report.findings_text(findings).endswith("not suitable for off-policy evaluation.")
 
 
 @pytest.mark.parametrize("size", [1000, 7777])
@@ -152,7 +152,7 @@ def test_batches_change_nothing(size):
 
 
 def test_an_empty_log_is_refused():
-    with pytest.raises(InputError, match="at least one row"):
+    with pytest.raises(InputError, match="no rows"):
         doctor([])
 
 

@@ -1,4 +1,4 @@
-"""The command line: one file per command, each with a click command of the file's name, loaded when it is asked for."""
+"""The command line: one file per command, each with a click command of the file's name, imported on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import manul
-from manul.cli._options import refusal
+from manul.cli._options import usage_message
 from manul.errors import ManulError, ParameterError
 from manul.utils.suggestions import remedy
 
@@ -20,21 +20,21 @@ Example:
   manul demo --rounds 2000
 
 \b
-Names of commands, options and files are completed by the shell after one of
+Shell completion for commands, options and file names:
   eval "$(_MANUL_COMPLETE=bash_source manul)"
   eval "$(_MANUL_COMPLETE=zsh_source manul)"
   _MANUL_COMPLETE=fish_source manul | source"""
 
 
 class Commands(click.Group):
-    """A group whose commands are the files beside this one, and whose errors are one sentence each."""
+    """A group whose commands are the files in this folder, and which reports every error as one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """The names of all commands."""
+        """Return the names of all commands."""
         return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, if there is one."""
+        """Import and return the command of a name, or None if there is none."""
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
@@ -43,15 +43,14 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments name; the closest names where there is none."""
+        """Find the command that the arguments name; an unknown name gets a suggestion."""
         known = self.list_commands(ctx)
         if args[0].startswith("-") or args[0] in known:
             return super().resolve_command(ctx, args)
-        advice = remedy(args[0], known, "See manul --help.")
-        raise click.UsageError(f"command must be one of {', '.join(known)}; got {args[0]!r}. {advice}", ctx)
+        raise click.UsageError(f"unknown command {args[0]!r}. {remedy(args[0], known, 'See manul --help.')}", ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; an interrupt is one word."""
+        """Run the command; Ctrl-C prints one word instead of a traceback."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -59,7 +58,7 @@ class Commands(click.Group):
             ctx.exit(130)
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **settings: Any) -> Any:  # type: ignore[override]
-        """Runs a command line; what goes wrong is one sentence, with exit code 2 for a setting and 1 for the rest."""
+        """Run a command line; an error prints one line and exits with 2 for wrong usage, with 1 otherwise."""
         if not settings.pop("standalone_mode", True):
             return super().main(args, prog_name, standalone_mode=False, **settings)
         try:
@@ -68,11 +67,13 @@ class Commands(click.Group):
             error.show()
             sys.exit(error.exit_code)
         except (ManulError, click.ClickException) as error:
-            click.echo(refusal(error) if isinstance(error, click.UsageError) else error, err=True)
+            click.echo(usage_message(error) if isinstance(error, click.UsageError) else error, err=True)
             sys.exit(2 if isinstance(error, ParameterError | click.UsageError) else 1)
 
 
-@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(manul.__version__)
 def main() -> None:
-    """Contextual bandits with continuous actions: learn which number to pick."""
+    """Contextual bandits with continuous actions: learn which number to choose."""

@@ -1,4 +1,4 @@
-"""What options and arguments of the commands are: numbers and fractions, choices, files; each refuses in one sentence."""
+"""Types of options and arguments (numbers, fractions, choices, files) and the text of usage errors."""
 
 from __future__ import annotations
 
@@ -16,113 +16,113 @@ PICTURE = (".png", ".svg", ".pdf")
 
 
 class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A number, also written as a fraction; from the least one up where there is one."""
+    """A number or a fraction such as 1/16, optionally with a minimum."""
 
     name = "number"
 
-    def __init__(self, least: float | None = None) -> None:
-        self.least = least
+    def __init__(self, minimum: float | None = None) -> None:
+        self.minimum = minimum
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """What was written as a number."""
+        """Parse the text."""
         if isinstance(value, int | float | Fraction):
             return value
         try:
             number = self.read(str(value))
         except (ValueError, ZeroDivisionError):
-            self.fail(f"{_name(param)} must be a number, or a fraction such as 1/16; got {value!r}.", param, ctx)
-        if self.least is not None and not number >= self.least:
-            self.fail(f"{_name(param)} must be a number from {self.least:g}; got {value!r}.", param, ctx)
+            self.fail(f"{_name(param)} must be a number or a fraction such as 1/16, got {value!r}.", param, ctx)
+        if self.minimum is not None and not number >= self.minimum:
+            self.fail(f"{_name(param)} must be at least {self.minimum:g}, got {value!r}.", param, ctx)
         return number
 
     def read(self, text: str) -> float:
-        """The number that a text says."""
+        """Parse a number."""
         return float(Fraction(text)) if "/" in text else float(text)
 
 
 class Share(Number):
-    """A number, or a fraction that stays one: it is a share of something."""
+    """A number, or a fraction that is kept as a `Fraction` because it is a share of something."""
 
     def read(self, text: str) -> Any:
-        """The number that a text says."""
+        """Parse a number."""
         return Fraction(text) if "/" in text else float(text)
 
 
-class Whole(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A whole number, from the least one up and to the most where there are such."""
+class Integer(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """An integer, optionally with a minimum and a maximum."""
 
-    name = "whole"
+    name = "integer"
 
-    def __init__(self, least: int | None = None, most: int | None = None) -> None:
-        self.least, self.most = least, most
+    def __init__(self, minimum: int | None = None, maximum: int | None = None) -> None:
+        self.minimum, self.maximum = minimum, maximum
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """What was written as a whole number."""
+        """Parse the text."""
         try:
             number = int(value)
-            if (self.least is None or number >= self.least) and (self.most is None or number <= self.most):
+            if (self.minimum is None or number >= self.minimum) and (self.maximum is None or number <= self.maximum):
                 return number
         except (TypeError, ValueError):
             pass
-        ends = ("" if self.least is None else f" from {self.least}") + ("" if self.most is None else f" to {self.most}")
-        return self.fail(f"{_name(param)} must be a whole number{ends}; got {value!r}.", param, ctx)
+        above = "" if self.minimum is None else f" of at least {self.minimum}"
+        limits = above if self.maximum is None else f" from {self.minimum} to {self.maximum}"
+        return self.fail(f"{_name(param)} must be an integer{limits}, got {value!r}.", param, ctx)
 
 
 class List(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """Several values with commas between them."""
+    """Several values, separated by commas."""
 
     def __init__(self, each: Any) -> None:
         self.each = each
         self.name = f"{each.name},..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
-        """What was written between the commas."""
+        """Parse each value."""
         parts = value.split(",") if isinstance(value, str) else list(value)
         return [self.each.convert(part, param, ctx) for part in parts]
 
 
 class Choice(click.Choice):  # type: ignore[type-arg,unused-ignore]
-    """One of a few words."""
+    """One of several words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The word, or the closest one in the error."""
+        """Check the word; the error suggests the closest one."""
         known = [str(choice) for choice in self.choices]
         if value not in known:
             advice = remedy(str(value), known, f"Try {known[0]}.")
-            self.fail(f"{_name(param)} must be one of {', '.join(known)}; got {value!r}. {advice}", param, ctx)
+            self.fail(f"{_name(param)} must be one of {', '.join(known)}, got {value!r}. {advice}", param, ctx)
         return str(value)
 
 
 class File(click.Path):
-    """The name of a file; completed by the shell, and refused where its suffix says that it is of another kind."""
+    """A file name, completed by the shell; some suffixes may be required."""
 
     def __init__(self, *suffixes: str) -> None:
         super().__init__(path_type=Path)
         self.suffixes = suffixes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path."""
+        """Check the suffix."""
         path = Path(value)
         if self.suffixes and path.suffix not in self.suffixes:
             advice = remedy(path.suffix, self.suffixes, f"Try {path.with_suffix(self.suffixes[0])}.")
-            rule = f"{_name(param)} must end with {', '.join(self.suffixes)}; got {str(value)!r}. {advice}"
+            rule = f"{_name(param)} must end with {', '.join(self.suffixes)}, got {str(value)!r}. {advice}"
             self.fail(rule, param, ctx)
         return path
 
 
-NUMBER, WHOLE, FILE = Number(), Whole(), File()
+NUMBER, INTEGER, FILE = Number(), Integer(), File()
 RANGE = (NUMBER, NUMBER)
 
 
-def refusal(error: click.UsageError) -> str:
-    """A usage error in one sentence, with the closest match where there is one."""
+def usage_message(error: click.UsageError) -> str:
+    """Describe a usage error in one line, with a suggestion."""
     command = error.ctx.command_path if error.ctx else "manul"
     if isinstance(error, click.NoSuchOption):
         advice = remedy(error.option_name, _all_options(error.ctx), f"See {command} --help.")
-        return f"option must be one of {command} --help; got {error.option_name!r}. {advice}"
+        return f"unknown option {error.option_name!r}. {advice}"
     if isinstance(error, click.MissingParameter):
-        name = _name(error.param)
-        return f"{name} must be given; got nothing. See {command} --help."
+        return f"missing argument {_name(error.param)}. See {command} --help."
     message = error.message.rstrip()
     return message if message.endswith(("?", "help.")) else f"{message.rstrip('.')}. See {command} --help."
 
@@ -136,4 +136,4 @@ def _all_options(ctx: click.Context | None) -> Sequence[str]:
 def _name(param: click.Parameter | None) -> str:
     if param is None:
         return "value"
-    return param.human_readable_name if isinstance(param, click.Argument) else param.opts[0].lstrip("-")
+    return param.human_readable_name if isinstance(param, click.Argument) else param.opts[0]

@@ -12,11 +12,11 @@ from manul.cli._options import FILE, MODEL, RANGE, File
 @click.command(epilog="\b\nExample:\n  manul check run.parquet")
 @click.argument("log", type=FILE)
 @click.option(
-    "--policy", type=File(*MODEL), help="A policy to judge the effective sample by; a uniform one by default."
+    "--policy", type=File(*MODEL), help="Policy to compute the effective sample size for.  [default: uniform]"
 )
-@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="The range of actions, where the log does not say.")
-@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="The range of losses, where the log does not say.")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings for programs.")
+@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
+@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
     log: Path,
     policy: Path | None,
@@ -25,12 +25,12 @@ def check(
     *,
     as_json: bool,
 ) -> int:
-    """Say whether LOG is fit for off-policy work; the exit status is 1 when it must not be used."""
+    """Check whether LOG is suitable for off-policy evaluation; exit with 1 if it is not."""
     import manul
     from manul.offpolicy import doctor
     from manul.offpolicy.evaluation import report
 
-    judged = None if policy is None else manul.load(policy)
-    findings = doctor(report.Stored([log]), judged, actions=actions, losses=losses)
+    loaded = None if policy is None else manul.load(policy)
+    findings = doctor(report.Stored([log]), loaded, actions=actions, losses=losses)
     click.echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

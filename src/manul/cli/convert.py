@@ -15,19 +15,15 @@ from manul.cli._options import FILE, NUMBER, RANGE
 @click.command(epilog="\b\nExample:\n  manul convert log.vw log.parquet --actions 0 1 --losses 0 1")
 @click.argument("source", metavar="IN", type=FILE)
 @click.argument("target", metavar="OUT", type=FILE)
-@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="The range of actions, to be kept in OUT.")
-@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="The range of losses, to be kept in OUT.")
+@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, recorded in OUT.")
+@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, recorded in OUT.")
 @click.option(
-    "--features", type=FILE, help="The file that vw read when it wrote IN with -p: its features are joined, row by row."
+    "--features", type=FILE, help="Data file that vw read when it wrote IN with -p; its features are joined by row."
 )
-@click.option(
-    "--first", type=NUMBER, metavar="SHARE", help="Write only the first rows, such as 0.8 of them, to train on."
-)
-@click.option(
-    "--last", type=NUMBER, metavar="SHARE", help="Write only the last rows, such as 0.2 of them, to evaluate on."
-)
-@click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be used, and count them.")
-@click.option("--json", "as_json", is_flag=True, help="Print the counts for programs.")
+@click.option("--first", type=NUMBER, metavar="SHARE", help="Write only the first share of the rows, such as 0.8.")
+@click.option("--last", type=NUMBER, metavar="SHARE", help="Write only the last share of the rows, such as 0.2.")
+@click.option("--skip-bad", is_flag=True, help="Skip invalid rows and print how many there were.")
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 def convert(
     source: Path,
     target: Path,
@@ -40,15 +36,16 @@ def convert(
     skip_bad: bool,
     as_json: bool,
 ) -> None:
-    """Write the log IN in another format, as OUT.
+    """Convert the log IN to the format of OUT.
 
-    The suffixes say which: .parquet, .csv, .jsonl, .vw or .json (Vowpal Wabbit's text and JSON), each also with .gz.
+    The file suffix selects the format: .parquet, .csv, .jsonl, .vw or .json (Vowpal Wabbit's text and JSON),
+    each optionally followed by .gz.
     """
-    from manul.logs.convert import convert as converted
+    from manul.logs.convert import convert as convert_log
 
-    with warnings.catch_warnings(record=True) as noted:
+    with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
-        result = converted(
+        result = convert_log(
             source,
             target,
             action_range=actions,
@@ -59,6 +56,6 @@ def convert(
             last=last,
             progress=True,
         )
-    for note in noted:
+    for note in notes:
         click.echo(note.message, err=True)
     click.echo(json.dumps({**asdict(result), "target": str(target)}) if as_json else result)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manul.cli._options import FILE, MODEL, NUMBER, PICTURE, RANGE, WHOLE, Choice, File
+from manul.cli._options import FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File
 
 if TYPE_CHECKING:
     from manul.types import Estimate
@@ -23,22 +23,20 @@ if TYPE_CHECKING:
     type=Choice(("ips", "snips", "dr")),
     multiple=True,
     default=["snips"],
-    show_default=True,
-    help="How to estimate; may be given several times.",
+    help="Estimator; may be repeated.",
 )
 @click.option(
     "--interval",
     type=Choice(("bootstrap", "normal", "clopper-pearson", "bernstein", "sequence")),
     default="bootstrap",
-    show_default=True,
-    help="How to bound the estimate; sequence holds however often one looks.",
+    help="Kind of confidence interval; `sequence` stays valid if you look repeatedly.",
 )
-@click.option("--level", type=NUMBER, default=0.95, show_default=True, help="How often the interval holds.")
-@click.option("--seed", type=WHOLE, default=0, show_default=True, help="The same seed gives the same result.")
-@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="The range of actions, where the log does not say.")
-@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="The range of losses, where the log does not say.")
-@click.option("--plot", type=File(*PICTURE), help="Draw the estimates into a picture.")
-@click.option("--json", "as_json", is_flag=True, help="Print the estimates for programs.")
+@click.option("--level", type=NUMBER, default=0.95, help="Confidence level.")
+@click.option("--seed", type=INTEGER, default=0, help="Random seed.")
+@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
+@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
+@click.option("--plot", type=File(*PICTURE), help="Write a plot of the estimates.")
+@click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")
 def evaluate(
     policy: Path,
     logs: tuple[Path, ...],
@@ -52,23 +50,23 @@ def evaluate(
     *,
     as_json: bool,
 ) -> None:
-    """Estimate what POLICY would have lost on LOGS of another."""
+    """Estimate the mean loss of POLICY from LOGS of decisions made by another policy."""
     import manul
     from manul.logs.pieces import declared_ranges
     from manul.offpolicy.evaluation import report
 
     loaded, stored = manul.load(policy), report.Stored(logs)
     actions, losses = declared_ranges(stored, actions, losses)
-    found = [
+    estimates = [
         manul.evaluate(loaded, stored, estimator, interval, level=level, seed=seed, actions=actions, losses=losses)
         for estimator in estimators
     ]
     if plot is not None:
-        _draw(found, plot)
-    click.echo(report.estimates_json(found) if as_json else report.estimates_table(found))
+        _plot(estimates, plot)
+    click.echo(report.estimates_json(estimates) if as_json else report.estimates_table(estimates))
 
 
-def _draw(estimates: Sequence[Estimate], path: Path) -> None:
+def _plot(estimates: Sequence[Estimate], path: Path) -> None:
     from manul.utils import plotting
 
     axes = None

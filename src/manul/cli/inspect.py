@@ -17,17 +17,17 @@ from manul.cli._options import MODEL, PICTURE, File
     "contexts",
     metavar="JSON",
     multiple=True,
-    help="""Say what is played there: '[1, 2, 3]' or '{"city": "Oslo"}'.""",
+    help="""Show the policy in this context, such as '[1, 2, 3]' or '{"city": "Oslo"}'; may be repeated.""",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, for programs.")
-@click.option("--plot", type=File(*PICTURE), help="Draw it into a picture.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--plot", type=File(*PICTURE), help="Write a plot.")
 def inspect(file: Path, contexts: tuple[str, ...], *, as_json: bool, plot: Path | None) -> None:
-    """Say what the agent or policy in FILE has learned."""
+    """Show what the agent or policy in FILE has learned."""
     from manul.inspection import inspect as inspection
 
-    found = inspection.inspect(file, *map(inspection.parsed_context, contexts))
+    result = inspection.inspect(file, *map(inspection.parse_context, contexts))
     if plot is not None:
         from manul.utils import plotting
 
-        plotting.save(found.plot(), plot)
-    click.echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2) if as_json else found)
+        plotting.save(result.plot(), plot)
+    click.echo(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) if as_json else result)

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, MODEL, NUMBER, PICTURE, RANGE, WHOLE, Choice, File, List
+from manul.cli._options import FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List
 from manul.errors import ParameterError
 
-_TRIES = {"bandwidths": "1/4,1/16", "leaves": "16,128"}
+_EXAMPLES = {"bandwidths": "1/4,1/16", "leaves": "16,128"}
 ROWS_AT_ONCE = 131_072
 
 
@@ -23,33 +23,31 @@ ROWS_AT_ONCE = 131_072
     "--grid",
     type=Choice(("paper", "authors")),
     default="paper",
-    show_default=True,
-    help="The paper's cells; its authors ran them without a bandwidth of half the range.",
+    help="Grid of the paper, or the one its authors ran, which has no bandwidth of half the range.",
 )
 @click.option(
-    "--bandwidths", type=List(NUMBER), help="Other bandwidths than the grid's, as shares of the range: 1/4,1/16."
+    "--bandwidths", type=List(NUMBER), help="Bandwidths instead of a named grid, as shares of the range: 1/4,1/16."
 )
-@click.option("--leaves", type=List(WHOLE), help="Other leaves than the grid's: 16,128. Goes with --bandwidths.")
+@click.option("--leaves", type=List(INTEGER), help="Numbers of leaves, required with --bandwidths: 16,128.")
+@click.option("--rule", type=Choice(("path", "paper", "margin")), default="path", help="Training rule of the trees.")
+@click.option("--penalty", default="1", help="Constant of the penalty, or 'paper' for the constant of the theorem.")
 @click.option(
-    "--rule", type=Choice(("path", "paper", "margin")), default="path", show_default=True, help="How trees learn."
+    "--draw", is_flag=True, help="Return the policy as it was before a random round instead of after the last."
 )
-@click.option("--penalty", default="1", show_default=True, help="Constant of the penalty, or 'paper'.")
-@click.option("--draw", is_flag=True, help="Deploy the policy before a round drawn at random, not the last one.")
+@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions.  [default: the log's, or 0 1]")
+@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses.  [default: the log's, or 0 1]")
+@click.option("--epsilon", type=NUMBER, default=0.0, help="Exploration rate of the resulting policy.")
+@click.option("--seed", type=INTEGER, default=0, help="Random seed.")
+@click.option("--out", type=File(*MODEL), help="File for the policy; the table is written next to it as CSV.")
+@click.option("--plot", type=File(*PICTURE), help="Write a heat map of the objective over bandwidth and leaves.")
+@click.option("--resume", type=FILE, help="Folder for checkpoints; an interrupted run resumes from it.")
 @click.option(
-    "--actions", type=RANGE, metavar="LOW HIGH", help="The range of actions, where the log does not say; else 0 1."
+    "--engine",
+    type=Choice(("local", "ray")),
+    default="local",
+    help="Run on this machine or on a Ray cluster.",
 )
-@click.option(
-    "--losses", type=RANGE, metavar="LOW HIGH", help="The range of losses, where the log does not say; else 0 1."
-)
-@click.option("--epsilon", type=NUMBER, default=0.0, show_default=True, help="How much the policy explores.")
-@click.option("--seed", type=WHOLE, default=0, show_default=True, help="The same seed gives the same result.")
-@click.option("--out", type=File(*MODEL), help="File for the policy; the table goes beside it as CSV.")
-@click.option("--plot", type=File(*PICTURE), help="Draw the objective over bandwidth and leaves into a picture.")
-@click.option("--resume", type=FILE, help="Folder to go on from, should the run be stopped.")
-@click.option(
-    "--engine", type=Choice(("local", "ray")), default="local", show_default=True, help="This machine or a Ray cluster."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the table for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def optimize(
     log: Path,
     grid: str,
@@ -62,14 +60,14 @@ def optimize(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Train every cell of a grid on LOG, and keep the policy of lowest penalised loss."""
+    """Train every cell of a grid on LOG and keep the policy with the lowest penalised loss."""
     import manul
 
     readable: Any = manul.Log
     best = manul.optimize(
         readable.batches(log, ROWS_AT_ONCE),
         grid=_grid(grid, bandwidths, leaves),
-        penalty=_constant(penalty),
+        penalty=_parse_penalty(penalty),
         progress=True,
         **settings,
     )
@@ -77,7 +75,7 @@ def optimize(
         best.save(out)
     if plot is not None:
         manul.plotting.save(best.plot(), plot)
-    click.echo(json.dumps(_described(best, out)) if as_json else best.table)
+    click.echo(json.dumps(_as_dict(best, out)) if as_json else best.table)
 
 
 def _grid(name: str, bandwidths: list[float] | None, leaves: list[int] | None) -> Any:
@@ -85,20 +83,20 @@ def _grid(name: str, bandwidths: list[float] | None, leaves: list[int] | None) -
 
     if (bandwidths is None) != (leaves is None):
         given, other = ("leaves", "bandwidths") if bandwidths is None else ("bandwidths", "leaves")
-        raise ParameterError(f"{other} must be given with {given}; got nothing. Try --{other} {_TRIES[other]}.", other)
+        raise ParameterError(f"--{given} requires --{other}, such as --{other} {_EXAMPLES[other]}.", other)
     if bandwidths is not None and leaves is not None:
         return manul.Grid(bandwidths=bandwidths, leaves=leaves)
     return manul.Grid.paper(half=name == "paper")
 
 
-def _constant(penalty: str) -> Any:
+def _parse_penalty(penalty: str) -> Any:
     try:
         return float(penalty)
     except ValueError:
         return penalty
 
 
-def _described(best: Any, out: Path | None) -> dict[str, Any]:
+def _as_dict(best: Any, out: Path | None) -> dict[str, Any]:
     return {
         "policy": None if out is None else str(out),
         "chosen": best.chosen._asdict(),

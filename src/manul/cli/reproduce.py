@@ -10,26 +10,24 @@ from pathlib import Path
 
 import click
 
-from manul.cli._options import FILE, WHOLE, Whole
+from manul.cli._options import FILE, INTEGER, Integer
 
 
 @click.command(
     epilog="\b\nExample:\n  manul reproduce online --data cars.csv --target price --rounds 1000 --out results"
 )
 @click.argument("experiments", nargs=-1, metavar="[online] [offline] [timing]")
+@click.option("--out", type=FILE, default="results", help="Folder for tables, figures and index.html.")
+@click.option("--datasets", multiple=True, help="Data sets of the paper, separated by commas.  [default: all six]")
 @click.option(
-    "--out", type=FILE, default="results", show_default=True, help="Folder for tables, figures and index.html."
+    "--rounds", type=INTEGER, help="Maximum number of rounds per data set.  [default: all rows; 1,000,000 for ds]"
 )
-@click.option("--datasets", multiple=True, help="Sets of the paper, with commas or repeated; all six unless given.")
-@click.option(
-    "--rounds", type=WHOLE, help="At most so many rounds per set; all rows, or 1,000,000 of ds, unless given."
-)
-@click.option("--seed", type=WHOLE, default=0, show_default=True, help="The same seed gives the same losses.")
-@click.option("--data", type=FILE, help="A folder with files of the sets, or one table, as manul run reads them.")
-@click.option("--target", help="The column to predict, where --data is one table.")
-@click.option("--vw/--no-vw", default=None, help="Vowpal Wabbit beside the others; where it is installed, unless said.")
-@click.option("--threads", type=Whole(1), help="How many cells are played at once; all cores unless given.")
-@click.option("--json", "as_json", is_flag=True, help="Print the tables and findings for programs.")
+@click.option("--seed", type=INTEGER, default=0, help="Random seed.")
+@click.option("--data", type=FILE, help="Folder with the data sets' files, or one table that manul run can read.")
+@click.option("--target", help="Column to predict, if --data is one table.")
+@click.option("--vw/--no-vw", default=None, help="Also run Vowpal Wabbit.  [default: if it is installed]")
+@click.option("--threads", type=Integer(1), help="Number of cells to run in parallel.  [default: all cores]")
+@click.option("--json", "as_json", is_flag=True, help="Print the tables and findings as JSON.")
 def reproduce(
     experiments: tuple[str, ...],
     out: Path,
@@ -43,17 +41,17 @@ def reproduce(
     vw: bool | None,
     as_json: bool,
 ) -> None:
-    """Repeat the paper's experiments, and draw them beside its published numbers.
+    """Repeat the paper's experiments and plot them next to its published numbers.
 
-    A run that was stopped goes on when it is started again with the same --out.
+    An interrupted run resumes if it is started again with the same --out.
     """
     from manul.paper.experiments import reproduce as run
 
-    named = [name for each in datasets for name in each.replace(",", " ").split()]
+    names = [name for option in datasets for name in option.replace(",", " ").split()]
     result = run(
         experiments,
         out=out,
-        datasets=named or None,
+        datasets=names or None,
         rounds=rounds,
         seed=seed,
         data=data,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, Choice, File, Number, Whole
+from manul.cli._options import FILE, Choice, File, Integer, Number
 from manul.errors import MissingDependency
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -40,47 +40,52 @@ def _defaults() -> dict[str, str]:
     epilog="\b\nExample:\n  manul serve --store decisions.db",
     context_settings={"auto_envvar_prefix": "MANUL"},
 )
-@click.option(
-    "--store",
-    metavar="PLACE",
-    help="File of the store, or a postgresql:// URL for several replicas.",
-)
+@click.option("--store", metavar="FILE_OR_URL", help="SQLite file or postgresql:// URL.")
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.")
-@click.option("--port", type=Whole(0, 65535), help="Port to listen on; 0 takes a free one.")
-@click.option("--token-file", type=FILE, help="File of tokens, made by manul token; without one, loopback only.")
+@click.option("--port", type=Integer(0, 65535), help="Port to listen on; 0 chooses a free one.")
+@click.option("--token-file", type=FILE, help="Access tokens, created by manul token; without it, loopback only.")
 @click.option(
     "--allowed-host",
     multiple=True,
     metavar="NAME",
-    help="Host name that requests may use without tokens, besides loopback; may be given several times.",
+    help="Host name allowed in requests without a token; may be repeated.",
 )
-@click.option("--snapshot-seconds", type=Number(0.1), help="Time between snapshots.")
-@click.option("--snapshot-events", type=Whole(1), help="Events between snapshots.")
-@click.option("--archive", type=FILE, help="Folder that old decisions are moved to, as Parquet; without it, all stay.")
-@click.option("--archive-after", type=Number(0), help="Age in days for moving them.")
-@click.option("--log-level", type=Choice(LEVELS), help="The least that is logged.")
-@click.option("--max-head-bytes", "head", type=Whole(1), help="Largest head of a request.")
-@click.option("--max-headers", "headers", type=Whole(1), help="Most headers of a request.")
-@click.option("--max-body-bytes", "body", type=Whole(1), help="Largest body of a request.")
-@click.option("--max-batch-bytes", "batch_body", type=Whole(1), help="Largest body of a batch.")
-@click.option("--max-batch-size", "batch", type=Whole(1), help="Most elements of a batch.")
-@click.option("--max-features", "features", type=Whole(1), help="Most numbers or names of a context.")
-@click.option("--max-model-bytes", "model", type=Whole(1), help="Largest model to import.")
-@click.option("--max-loops", "loops", type=Whole(1), help="Most loops.")
-@click.option("--max-loop-bytes", "loop_bytes", type=Whole(1), help="Most memory of one loop.")
-@click.option("--max-connections", "connections", type=Whole(1), help="Most open connections.")
-@click.option("--max-total-body-bytes", "all_bodies", type=Whole(1), help="All bodies in memory.")
-@click.option("--max-head-seconds", "head_seconds", type=Number(0.1), help="Time to receive a head.")
-@click.option("--max-body-seconds", "body_seconds", type=Number(0.1), help="Time to receive a body.")
-@click.option("--max-idle-seconds", "idle_seconds", type=Number(0.1), help="Time between requests.")
-@click.option("--config", type=File(".toml"), help="File of these settings; options and environment come first.")
+@click.option("--snapshot-seconds", type=Number(0.1), help="Seconds between snapshots.")
+@click.option("--snapshot-events", type=Integer(1), help="Events between snapshots.")
+@click.option("--archive", type=FILE, help="Folder to which old decisions are moved, as Parquet.")
+@click.option("--archive-after", type=Number(0), help="Age in days at which decisions are archived.")
+@click.option("--log-level", type=Choice(LEVELS), help="Lowest level to log.")
+@click.option("--max-head-bytes", "head", type=Integer(1), help="Maximum size of a head.")
+@click.option("--max-headers", "headers", type=Integer(1), help="Maximum number of headers.")
+@click.option("--max-body-bytes", "body", type=Integer(1), help="Maximum size of a body.")
+@click.option("--max-batch-bytes", "batch_body", type=Integer(1), help="Maximum size of a batch.")
+@click.option("--max-batch-size", "batch", type=Integer(1), help="Maximum items in a batch.")
+@click.option("--max-features", "features", type=Integer(1), help="Maximum features of a context.")
+@click.option("--max-model-bytes", "model", type=Integer(1), help="Maximum size of a model.")
+@click.option("--max-loops", "loops", type=Integer(1), help="Maximum number of loops.")
+@click.option("--max-loop-bytes", "loop_bytes", type=Integer(1), help="Maximum memory of a loop.")
+@click.option("--max-connections", "connections", type=Integer(1), help="Maximum open connections.")
+@click.option(
+    "--max-total-body-bytes",
+    "all_bodies",
+    type=Integer(1),
+    help="Maximum size of all bodies.",
+)
+@click.option("--max-head-seconds", "head_seconds", type=Number(0.1), help="Time limit for a head.")
+@click.option("--max-body-seconds", "body_seconds", type=Number(0.1), help="Time limit for a body.")
+@click.option("--max-idle-seconds", "idle_seconds", type=Number(0.1), help="Time limit when idle.")
+@click.option(
+    "--config",
+    type=File(".toml"),
+    help="TOML file with these settings; options and environment variables take precedence.",
+)
 def serve(config: Path | None, **options: Any) -> None:
-    """Answer decisions over HTTP until told to stop.
+    """Serve decisions over HTTP.
 
-    A browser finds the dashboard at / and a page to try every route at /docs.
+    The dashboard is at /, and an interactive API reference at /docs.
 
-    Every option can also come from the environment, as MANUL_STORE or MANUL_TOKEN_FILE. For TLS, put a proxy in front
-    that ends it (nginx, Caddy: `reverse_proxy 127.0.0.1:8000`), and keep the service on loopback behind it.
+    Every option can also be set by an environment variable, such as MANUL_STORE or MANUL_TOKEN_FILE. For TLS, put a
+    reverse proxy in front (nginx, or Caddy with `reverse_proxy 127.0.0.1:8000`) and keep the service on loopback.
     """
     try:
         from manul.service import configuration

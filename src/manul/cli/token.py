@@ -12,11 +12,11 @@ from manul.cli._options import FILE, Choice
 
 @click.command(epilog="\b\nExample:\n  manul token decide report --file tokens")
 @click.argument("rights", type=Choice(("decide", "report", "admin")), nargs=-1, required=True)
-@click.option("--file", type=FILE, default="tokens", show_default=True, help="File for `manul serve --token-file`.")
-@click.option("--json", "as_json", is_flag=True, help="Print the token for programs.")
+@click.option("--file", type=FILE, default="tokens", help="Token file for `manul serve --token-file`.")
+@click.option("--json", "as_json", is_flag=True, help="Print the token as JSON.")
 def token(rights: tuple[str, ...], file: Path, *, as_json: bool) -> None:
-    """Make a token with RIGHTS, add its hash to a file, and print it: it cannot be read again."""
+    """Create a token with RIGHTS, add its hash to a file, and print the token; it is not shown again."""
     from manul.service.http import tokens
 
-    made = tokens.add(file, rights)
-    click.echo(json.dumps({"token": made, "rights": rights, "file": str(file)}) if as_json else made)
+    secret = tokens.add(file, rights)
+    click.echo(json.dumps({"token": secret, "rights": rights, "file": str(file)}) if as_json else secret)

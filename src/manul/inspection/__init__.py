@@ -1,1 +1,1 @@
-"""What a saved agent, policy or log holds."""
+"""Shows what a saved agent or policy has learned."""

@@ -1,4 +1,4 @@
-"""What a saved agent or policy has learned: its settings, the features that matter, and what it plays in a context."""
+"""Inspects a saved agent or policy: its settings, the weights of its features, and its policy in given contexts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _NOT_SETTINGS = ("names", "width", "mapped_width")
 
 @dataclass(frozen=True)
 class Feature:
-    """How a feature moves the action: the direction that all nodes share plus the root's own, where there is a tree.
+    """The effect of a feature on the action: in a tree, the weight that all nodes share plus the root's own.
 
-    Numbers count per standard deviation, everything else by being there.
+    Weights of numeric features are per standard deviation, those of other features for presence.
     """
 
     name: str
@@ -42,24 +42,24 @@ class Feature:
 
     @property
     def weight(self) -> float:
-        """Both parts."""
+        """The sum of both parts."""
         return self.shared + self.root
 
     @property
     def meaning(self) -> str:
-        """What the sign of the weight says.
+        """The direction of the effect.
 
         >>> Feature("age", 0.5, -0.75).meaning
-        'pushes towards smaller actions'
+        'lowers the action'
         """
         if self.weight == 0:
-            return "pushes nowhere"
-        return f"pushes towards {'larger' if self.weight > 0 else 'smaller'} actions"
+            return "no effect"
+        return "raises the action" if self.weight > 0 else "lowers the action"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One node on the way down; a forced one has only one side that can be reached."""
+    """One node on the path to a leaf; a forced node has only one reachable side."""
 
     node: int
     margin: float
@@ -69,7 +69,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Route:
-    """The way of a context to its leaf, and the action in the middle of what is played there."""
+    """The path of a context to its leaf, and the centre of the window at that leaf."""
 
     steps: tuple[Step, ...]
     leaf: int
@@ -79,7 +79,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Played:
-    """What is played in one context; the window is the densest part, the curve the loss that Auto expects."""
+    """The policy in one context; `curve` is the loss that Auto predicts for each action."""
 
     context: Context
     distribution: Distribution | Atoms
@@ -88,16 +88,16 @@ class Played:
 
     @property
     def window(self) -> tuple[float, float]:
-        """The ends of the densest part."""
+        """The interval with the highest density."""
         return self.distribution.densest()
 
     @property
     def density(self) -> float:
-        """The density at the ends of the window, which belong to it."""
+        """The density inside the window."""
         return self.distribution.density(self.window[0])
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything in plain values.
+        """Return all fields as plain values.
 
         >>> Played([1.0], Distribution.uniform(0.0, 2.0), None, None).as_dict()["expected_action"]
         1.0
@@ -115,7 +115,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What is known of a file; `rounds` and `decisions` are None where the file does not keep them."""
+    """The contents of a file; `rounds` and `decisions` are None if the file does not record them."""
 
     kind: str
     parameters: dict[str, Any]
@@ -127,7 +127,7 @@ class Inspection:
     played: tuple[Played, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything in plain values, ready for JSON.
+        """Return all fields as plain values, ready for JSON.
 
         >>> Inspection("Cats", {}, 0, 0, 64, (Feature("age", 0.5, 0.0),), None, ()).as_dict()["features"][0]["weight"]
         0.5
@@ -149,44 +149,45 @@ class Inspection:
         return plain
 
     def plot(self) -> Figure:
-        """Draw the strongest features, and in each context the density and the margins on the way down."""
+        """Plot the strongest features, and for each context the density and the margins along its path."""
         from manul.utils import plotting
 
         if not (self.features or self.played):
             raise ParameterError(
-                f"plot must have features or a context to draw; got neither for {self.kind}. Give a context.", "plot"
+                f"nothing to plot: {self.kind} has no feature weights and no context was given. Give a context.",
+                "plot",
             )
         parts = bool(self.features) + sum(1 + (played.route is not None) for played in self.played)
-        axes = iter(made := plotting.new_row(parts))
+        axes = iter(row := plotting.new_row(parts))
         if self.features:
             strongest = self.features[:SHOWN]
             plotting.feature_bars([each.name for each in strongest], [each.weight for each in strongest], next(axes))
         for played in self.played:
-            title = plotting.shortened(json.dumps(played.context, ensure_ascii=False))
+            title = plotting.shorten(json.dumps(played.context, ensure_ascii=False))
             played.distribution.plot(next(axes)).set_title(title)
             if played.route is not None:
                 steps = played.route.steps
                 names = [f"node {step.node}, {step.side}{' (forced)' if step.forced else ''}" for step in steps]
-                drawn = plotting.feature_bars(names, [step.margin for step in steps], next(axes))
-                drawn.set_xlabel("margin: left below 0, right above")
-                drawn.set_ylabel("level")
-                drawn.set_title(f"the way down to leaf {played.route.leaf} of {played.route.leaves:,}")
-        return made[0].figure.canvas.figure
+                bars = plotting.feature_bars(names, [step.margin for step in steps], next(axes))
+                bars.set_xlabel("margin (left if negative, right if positive)")
+                bars.set_ylabel("level")
+                bars.set_title(f"path to leaf {played.route.leaf} of {played.route.leaves:,}")
+        return row[0].figure.canvas.figure
 
     def __str__(self) -> str:
         return text(self)
 
 
 def inspect(path: str | Path, *contexts: Context) -> Inspection:
-    """What was learned by the agent or policy in a file, and what it plays in the contexts.
+    """Inspect the agent or policy in a file, and its policy in the given contexts.
 
     >>> import tempfile, manul
     >>> agent = manul.Cats(leaves=8, bandwidth=1/8)
     >>> agent.learn([1.0, 2.0], agent.decide([1.0, 2.0]), loss=0.5)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     agent.save(Path(folder, "agent.manul"))
-    ...     found = inspect(Path(folder, "agent.manul"), [1.0, 2.0])
-    >>> found.kind, found.rounds, len(found.features), len(found.played[0].route.steps)
+    ...     inspection = inspect(Path(folder, "agent.manul"), [1.0, 2.0])
+    >>> inspection.kind, inspection.rounds, len(inspection.features), len(inspection.played[0].route.steps)
     ('Cats', 1, 2, 3)
     """
     kind, parameters, arrays = model_files.read(path)
@@ -206,10 +207,10 @@ def inspect(path: str | Path, *contexts: Context) -> Inspection:
     )
 
 
-def parsed_context(given: str) -> Context:
-    """A context as it is written on the command line.
+def parse_context(given: str) -> Context:
+    """Parse a context from the command line.
 
-    >>> parsed_context('{"city": "Oslo"}')
+    >>> parse_context('{"city": "Oslo"}')
     {'city': 'Oslo'}
     """
     try:
@@ -218,7 +219,7 @@ def parsed_context(given: str) -> Context:
         context = given
     if not (context is None or isinstance(context, list | dict)):
         raise ParameterError(
-            f"""context must be a list or an object in JSON; got {given!r}. Try '[1, 2, 3]' or '{{"city": "Oslo"}}'.""",
+            f"""context must be a JSON array or object such as '[1, 2, 3]' or '{{"city": "Oslo"}}', got {given!r}.""",
             "context",
         )
     return context
@@ -250,7 +251,7 @@ def _column_names(agent: object) -> list[str] | None:
 
 
 def _features(agent: object, names: Sequence[str] | None) -> tuple[Feature, ...]:
-    """The features that are known by name, strongest first."""
+    """The features with known names, strongest first."""
     player = agent._core if isinstance(agent, Shell) else None
     if not isinstance(player, _core.CatsPlayer | _core.LinearPlayer):
         return ()
@@ -258,8 +259,8 @@ def _features(agent: object, names: Sequence[str] | None) -> tuple[Feature, ...]
     assert agent.width is not None
     known = dict(player.names) if agent.named else dict(enumerate(names or map("column {}".format, range(agent.width))))
     shared, root = _weights(player, list(known))
-    found = map(Feature, known.values(), shared, root)
-    return tuple(sorted(found, key=lambda each: (-abs(each.weight), each.name)))
+    features = map(Feature, known.values(), shared, root)
+    return tuple(sorted(features, key=lambda each: (-abs(each.weight), each.name)))
 
 
 def _weights(player: _core.CatsPlayer | _core.LinearPlayer, features: list[int]) -> tuple[list[float], list[float]]:
@@ -297,7 +298,7 @@ def _curve(agent: object, context: Context) -> tuple[tuple[float, float], ...] |
 
 
 def _plain(value: Any) -> Any:
-    """Values as JSON has them: no arrays, and nothing where a number is not finite."""
+    """Convert to JSON values: arrays become lists, and numbers that are not finite become null."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

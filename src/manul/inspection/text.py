@@ -1,4 +1,4 @@
-"""An inspection as a page of text."""
+"""Prints an inspection as text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 SHOWN = 15
 
 
-def text(found: Inspection) -> str:
-    """The settings, the features, the beliefs and what is played, one after the other.
+def text(inspection: Inspection) -> str:
+    """Format the settings, the features, the model of Auto and the policy in each context.
 
     >>> from manul.inspection.inspect import Feature, Inspection
     >>> print(text(Inspection("Cats", {"leaves": 8}, 2, 1, 512, (Feature("age", 0.5, 0.0),), None, ())))
@@ -24,29 +24,29 @@ def text(found: Inspection) -> str:
       rounds learned  1
       memory          0.5 KiB
     <BLANKLINE>
-    features by weight (numbers: per standard deviation)
-      age  +0.5000  pushes towards larger actions
+    features by weight (numeric features: per standard deviation)
+      age  +0.5000  raises the action
     """
-    parts = [_settings_text(found), _features_text(found.features), _report_text(found.report)]
-    return "\n\n".join(part for part in (*parts, *map(_played_text, found.played)) if part)
+    parts = [_settings_text(inspection), _features_text(inspection.features), _report_text(inspection.report)]
+    return "\n\n".join(part for part in (*parts, *map(_played_text, inspection.played)) if part)
 
 
-def _settings_text(found: Inspection) -> str:
-    rows = list(_setting_rows(found.parameters))
-    counts = (("decisions", found.decisions), ("rounds learned", found.rounds))
+def _settings_text(inspection: Inspection) -> str:
+    rows = list(_setting_rows(inspection.parameters))
+    counts = (("decisions", inspection.decisions), ("rounds learned", inspection.rounds))
     rows += [(name, f"{count:,}") for name, count in counts if count is not None]
-    return "\n".join([found.kind, *_table([*rows, ("memory", f"{found.memory / 1024:,.1f} KiB")])])
+    return "\n".join([inspection.kind, *_table([*rows, ("memory", f"{inspection.memory / 1024:,.1f} KiB")])])
 
 
 def _setting_rows(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in parameters.items():
         if name == "agent" and isinstance(value, dict):
             yield name, value["kind"]
-            yield from _setting_rows({each: it for each, it in value.items() if each != "kind"})
+            yield from _setting_rows({key: setting for key, setting in value.items() if key != "kind"})
         elif name == "features" and isinstance(value, dict) and value.get("name") == "Columns":
             yield name, ", ".join(column["name"] for column in value["columns"])
         elif value is not None:
-            yield name, _shown(value)
+            yield name, _format(value)
 
 
 def _features_text(features: Sequence[Feature]) -> str:
@@ -54,7 +54,7 @@ def _features_text(features: Sequence[Feature]) -> str:
         return ""
     few = f", the strongest {SHOWN} of {len(features):,}" if len(features) > SHOWN else ""
     rows = [(each.name, f"{each.weight:+.4f}", each.meaning) for each in features[:SHOWN]]
-    return "\n".join([f"features by weight{few} (numbers: per standard deviation)", *_table(rows)])
+    return "\n".join([f"features by weight{few} (numeric features: per standard deviation)", *_table(rows)])
 
 
 def _report_text(report: Report | None) -> str:
@@ -62,20 +62,20 @@ def _report_text(report: Report | None) -> str:
         return ""
     rows = [(member.name, f"error {member.error:.4f}", f"weight {member.weight:.3f}") for member in report.members]
     facts = [("bandwidth", f"{report.bandwidth:g}"), ("noise", f"{report.noise:.4f}")]
-    facts += [("remembers", f"{report.memory:,} rounds"), ("drift alarms", f"{report.alarms}")]
-    return "\n".join(["beliefs", *_table(facts), *_table(rows)])
+    facts += [("rounds since drift", f"{report.memory:,}"), ("drift alarms", f"{report.alarms}")]
+    return "\n".join(["model of the loss", *_table(facts), *_table(rows)])
 
 
 def _played_text(played: Played) -> str:
     low, high = played.window
-    rows = [("window", f"{low:g} to {high:g}"), ("density there", f"{played.density:g}")]
-    rows.append(("expected action", f"{played.distribution.mean():g}"))
-    lines = [f"in the context {json.dumps(played.context, ensure_ascii=False)}", *_table(rows)]
+    rows = [("window", f"{low:g} to {high:g}"), ("density", f"{played.density:g}")]
+    rows.append(("mean action", f"{played.distribution.mean():g}"))
+    lines = [f"context {json.dumps(played.context, ensure_ascii=False)}", *_table(rows)]
     if played.route is not None:
-        lines += ["", "the way down the tree", *_table(_route_rows(played.route))]
-        lines.append(f"  leaf {played.route.leaf} of {played.route.leaves:,}, played at {played.route.action:g}")
+        lines += ["", "path through the tree", *_table(_route_rows(played.route))]
+        lines.append(f"  leaf {played.route.leaf} of {played.route.leaves:,}, centre {played.route.action:g}")
     if played.curve is not None:
-        lines += ["", "the loss it expects", *_table(_curve_rows(played.curve))]
+        lines += ["", "predicted loss", *_table(_curve_rows(played.curve))]
     return "\n".join(lines)
 
 
@@ -93,7 +93,7 @@ def _curve_rows(curve: Sequence[tuple[float, float]]) -> Iterator[tuple[str, ...
         yield f"{action:g}", f"{loss:.4f}", "lowest" if number == best else ""
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 

@@ -18,10 +18,10 @@ from manul.utils.validation import check_number
 
 @dataclass(frozen=True)
 class Conversion:
-    """What came of it.
+    """The result of a conversion.
 
     >>> print(Conversion(Path("run.parquet"), rows=3, skipped=1))
-    run.parquet: 3 rows, 1 bad row left out
+    run.parquet: 3 rows, 1 invalid row skipped
     """
 
     target: Path
@@ -29,8 +29,8 @@ class Conversion:
     skipped: int
 
     def __str__(self) -> str:
-        left_out = f", {_counted(self.skipped, 'bad row')} left out" if self.skipped else ""
-        return f"{self.target}: {_counted(self.rows, 'row')}{left_out}"
+        skipped = f", {_counted(self.skipped, 'invalid row')} skipped" if self.skipped else ""
+        return f"{self.target}: {_counted(self.rows, 'row')}{skipped}"
 
 
 def convert(

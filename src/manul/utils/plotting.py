@@ -1,6 +1,6 @@
-"""Every picture that manul draws; each function takes data, draws it on axes and returns them.
+"""All plots of manul: each function takes data, draws it on axes and returns them.
 
-What is drawn as lines and heat maps is the table of the picture, and `save` writes both.
+`save` writes the figure and, next to it, a CSV table of the plotted lines and heat maps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ try:
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 except ImportError:
-    raise MissingDependency("matplotlib must be installed for plots. Try pip install 'manul[plot]'.") from None
+    raise MissingDependency("Plots need matplotlib. Install it: pip install 'manul[plot]'.") from None
 
 if TYPE_CHECKING:
     from manul.types import Policy
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for the colour-blind
 GREY = "#777777"
 FORMATS = (".png", ".svg", ".pdf")
-MIDDLE = "middle of the window"
+CENTRE = "centre of the window"
 Floats = npt.NDArray[np.float64]
-_POINTS = 400
-_DOTS = 1500
+_POINTS = 400  # of a curve, enough for a smooth line at this size
+_DOTS = 1500  # of a scatter plot, so that dots stay distinct
 
 
 def new_axes() -> Axes:
-    """Empty axes on a figure of their own.
+    """Create empty axes on a new figure.
 
     >>> new_axes().get_title()
     ''
@@ -49,26 +49,26 @@ def new_axes() -> Axes:
 
 
 def new_row(count: int) -> list[Axes]:
-    """Empty axes side by side on one figure.
+    """Create empty axes side by side on a new figure.
 
     >>> len(new_row(2))
     2
     """
-    made = Figure(figsize=(7 * count, 4.8), dpi=120, layout="constrained").subplots(1, count, squeeze=False)
-    return list(made[0])
+    grid = Figure(figsize=(7 * count, 4.8), dpi=120, layout="constrained").subplots(1, count, squeeze=False)
+    return list(grid[0])
 
 
-def shortened(name: str) -> str:
-    """A name that fits beside a picture.
+def shorten(name: str) -> str:
+    """Cut a name to 40 characters, to fit next to a plot.
 
-    >>> len(shortened("a" * 100))
+    >>> len(shorten("a" * 100))
     40
     """
     return name if len(name) <= 40 else f"{name[:39]}…"
 
 
 def feature_bars(names: Sequence[str], weights: Sequence[float], axes: Axes | None = None) -> Axes:
-    """Draw the weight of each feature, the first one at the top.
+    """Draw the weights of features as bars, the first one at the top.
 
     >>> feature_bars(["age", "city=Oslo"], [0.5, -0.25]).get_xlabel()
     'weight'
@@ -78,9 +78,9 @@ def feature_bars(names: Sequence[str], weights: Sequence[float], axes: Axes | No
         colour = COLOURS[0] if weight >= 0 else COLOURS[1]
         axes.plot([0, weight], [rank, rank], color=colour, linewidth=9, solid_capstyle="butt", label=f"_{name}")
     axes.vlines(0, 0.4, len(names) + 0.6, color=GREY, linewidth=1)
-    axes.set_yticks(range(1, len(names) + 1), [shortened(name) for name in names])
+    axes.set_yticks(range(1, len(names) + 1), [shorten(name) for name in names])
     axes.set_ylim(len(names) + 0.6, 0.4)
-    return _dressed(axes, "weight", "rank")
+    return _style(axes, "weight", "rank")
 
 
 def density_plot(edges: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
@@ -94,11 +94,11 @@ def density_plot(edges: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | No
     steps = np.append(heights, heights[-1:])
     (line,) = axes.plot(ends, steps, drawstyle="steps-post", linewidth=1.8, label="_density")
     axes.fill_between(ends, steps, step="post", color=line.get_color(), alpha=0.2, linewidth=0)
-    return _dressed(_from_zero(axes), "action", "density")
+    return _style(_from_zero(axes), "action", "density")
 
 
 def atoms_plot(positions: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
-    """Draw the density at each of a few actions.
+    """Draw the density of a discrete distribution.
 
     >>> atoms_plot([0, 1], [0.5, 0.25]).get_ylabel()
     'density'
@@ -106,50 +106,50 @@ def atoms_plot(positions: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | 
     axes = new_axes() if axes is None else axes
     (line,) = axes.plot(positions, densities, linestyle="none", marker="o", markersize=4, label="_density")
     axes.vlines(np.asarray(positions), 0, np.asarray(densities), color=line.get_color(), linewidth=1.2)
-    return _dressed(_from_zero(axes), "action", "density")
+    return _style(_from_zero(axes), "action", "density")
 
 
-def lately(rounds: int) -> int:
-    """How many of the last rounds count as lately: one in twenty.
+def recent_rounds(rounds: int) -> int:
+    """Return how many of the last rounds a recent mean covers: 5 %.
 
-    >>> lately(1000)
+    >>> recent_rounds(1000)
     50
     """
     return max(1, rounds // 20)
 
 
 def loss_curve(losses: npt.ArrayLike, axes: Axes | None = None, *, label: str | None = None) -> Axes:
-    """Draw the mean loss so far and lately, over the rounds; several runs go on the same axes.
+    """Draw the running mean of the losses and the mean of the most recent rounds; several runs may share axes.
 
     >>> [line.get_label() for line in loss_curve([0.5, 0.25, 0.0]).lines]
-    ['mean so far', 'lately (last 1)']
+    ['running mean', 'mean of last 1']
     """
     paid = np.asarray(losses, dtype=np.float64)
     if not len(paid):
-        raise InputError("losses must have at least one round; got none. Play some rounds first.", "losses")
+        raise InputError("losses must have at least one round, got none.", "losses")
     axes = new_axes() if axes is None else axes
-    span, prefix = lately(len(paid)), "" if label is None else f"{label}: "
+    span, prefix = recent_rounds(len(paid)), "" if label is None else f"{label}: "
     rounds = np.unique(np.linspace(1, len(paid), _POINTS).astype(np.int64))
     total = np.concatenate([[0.0], np.cumsum(paid)])
     first = np.maximum(rounds - span, 0)
-    (line,) = axes.plot(rounds, total[rounds] / rounds, linewidth=2.4, label=f"{prefix}mean so far")
+    (line,) = axes.plot(rounds, total[rounds] / rounds, linewidth=2.4, label=f"{prefix}running mean")
     recent = (total[rounds] - total[first]) / (rounds - first)
-    axes.plot(rounds, recent, color=line.get_color(), linewidth=1, alpha=0.8, label=f"{prefix}lately (last {span:,})")
-    return _dressed(_from_zero(axes), "rounds", "loss")
+    axes.plot(rounds, recent, color=line.get_color(), linewidth=1, alpha=0.8, label=f"{prefix}mean of last {span:,}")
+    return _style(_from_zero(axes), "rounds", "loss")
 
 
 def level(value: float, axes: Axes, *, label: str) -> Axes:
-    """Draw a value to compare with across what is already drawn.
+    """Draw a horizontal reference line across the existing curves.
 
     >>> [line.get_label() for line in level(0.25, loss_curve([0.5, 0.0]), label="best").lines][-1]
     'best'
     """
     axes.plot(axes.dataLim.intervalx, [value, value], color=GREY, linestyle="--", linewidth=1.5, label=label)
-    return _dressed(_from_zero(axes), axes.get_xlabel(), axes.get_ylabel())
+    return _style(_from_zero(axes), axes.get_xlabel(), axes.get_ylabel())
 
 
 def interval_plot(value: float, low: float, high: float, axes: Axes | None = None, *, label: str) -> Axes:
-    """Draw an estimate and its interval on a row of their own, below those that are there.
+    """Draw an estimate and its interval in a new row below the existing ones.
 
     >>> interval_plot(0.25, 0.2, 0.3, label="snips").lines[0].get_xdata()
     array([0.2 , 0.25, 0.3 ])
@@ -159,7 +159,7 @@ def interval_plot(value: float, low: float, high: float, axes: Axes | None = Non
     if len(axes.figure.axes) == 1:
         axes.figure.canvas.figure.set_size_inches(10, 1.8 + 0.4 * len(axes.lines))
     axes.plot(np.array([low, value, high]), [place] * 3, linewidth=2.4, marker="|", markersize=14, label=label)
-    _dressed(axes, "loss", "estimate").margins(y=0.3)
+    _style(axes, "loss", "estimate").margins(y=0.3)
     axes.set_yticks([-number for number in range(len(axes.lines))], [str(line.get_label()) for line in axes.lines])
     legend = axes.get_legend()
     if legend is not None:
@@ -174,9 +174,9 @@ def policy_map(
     targets: npt.ArrayLike | None = None,
     axes: Axes | None = None,
 ) -> Axes:
-    """Draw what a policy plays along one feature, with the others at their medians, texts at the most common one.
+    """Draw a policy as a function of one feature, with the others at their medians or most common values.
 
-    Contexts are rows of numbers, columns by name, or a log; the feature is a column or the name of one.
+    `contexts` are rows of numbers, named columns, or a log; `feature` is a column number or a name.
 
     >>> import manul
     >>> world = manul.worlds.linear(rounds=100, width=2)
@@ -189,22 +189,22 @@ def policy_map(
         _scatter(axes, varied.seen, np.asarray(targets, dtype=np.float64))
     lows, highs = _windows(policy, varied.contexts)
     (_places if varied.texts else _band)(axes, varied.places, lows, highs)
-    _dressed(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
+    _style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
     if varied.texts:
-        axes.set_xticks(varied.places, [shortened(text) for text in varied.texts])
+        axes.set_xticks(varied.places, [shorten(text) for text in varied.texts])
         axes.set_xlim(-0.5, len(varied.texts) - 0.5)
     return axes
 
 
 def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None) -> Axes:
-    """Draw the objective of cells (bandwidth, leaves, objective) as a heat map; the lowest one is marked.
+    """Draw cells (bandwidth, leaves, objective) as a heat map and mark the lowest objective.
 
     >>> axes = cell_map([(1/4, 4, 0.2), (1/8, 8, 0.1)])
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['1/8', '1/4']
     """
     if not cells:
-        raise InputError("cells must have at least one element; got none. Put trees into the grid.", "cells")
+        raise InputError("nothing to plot: the grid has no trees.", "cells")
     axes = new_axes() if axes is None else axes
     bandwidths, leaves = sorted({cell[0] for cell in cells}), sorted({cell[1] for cell in cells})
     objectives = np.full((len(bandwidths), len(leaves)), np.nan)
@@ -213,20 +213,20 @@ def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     mesh = axes.pcolormesh(_edges(leaves), _edges(bandwidths), objectives, cmap="viridis", label="_objective")
-    # The narrowest bandwidths cost a hundred times the lowest: colours are for the better half.
+    # The narrowest bandwidths cost a hundred times the lowest, so the colours only span the better half.
     mesh.set_clim(vmax=float(np.nanmedian(objectives)))
     axes.figure.colorbar(mesh, ax=axes, label="objective", extend="max")
     bandwidth, count, objective = min(cells, key=lambda cell: cell[2])
     axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label="_lowest")
     axes.set_title(f"lowest: {objective:.4f} with bandwidth {fraction(bandwidth)} and {count} leaves")
-    _dressed(axes, "leaves", "bandwidth").minorticks_off()
+    _style(axes, "leaves", "bandwidth").minorticks_off()
     axes.set_xticks(leaves, [f"{count}" for count in leaves])
     axes.set_yticks(bandwidths, [fraction(bandwidth) for bandwidth in bandwidths])
     return axes
 
 
 def _edges(centres: Sequence[float]) -> Floats:
-    """Where cells begin and end whose centres are these, on a scale of doublings."""
+    """The edges of cells with the given centres on a logarithmic scale."""
     powers = np.log2(centres)
     between = (powers[1:] + powers[:-1]) / 2
     half = (
@@ -238,7 +238,7 @@ def _edges(centres: Sequence[float]) -> Floats:
 
 
 def save(drawn: Axes | Figure, path: str | Path) -> None:
-    """Write a picture and, beside it, the table it was made from as CSV.
+    """Write a figure and, next to it, a CSV table of the plotted data.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -248,7 +248,7 @@ def save(drawn: Axes | Figure, path: str | Path) -> None:
     """
     target = Path(path)
     if target.suffix not in FORMATS:
-        raise ParameterError(f"path must end in {', '.join(FORMATS)}; got {target.name!r}. Try .png.", "path")
+        raise ParameterError(f"path must end in {', '.join(FORMATS)}, got {target.name!r}.", "path")
     figure = drawn if isinstance(drawn, Figure) else drawn.figure.canvas.figure
     with replacing(target) as partial:
         figure.savefig(partial, bbox_inches="tight", format=target.suffix[1:])
@@ -262,7 +262,7 @@ def _from_zero(axes: Axes) -> Axes:
     return axes
 
 
-def _dressed(axes: Axes, across: str, up: str) -> Axes:
+def _style(axes: Axes, across: str, up: str) -> Axes:
     axes.set_xlabel(across)
     axes.set_ylabel(up)
     axes.xaxis.set_major_formatter("{x:,.10g}")
@@ -288,14 +288,14 @@ def _windows(policy: Policy, contexts: Sequence[Any]) -> npt.NDArray[np.float64]
 
 
 def _band(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
-    axes.plot(across, (lows + highs) / 2, linewidth=2.4, color=COLOURS[1], zorder=3, label=MIDDLE)
+    axes.plot(across, (lows + highs) / 2, linewidth=2.4, color=COLOURS[1], zorder=3, label=CENTRE)
     axes.fill_between(across, lows, highs, color=COLOURS[1], alpha=0.3, linewidth=0, label="window")
     for name, ends in (("low", lows), ("high", highs)):
         axes.plot(across, ends, color=COLOURS[1], linewidth=0.5, alpha=0.6, label=f"_window {name}")
 
 
 def _places(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
-    axes.plot(across, (lows + highs) / 2, "o", color=COLOURS[1], zorder=3, label=MIDDLE)
+    axes.plot(across, (lows + highs) / 2, "o", color=COLOURS[1], zorder=3, label=CENTRE)
     axes.vlines(across, lows, highs, color=COLOURS[1], alpha=0.3, linewidth=12, label="window")
     for name, ends in (("low", lows), ("high", highs)):
         axes.plot(across, ends, "_", color=COLOURS[1], label=f"_window {name}")
@@ -327,7 +327,7 @@ def _mesh_rows(mesh: QuadMesh, across: str, up: str) -> Iterator[dict[str, str |
 
 
 def _plain(number: float) -> float:
-    """A number without the last digits, which were lost on the way to the picture and back."""
+    """Round away the digits that are lost in the conversion to plot coordinates and back."""
     return float(f"{number:.12g}")
 
 

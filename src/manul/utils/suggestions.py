@@ -1,4 +1,4 @@
-"""The remedy for a wrong name: the closest one that exists."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CUTOFF = 0.4
 
 
 def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
-    """What to try in place of a name that is not known.
+    """Suggest the closest known name.
 
     >>> remedy("prise", ["size", "price"], "Check the name.")
     'Did you mean price?'
@@ -24,13 +24,13 @@ def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def missing(path: str | Path) -> FileError:
-    """The error of a file that is not there, with the closest one beside it.
+    """Return the error for a missing file, with the closest name in the same folder.
 
     >>> missing("run.parquet")
-    FileError('run.parquet must be a file; there is none. Check the name.')
+    FileError('run.parquet: no such file.')
     """
     wanted = Path(path)
     beside = sorted(each.name for each in wanted.parent.iterdir() if each.is_file()) if wanted.parent.is_dir() else []
     close = get_close_matches(wanted.name, beside, n=1, cutoff=0.6)
-    advice = f"Did you mean {wanted.parent / close[0]}?" if close else "Check the name."
-    return FileError(f"{wanted} must be a file; there is none. {advice}")
+    advice = f" Did you mean {wanted.parent / close[0]}?" if close else ""
+    return FileError(f"{wanted}: no such file.{advice}")

@@ -1,4 +1,4 @@
-"""Worlds: they give contexts, and a loss for an action."""
+"""Worlds: they produce contexts, and a loss for each action."""
 
 from manul.worlds.curves import Curves
 from manul.worlds.hard_worlds import cliff, drift, noise, ranges, realizable, smooth, valleys

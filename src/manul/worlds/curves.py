@@ -1,4 +1,4 @@
-"""Worlds whose losses run straight from knot to knot, and whose optimum is therefore known."""
+"""Worlds with piecewise linear losses, whose optimum is known."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from manul.worlds.world import Table
 
 
 class Curves:
-    """A loss for every action of every round, by knots; positions are shares of the agent's range of actions.
+    """A piecewise linear loss for each round, given by knots; positions are shares of the agent's range of actions.
 
-    The values are what a round pays; `expected` is what they average to for the round's context, where that differs.
-    Two knots at one position make a jump. `lows` and `highs` are the shares between which a round may be played.
+    `values` are the losses at the knots, and `expected` their means given the context, if these differ. Two knots at
+    one position make a jump. `lows` and `highs` bound the allowed actions of each round, as shares.
 
     >>> world = Curves([[1.0]], positions=[[0.0, 0.5, 1.0]], values=[[0.5, 0.0, 0.5]])
     >>> world.losses([12.0], actions=(0.0, 32.0)), world.optimum(bandwidth=1/8, epsilon=0.0)
@@ -50,7 +50,7 @@ class Curves:
         return len(self.contexts)
 
     def table(self, actions: Within) -> Table:
-        """The world as an agent with this range of actions meets it.
+        """Scale the world to an agent's range of actions.
 
         >>> Curves([[1.0]], positions=[[0.0, 1.0]], values=[[0.0, 1.0]]).table((0.0, 32.0)).loss(0, 8.0)
         0.25
@@ -70,7 +70,7 @@ class Curves:
         return Table(native, self.contexts, (float(self.values.min()), float(self.values.max())), lows, highs)
 
     def losses(self, played: npt.ArrayLike, actions: Within) -> Floats:
-        """The loss of each round had these actions been played."""
+        """The loss of the given action in each round."""
         table = self.table(actions)
         return np.array([table.loss(number, action) for number, action in enumerate(_floats(played))])
 
@@ -83,7 +83,7 @@ class Curves:
         return known.optimum(self._expected, bandwidth=bandwidth, epsilon=epsilon)
 
     def best_constant(self, *, bandwidth: float, epsilon: float) -> float:
-        """The mean loss of the best policy that plays around one action, for actions (0, 1).
+        """The mean loss of the best policy with the same centre in every round, for actions (0, 1).
 
         >>> Curves([[1.0]], positions=[[0.0, 1.0]], values=[[0.0, 1.0]]).best_constant(bandwidth=0.25, epsilon=0.5)
         0.375

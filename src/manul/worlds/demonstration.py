@@ -1,7 +1,7 @@
-"""The main job from end to end on a made-up house: how warm should the water in the radiators be?
+"""A demonstration on a simulated house: how warm should the water in the radiators be?
 
-A heating controller sees the weather and chooses a flow temperature. It never learns which temperature would have
-been right, only how far the one it chose was off.
+A heating controller sees the weather and chooses a flow temperature. It never sees the best temperature, only the
+distance between the chosen temperature and the best one.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ def house(*, rounds: int, seed: int = 0) -> Regression:
 
 @dataclass(frozen=True)
 class Result:
-    """How one way of choosing did: the loss is the distance to the right temperature as a share of the range."""
+    """The losses of one agent: the distance to the best temperature divided by the range."""
 
     name: str
     mean_loss: float
-    lately: float
+    recent_loss: float
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What came of the demonstration, and where its pictures are."""
+    """The losses of all agents, and the paths of the plots."""
 
     rounds: int
     seconds: float
@@ -66,20 +66,20 @@ class Demonstration:
 
     def __str__(self) -> str:
         low, high = ACTIONS
-        table = [f"{each.name:<30} {each.mean_loss:>9.4f} {each.lately:>9.4f}" for each in self.results]
+        table = [f"{each.name:<30} {each.mean_loss:>9.4f} {each.recent_loss:>9.4f}" for each in self.results]
         return "\n".join(
             [
                 f"Heating a house: {self.rounds:,} rounds, each with a flow temperature from {low:g} to {high:g} °C.",
-                f"{'':<30} {'mean loss':>9} {'lately':>9}",
+                f"{'':<30} {'mean loss':>9} {'last 5 %':>9}",
                 *table,
-                f"The agents played side by side for {self.seconds:.1f} seconds. Pictures, each with its table (.csv):",
+                f"The agents ran in parallel for {self.seconds:.1f} seconds. Plots, each with its data as .csv:",
                 *(f"  {picture}" for picture in self.pictures),
             ]
         )
 
 
 def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, progress: bool = False) -> Demonstration:
-    """Play the house with three agents, and draw their losses and what the first one learned into a folder.
+    """Run three agents on the simulated house, and plot their losses and the policy of the first one.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -98,35 +98,35 @@ def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, pro
     constant = float(np.median(world.targets))
     best = _result(f"best constant action, {constant:.1f} °C", world.losses(np.full(rounds, constant), ACTIONS))
     pictures = (out / "loss.png", out / "policy.png")
-    plots.save(_loss_picture(runs, best), pictures[0])
-    plots.save(_policy_picture(agents["Auto"], world), pictures[1])
+    plots.save(_loss_plot(runs, best), pictures[0])
+    plots.save(_policy_plot(agents["Auto"], world), pictures[1])
     results = (*(_result(name, run.log.losses) for name, run in runs.items()), best)
     return Demonstration(rounds, runs["Cats"].seconds, results, pictures)
 
 
-def _loss_picture(runs: dict[str, Run], best: Result) -> Axes:
+def _loss_plot(runs: dict[str, Run], best: Result) -> Axes:
     from manul.utils import plotting as plots
 
     axes = plots.new_axes()
     for name, run in runs.items():
         plots.loss_curve(run.log.losses, axes, label=name)
-    axes.set_title("Heating a house: the agents learn online", loc="left")
+    axes.set_title("Heating a house: loss of three agents", loc="left")
     axes = plots.level(best.mean_loss, axes, label=best.name)
     axes.set_ylabel(f"loss (distance to the target / {ACTIONS[1] - ACTIONS[0]:g} °C)")
     return axes
 
 
-def _policy_picture(agent: NativeAgent, world: Regression) -> Axes:
+def _policy_plot(agent: NativeAgent, world: Regression) -> Axes:
     from manul.utils import plotting as plots
 
     axes = plots.policy_map(agent, world.contexts, 0, world.targets)
-    axes.set_title("What Auto plays after the last round, in median wind, sun and company", loc="left")
+    axes.set_title("Policy of Auto after the last round, other features at their medians", loc="left")
     axes.set_xlabel("outdoor temperature (°C)")
     axes.set_ylabel("action: flow temperature (°C)")
     return axes
 
 
 def _result(name: str, losses: Floats) -> Result:
-    from manul.utils.plotting import lately
+    from manul.utils.plotting import recent_rounds
 
-    return Result(name, float(losses.mean()), float(losses[-lately(len(losses)) :].mean()))
+    return Result(name, float(losses.mean()), float(losses[-recent_rounds(len(losses)) :].mean()))

@@ -1,7 +1,7 @@
-"""Worlds that are hard in one known way each, and that can say what the best smoothed policy would lose in them.
+"""Worlds that are each hard in one known way, with a known loss of the best smoothed policy.
 
-Every loss is a curve over the actions, given the context, plus a disturbance with mean 0, uniform and the same for all
-actions of a round. The losses lie in [0, 1].
+Given the context, every loss is a curve over the actions plus uniform noise with mean 0, which is the same for all
+actions of a round. Losses are in [0, 1].
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def valleys(
 ) -> Curves:
     """Several valleys, one of them deep; which one depends on the context.
 
-    With `dependency="linear"` a tree of linear classifiers can tell them apart, with `"crossed"` it cannot.
+    With `dependency="linear"` a tree of linear classifiers can distinguish them, with `"crossed"` it cannot.
 
     >>> world = valleys(rounds=100, seed=1)
     >>> world.optimum(bandwidth=1/64, epsilon=0.0) < world.best_constant(bandwidth=1/64, epsilon=0.0) - 0.2
@@ -48,9 +48,9 @@ def valleys(
 
 
 def cliff(*, rounds: int, width: int = 2, steep: bool = False, seed: int = 0) -> Curves:
-    """Slowly better and then suddenly worst, like a price that is a little too high: small bandwidths win.
+    """The loss falls slowly up to an edge and then jumps, as for a price that is too high; small bandwidths are better.
 
-    If `steep`, most of the way down is in the last tenth before the edge, and wide windows lose more.
+    If `steep`, the loss falls mostly within the last tenth before the edge, and wide windows cost more.
 
     >>> cliff(rounds=3).losses([0.0, 0.0, 1.0], actions=(0.0, 1.0)).round(1)
     array([0.9, 0.9, 1. ])
@@ -66,7 +66,7 @@ def cliff(*, rounds: int, width: int = 2, steep: bool = False, seed: int = 0) ->
 
 
 def smooth(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
-    """A wide flat valley that moves with the context, and much noise: large bandwidths cost nothing, and win.
+    """A wide flat valley that moves with the context, and much noise: large bandwidths cost nothing and learn faster.
 
     >>> world = smooth(rounds=100)
     >>> world.optimum(bandwidth=1/8, epsilon=0.0) - world.optimum(bandwidth=1/64, epsilon=0.0) < 1e-12
@@ -81,7 +81,7 @@ def smooth(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
 
 
 def ranges(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
-    """The range of allowed actions depends on the context, and often leaves the best action out.
+    """The allowed range of actions depends on the context and often excludes the best action.
 
     >>> world = ranges(rounds=100)
     >>> bool((world.highs - world.lows >= 0.3).all()), bool((world.highs - world.lows < 0.5).any())
@@ -97,11 +97,11 @@ def ranges(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
 
 
 def drift(*, rounds: int, width: int = 5, jump: Literal["turned", "opposite"] = "turned", seed: int = 0) -> Curves:
-    """One valley that jumps at half time.
+    """One valley that jumps halfway through the rounds.
 
-    With `jump="turned"` it then follows another direction of the context, and is as hard to learn as before. With
-    `"opposite"` it goes to where it was worst, half of the range away; its place is then no longer continuous in the
-    context, which is harder to learn, also for an agent that starts afresh.
+    With `jump="turned"` it then depends on another direction of the context and is as hard to learn as before. With
+    `"opposite"` it moves by half of the range, to the worst action so far. Its position is then no longer a continuous
+    function of the context, which is harder to learn, even for a new agent.
 
     >>> world = drift(rounds=100)
     >>> world.optimum(bandwidth=1/64, epsilon=0.0) < 0.15
@@ -117,7 +117,7 @@ def drift(*, rounds: int, width: int = 5, jump: Literal["turned", "opposite"] = 
 
 
 def noise(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
-    """Contexts that mean nothing: one action is best in every round.
+    """Uninformative contexts: the same action is best in every round.
 
     >>> world = noise(rounds=100)
     >>> abs(world.best_constant(bandwidth=1/8, epsilon=0.0) - world.optimum(bandwidth=1/8, epsilon=0.0)) < 1e-6
@@ -129,11 +129,11 @@ def noise(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
 
 
 def realizable(*, rounds: int, best: Within = (0.0, 1.0), seed: int = 0) -> Curves:
-    """A world of the paper's theorems: one number as context, 64 values of it, and a valley that moves along with it.
+    """A world that satisfies the paper's theorems: a context of one number with 64 values, and a valley that moves with it.
 
-    The valleys lie between the two shares `best` of the range of actions. Whatever the bandwidth and the leaves, at
-    each node a threshold on the context tells the better side, for the loss is one shape moved along. So the paper's
-    definition of realizability holds for the class of all thresholds in both directions, which has 2 x 65 members.
+    The valleys are between the two shares `best` of the range of actions. The loss is one shape that moves with the
+    context, so for any bandwidth and any number of leaves, a threshold on the context determines the better side of each
+    node. So the paper's realizability holds for the class of all thresholds in both directions, which has 2 x 65 members.
 
     >>> np.unique(realizable(rounds=10_000).contexts).size
     64
@@ -152,7 +152,7 @@ def _contexts(rng: np.random.Generator, rounds: int, width: int) -> Floats:
 
 
 def _score(rng: np.random.Generator, contexts: Floats) -> Floats:
-    """The contexts along a random direction: standard normal."""
+    """Project the contexts on a random direction; the result is standard normal."""
     direction: Floats = rng.standard_normal((1, contexts.shape[1]))
     score: Floats = (contexts * (direction / np.sqrt((direction**2).sum()))).sum(axis=1)
     return score

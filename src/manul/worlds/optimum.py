@@ -1,7 +1,7 @@
-"""What the best smoothed policy loses that knows the expected loss of every action in every round.
+"""The loss of the best smoothed policy that knows the expected loss of every action in every round.
 
-A round's expected loss runs straight from knot to knot. Averaged over a window it is quadratic in the window's centre
-between those centres where an end of the window meets a knot, so its minimum is found exactly, piece by piece.
+The expected loss of a round is piecewise linear. Its mean over a window is piecewise quadratic in the centre of the
+window, with breaks where an end of the window meets a knot, so its minimum is found exactly, piece by piece.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COARSE, FINE = 129, 65
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The expected loss of each round by its knots, one row per round, between the lows and the highs.
+    """The expected loss of each round, given by knots, one row per round, between the lows and the highs.
 
     >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
     >>> valley.windows(np.array([0.5]), 0.25)
@@ -35,7 +35,7 @@ class Expected:
     highs: Floats
 
     def rows(self, chosen: slice) -> Expected:
-        """Some of the rounds."""
+        """Select rounds."""
         return Expected(self.positions[chosen], self.values[chosen], self.lows[chosen], self.highs[chosen])
 
     def windows(self, centres: Floats, bandwidth: float) -> Floats:
@@ -45,12 +45,12 @@ class Expected:
         return mean
 
     def whole(self) -> Floats:
-        """The mean of each round's loss over all its actions: what exploring costs."""
+        """The mean of each round's loss over all its actions: the loss of exploration."""
         mean: Floats = (self._area(self.highs) - self._area(self.lows)) / (self.highs - self.lows)
         return mean
 
     def best(self, bandwidth: float) -> Floats:
-        """The least that a window inside the round's range can lose."""
+        """The lowest loss of a window inside the range of each round."""
         ends = np.concatenate([self.positions - bandwidth, self.positions + bandwidth], axis=1)
         lowest, highest = self.lows + bandwidth, np.maximum(self.highs - bandwidth, self.lows + bandwidth)
         ends = np.sort(np.clip(np.column_stack([lowest, ends, highest]), lowest[:, None], highest[:, None]), axis=1)
@@ -82,7 +82,7 @@ class Expected:
 
 
 def optimum(expected: Expected, *, bandwidth: float, epsilon: float) -> float:
-    """The mean loss of the best window of every round, with epsilon of all actions.
+    """The mean loss of the best window of every round, with exploration.
 
     >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
     >>> optimum(valley, bandwidth=0.25, epsilon=0.0)
@@ -93,7 +93,7 @@ def optimum(expected: Expected, *, bandwidth: float, epsilon: float) -> float:
 
 
 def best_constant(expected: Expected, *, bandwidth: float, epsilon: float) -> float:
-    """The mean loss of the best single centre, moved into the range of each round, to 1/4096 of the actions.
+    """The mean loss of the best constant centre, clipped to the range of each round, accurate to 1/4096 of the range.
 
     >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
     >>> best_constant(valley, bandwidth=0.25, epsilon=0.0)
@@ -114,7 +114,7 @@ def best_constant(expected: Expected, *, bandwidth: float, epsilon: float) -> fl
 
 
 def least(played: Callable[[float], float], bandwidth: float) -> float:
-    """The least of a function of the centre: a coarse search over the actions (0, 1), then a fine one.
+    """Minimise a function of the centre: a coarse search over the actions (0, 1), then a fine one.
 
     >>> least(lambda centre: abs(centre - 0.5), bandwidth=0.125)
     0.0
@@ -129,7 +129,7 @@ def least(played: Callable[[float], float], bandwidth: float) -> float:
 
 
 def mixed(played: Floats, whole: Floats, epsilon: float) -> Floats:
-    """Epsilon of the whole range, the rest as played.
+    """Mix the loss of the policy with that of uniform exploration.
 
     >>> float(mixed(np.array(0.0), np.array(0.5), 0.5))
     0.25
@@ -138,7 +138,7 @@ def mixed(played: Floats, whole: Floats, epsilon: float) -> Floats:
 
 
 def check(expected: Expected, bandwidth: float, epsilon: float) -> None:
-    """Refuses what no agent could play.
+    """Raise an error if no agent could use these settings.
 
     >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
     >>> check(valley, 0.25, 0.05)
@@ -153,10 +153,10 @@ def check(expected: Expected, bandwidth: float, epsilon: float) -> None:
 
 
 def _mean_area(expected: Expected) -> Callable[[float], float]:
-    """The area under the mean of all rounds' losses up to an action.
+    """The integral of the mean loss of all rounds up to an action.
 
-    That mean is straight between any two of the rounds' knots: sorted, with sums of what each adds to the level and
-    to the slope, they give the area at an action by one look-up.
+    That mean is linear between any two knots. With the knots sorted, and the sums of their contributions to level and
+    slope, one look-up gives the integral at an action.
     """
     count, steps, rises = len(expected.lows), np.diff(expected.positions), np.diff(expected.values)
     slopes = np.divide(rises, steps, out=np.zeros_like(rises), where=steps > 0)

@@ -1,4 +1,4 @@
-"""A regression table played as a bandit: the action is a prediction, the loss is its error (the paper's section 5)."""
+"""A regression table as a bandit problem: the action is a prediction, the loss its error (section 5 of the paper)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LossName = Literal["absolute", "squared"]
 
 
 class Regression:
-    """Contexts and targets; the loss is the error as a share of the agent's range of actions.
+    """Contexts and targets; the loss is the error divided by the agent's range of actions.
 
     >>> world = Regression([[1.0], [2.0]], [0.25, 0.5])
     >>> world.losses([0.5, 0.5], actions=(0.0, 1.0))
@@ -37,7 +37,7 @@ class Regression:
         return len(self.targets)
 
     def table(self, actions: Within) -> Table:
-        """The world as an agent with this range of actions meets it.
+        """Scale the world to an agent's range of actions.
 
         >>> Regression([[1.0]], [8.0]).table((0.0, 32.0)).loss(0, 16.0)
         0.25
@@ -56,13 +56,13 @@ class Regression:
         return Table(native, self.contexts, (0.0, 1.0))
 
     def losses(self, played: npt.ArrayLike, actions: Within) -> Floats:
-        """The loss of each round had these actions been played."""
+        """The loss of the given action in each round."""
         low, high = actions
         error = np.abs(np.asarray(played) - self.targets) / (high - low)
         return error if self.loss == "absolute" else error**2
 
     def check_targets(self, actions: Within) -> None:
-        """Refuses targets that no action can meet.
+        """Raise an error if a target is outside the range of actions.
 
         >>> Regression([[1.0]], [0.25]).check_targets((0.0, 1.0))
         """

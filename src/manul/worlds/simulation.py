@@ -1,4 +1,4 @@
-"""The online loop over a world: decide, pay, learn.
+"""The online loop over a world: decide, observe the loss, learn.
 
 Native agents on worlds with a table run in the core, several of them in threads; everything else runs round by round.
 """
@@ -30,25 +30,25 @@ CHUNK, SLOW_CHUNK = 8192, 64
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What came of a simulation."""
+    """The result of a simulation."""
 
     log: Log
     seconds: float
 
     @property
     def mean_loss(self) -> float:
-        """The progressive loss: each round is played before it is learned from."""
+        """The progressive loss: the agent decides in each round before it learns from it."""
         return float(self.log.losses.mean())
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the mean loss so far and lately, over the rounds."""
+        """Plot the running mean of the losses and the mean of the last 5 % of the rounds."""
         from manul.utils.plotting import loss_curve
 
         return loss_curve(self.log.losses, axes)
 
 
 def simulate(agent: Agent, world: World | ScaledWorld, *, progress: bool = False) -> Run:
-    """Play a world once through; the agent has learned afterwards.
+    """Run an agent once through a world; the agent learns from every round.
 
     >>> import manul
     >>> run = simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=100))
@@ -61,7 +61,7 @@ def simulate(agent: Agent, world: World | ScaledWorld, *, progress: bool = False
 def simulate_many(
     agents: Sequence[Agent], world: World | ScaledWorld, *, threads: int | None = None, progress: bool = False
 ) -> list[Run]:
-    """Play a world with several agents in parallel; the results do not depend on the number of threads.
+    """Run several agents through a world in parallel; the results do not depend on the number of threads.
 
     >>> import manul
     >>> agents = [manul.Cats(leaves=leaves, bandwidth=1/8) for leaves in (8, 16)]
@@ -97,7 +97,7 @@ def _play(loops: Sequence[_Loop], rounds: int, chunk: int, *, progress: bool) ->
 
 
 class _Native:
-    """The agents that the core plays by itself."""
+    """The agents that run in the core."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -123,7 +123,7 @@ class _Native:
 
 
 class _Single:
-    """The agents that are asked round by round."""
+    """The agents that run round by round in Python."""
 
     def __init__(self) -> None:
         self.seats: list[tuple[Agent, World, Log]] = []

@@ -1,4 +1,4 @@
-"""Regression worlds that are drawn, not measured."""
+"""Synthetic regression worlds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from manul.worlds.regression import Regression
 
 
 def drawn(*, rounds: int, width: int, seed: int) -> np.random.Generator:
-    """The generator of a world whose size makes sense.
+    """Check the size of a world, and create its random generator.
 
     >>> int(drawn(rounds=1, width=1, seed=7).integers(10))
     9
@@ -27,7 +27,7 @@ def drawn(*, rounds: int, width: int, seed: int) -> np.random.Generator:
 
 
 class Linear(Regression):
-    """Targets that are known up to normal noise and then clipped to [0, 1], so that the optimum is known.
+    """A regression whose targets have known locations and normal noise, clipped to [0, 1], so the optimum is known.
 
     >>> world = Linear([[0.0]], targets=[0.52], locations=[0.5], deviation=0.1)
     >>> round(world.optimum(bandwidth=1/16, epsilon=0.0), 4)
@@ -52,7 +52,7 @@ class Linear(Regression):
         return self._played(centres, bandwidth, epsilon)
 
     def best_constant(self, *, bandwidth: float, epsilon: float) -> float:
-        """The mean loss of the best policy that plays around one action, for actions (0, 1).
+        """The mean loss of the best policy with the same centre in every round, for actions (0, 1).
 
         >>> 0 < linear(rounds=10).best_constant(bandwidth=1/16, epsilon=0.05) < 0.5
         True
@@ -66,7 +66,7 @@ class Linear(Regression):
         return float(mixed(self._windows(centres, bandwidth), whole, epsilon).mean())
 
     def _windows(self, centres: Floats, bandwidth: float) -> Floats:
-        """The expected error over a window: that of the unclipped target, less what clipping takes off everywhere."""
+        """The expected error over a window: that of the unclipped target, minus the part that clipping removes."""
         left, right = ((centres + side * bandwidth - self.locations) / self.deviation for side in (-1, 1))
         area = self.deviation**2 * (_twice_integrated(right) - _twice_integrated(left))
         beyond = _excess(-self.locations / self.deviation) + _excess((self.locations - 1) / self.deviation)
@@ -92,7 +92,7 @@ def linear(*, rounds: int, width: int = 20, seed: int = 0) -> Linear:
 
 
 def ds(*, rounds: int, width: int = 5, seed: int = 0) -> Regression:
-    """The synthetic set of the paper's experiments: contexts N(5, 1), weights N(0, 1/width), noise 0.2, scaled to [0, 1].
+    """The synthetic data set of the paper: contexts N(5, 1), weights N(0, 1/width), noise 0.2, scaled to [0, 1].
 
     >>> targets = ds(rounds=100).targets
     >>> float(targets.min()), float(targets.max())
@@ -107,7 +107,7 @@ def ds(*, rounds: int, width: int = 5, seed: int = 0) -> Regression:
 
 
 def normal_share(values: npt.ArrayLike) -> Floats:
-    """The share of a standard normal below each value.
+    """The cumulative distribution function of the standard normal.
 
     >>> normal_share([0.0])
     array([0.5])
@@ -129,6 +129,6 @@ def _twice_integrated(values: Floats) -> Floats:
 
 
 def _excess(values: Floats) -> Floats:
-    """E max(N(0, 1) - (-value), 0): how far a normal goes past a limit on average."""
+    """E max(N(0, 1) - (-value), 0): the mean excess of a normal over a limit."""
     excess: Floats = values * normal_share(values) + _density(values)
     return excess

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Column = Floats | list[str | None]
 Table = dict[str, Column]
 AUTO_LEAVES, SHARE = 512, Fraction(1, 32)
-LATELY = 20
 
 
 def _linear(**settings: Any) -> SmoothedGreedy:
@@ -153,18 +152,18 @@ class Outcome:
             "left_out": self.example.left_out,
             "actions": list(self.example.actions),
             "mean_loss": self.run.mean_loss,
-            "lately": float(losses[-max(1, len(losses) // LATELY) :].mean()),
+            "recent_loss": float(losses[-max(1, len(losses) // 20) :].mean()),  # of the last 5 % of the rows
             "best_constant": self.best_constant,
             "seconds": self.run.seconds,
         }
 
     def __str__(self) -> str:
-        told = self.as_dict()
         low, high = self.example.actions
-        told["actions"] = f"{low:g} to {high:g}"
+        values = {**self.as_dict(), "actions": f"{low:g} to {high:g}"}
+        labels = {"left_out": "skipped rows", "recent_loss": "last 5 %"}
         return "\n".join(
-            f"{name.replace('_', ' '):<14} {_shown(value)}"
-            for name, value in told.items()
+            f"{labels.get(name, name.replace('_', ' ')):<14} {_format(value)}"
+            for name, value in values.items()
             if value != 0 or name != "left_out"
         )
 
@@ -244,5 +243,5 @@ def _chosen(values: Column, which: Any) -> Column:
     return chosen
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

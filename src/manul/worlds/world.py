@@ -1,4 +1,4 @@
-"""What a world is: contexts, and a loss for an action in each round."""
+"""The protocols of a world: contexts, and a loss for an action in each round."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Contexts = npt.NDArray[np.float32]
 class World(Protocol):
     """Anything with one context per round and a loss for an action, in action units.
 
-    A world whose rounds allow only some of the actions also has arrays `lows` and `highs`.
+    If the range of actions differs between rounds, the world also has arrays `lows` and `highs`.
     """
 
     @property
@@ -28,12 +28,12 @@ class World(Protocol):
     def __len__(self) -> int: ...
 
     def loss(self, number: int, action: float) -> float:
-        """What an action costs in a round; rounds are numbered from 0."""
+        """The loss of an action in a round; rounds are numbered from 0."""
 
 
 @runtime_checkable
 class ScaledWorld(Protocol):
-    """A world that fits an agent with any range of actions."""
+    """A world that can be scaled to any range of actions."""
 
     @property
     def contexts(self) -> Contexts:
@@ -42,12 +42,12 @@ class ScaledWorld(Protocol):
     def __len__(self) -> int: ...
 
     def table(self, actions: Within) -> Table:
-        """The world as an agent with this range meets it."""
+        """Scale the world to an agent's range of actions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A world in action units that the core can play by itself; `losses` is what its losses lie in.
+    """A world in action units that the core can run by itself; `losses` is the range of its losses.
 
     >>> from manul.worlds import Regression
     >>> Regression([[1.0], [2.0]], [0.25, 0.5]).table((0.0, 2.0)).loss(1, 1.5)
@@ -64,5 +64,5 @@ class Table:
         return len(self.contexts)
 
     def loss(self, number: int, action: float) -> float:
-        """What an action costs in a round."""
+        """The loss of an action in a round."""
         return self.native.loss(number, action)

@@ -54,18 +54,18 @@ def test_the_best_cell_of_each_player_stands_beside_the_published_best():
 @pytest.mark.parametrize(("loss", "credited"), [(0.1, True), (0.4, False)])
 def test_smoothing_gets_the_credit_only_where_it_wins(loss, credited):
     rows = [online_row(methods.PAPER, loss), online_row(methods.TREE, 0.3), online_row(methods.LINEAR, 0.2)]
-    assert ("what smoothing is for" in online._many_leaves(rows)) == credited
+    assert ("Smoothing helps here" in online._many_leaves(rows)) == credited
 
 
-@pytest.mark.parametrize(("high", "words"), [(0.19, "do not touch"), (0.21, "touch")])
-def test_intervals_that_touch_are_said_to(high, words):
+@pytest.mark.parametrize(("high", "words"), [(0.19, "do not overlap"), (0.21, "overlap")])
+def test_overlapping_intervals_are_reported(high, words):
     row = {"dataset": "ds", "leaves": 4, "bandwidth": 0.25, "loss": 0.1, "low": 0.05, "high": high}
     names = offline_sweep.RULES.values()
     rows = [
         {**row, "player": offline_sweep.INITIAL, "low": 0.2, "high": 0.3},
         *({**row, "player": name} for name in names),
     ]
-    assert all(told.endswith(f"the intervals {words}.") for told in analysis.explained(rows, "ds"))
+    assert all(told.endswith(f"the intervals {words}.") for told in analysis.explain(rows, "ds"))
 
 
 def times(player, against, curve):
@@ -86,7 +86,7 @@ def test_slopes_tell_flat_from_logarithmic_from_linear():
     assert flat["exponent"] == pytest.approx(0, abs=1e-9)
     assert (logarithmic["microseconds_per_doubling"], logarithmic["doubling_explained"]) == pytest.approx((0.05, 1.0))
     assert linear["exponent"] == pytest.approx(1.0)
-    told = " ".join(timing.explained(rows, "ds"))
+    told = " ".join(timing.explain(rows, "ds"))
     assert "time ∝ K^1.00" in told
     assert "+0.050 µs per doubling of K" in told
 

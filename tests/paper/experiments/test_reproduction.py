@@ -135,5 +135,5 @@ def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path, experi
 
 def test_vowpal_wabbit_that_is_asked_for_but_not_there_says_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(MissingDependency, match=r"vowpalwabbit must be installed .* Try pip install vowpalwabbit"):
+    with pytest.raises(MissingDependency, match="Install it: pip install vowpalwabbit"):
         run(tmp_path, vw=True)

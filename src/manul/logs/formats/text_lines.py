@@ -27,7 +27,7 @@ def opened(path: Path) -> IO[bytes]:
 
     >>> opened(Path("missing.csv"))
     Traceback (most recent call last):
-    manul.errors.FileError: missing.csv must be a file; there is none. Check the name.
+    manul.errors.FileError: missing.csv: no such file.
     """
     if not path.is_file():
         raise missing(path)

@@ -1,4 +1,4 @@
-"""Is this log fit for off-policy work? Findings in plain words, worst first.
+"""Checks whether a log is suitable for off-policy evaluation.
 
 The main test is an identity: whatever the policy that logged, the length of range that a row stands for, 1 / density
 over the length of its range, averages 1, and within any part of the range it averages that part's share. Both sides are
@@ -27,7 +27,7 @@ SMALL, TINY = 100, 30
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with a log; with an `error` it must not be used.
+    """A problem with a log; a log with an `error` must not be used.
 
     >>> print(Finding("warning", "duplicated rows", "3 rows occur twice."))
     warning: duplicated rows. 3 rows occur twice.
@@ -44,9 +44,9 @@ class Finding:
 def doctor(
     log: Logs, policy: Policy | None = None, *, actions: Within | None = None, losses: Within | None = None
 ) -> list[Finding]:
-    """What speaks against using a log, worst first: nothing where it is fit.
+    """List the problems of a log for off-policy evaluation, most severe first.
 
-    The effective sample is that of a uniform policy unless one is given.
+    The effective sample size is that of a uniform policy unless one is given.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -72,9 +72,7 @@ def doctor(
     return sorted((Finding(*each) for each in found), key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-_ESTIMATED = (
-    "The densities were estimated, not logged: estimates are only as good as that model, and intervals do not know it."
-)
+_ESTIMATED = "The densities were estimated, not logged. Estimates are only as good as the density model, and intervals ignore its error."
 
 
 class _Mean:
@@ -142,17 +140,17 @@ class _Support:
         return (
             "error",
             "wrong densities",
-            f"1 / density over the length of the range must average 1; it averages {worst:.3g}{where}, more than chance "
-            "allows, so every estimate would be wrong by about that factor. A density must be that of the whole mixture: "
-            "an explored action inside the greedy window has epsilon's share and the window's.",
+            f"The mean of 1 / (density * length of the range) must be 1, but is {worst:.3g}{where}, more than chance explains. "
+            "Estimates would be wrong by about that factor. Log the density of the whole mixture: an explored action "
+            "inside the greedy window has the density of both parts.",
         )
 
     def _unexplored(self, high: float) -> Symptom:
         return (
             "error",
             "missing exploration",
-            f"the rows stand for {100 * self.whole.mean:.2g} % of the range, at most {100 * min(high, 1.0):.2g} %: the rest was "
-            "never tried, or the densities are too large. Log with epsilon above 0, and log the density of the mixture.",
+            f"The logged actions cover about {100 * self.whole.mean:.2g} % of the range, at most {100 * min(high, 1.0):.2g} %. The "
+            "rest was never tried, or the densities are too large. Use an epsilon above 0 and log the mixture's density.",
         )
 
 
@@ -160,8 +158,8 @@ def _unsupported(thin: list[int], span: Within) -> Symptom:
     return (
         "error",
         "actions with no support",
-        f"actions {_ranges(thin, span)} are hardly ever played for the densities that are logged: nothing can be said "
-        "of policies that play there. Declare the range that was explored with actions=(low, high).",
+        f"Actions {_ranges(thin, span)} are much rarer than the logged densities imply, so policies that choose them "
+        "cannot be evaluated. Declare the explored range with actions=(low, high).",
     )
 
 
@@ -191,12 +189,12 @@ class _Sample:
         size = self.total**2 / self.squares if self.squares else 0.0
         if size >= SMALL:
             return []
-        name = "a policy that plays all actions alike" if self.policy is None else "this policy"
+        name = "a uniform policy" if self.policy is None else "this policy"
         return [
             (
                 "error" if size < TINY else "warning",
                 "small effective sample",
-                f"for {name} the {self.rows:,} rows are worth {size:,.0f}, and {SMALL} are the least to draw conclusions "
-                "from. Log more rows, or with a larger epsilon.",
+                f"The effective sample size for {name} is {size:,.0f} of {self.rows:,} rows, and at least {SMALL} are needed. "
+                "Log more rows, or use a larger epsilon.",
             )
         ]

@@ -27,7 +27,7 @@ class Outside:
     >>> ones = np.ones(2)
     >>> _ = outside.add(Rows(0, np.zeros((2, 1), np.float32), ones, ones, np.array([0.5, 3.0]), None, None))
     >>> outside.findings()[0][2]
-    'losses must be in [0, 1]; 1 of 2 rows are not, the first is row 1 with 3. Declare the range with losses=(low, high).'
+    '1 of 2 losses are not in [0, 1]; the first is 3 in row 1. Declare the range with losses=(low, high).'
     """
 
     def __init__(self, actions: Within, losses: Within) -> None:
@@ -65,8 +65,8 @@ class Outside:
             (
                 "error",
                 f"{name} outside the range",
-                f"{name} must be {rules[name][0]}; {self.counts[name]:,} of {self.rows:,} rows are not, "
-                f"the first is row {row} with {value:g}. {rules[name][1]}",
+                f"{self.counts[name]:,} of {self.rows:,} {name} are not {rules[name][0]}; the first is {value:g} in row {row}. "
+                f"{rules[name][1]}",
             )
             for name, (row, value) in self.firsts.items()
         ]
@@ -112,8 +112,8 @@ class Duplicates:
             (
                 severity,
                 "duplicated rows",
-                f"{100 * self.share:.2g} % of the rows are exact copies of others, so that intervals would be too narrow. "
-                "Join the decisions with their losses again, one row per decision.",
+                f"{100 * self.share:.2g} % of the rows are exact duplicates, which makes intervals too narrow. "
+                "Join decisions and losses again so that each decision has one row.",
             )
         ]
 
@@ -128,7 +128,7 @@ class Drift:
     ...     contexts = level + np.random.default_rng(level).random((4000, 1), np.float32)
     ...     drift.add(Rows(0, contexts, *[np.zeros(4000)] * 3, None, None))
     >>> drift.findings(1e-4)[0][1]
-    'contexts that drift'
+    'context drift'
     """
 
     def __init__(self) -> None:
@@ -166,9 +166,9 @@ class Drift:
         return [
             (
                 "warning",
-                "contexts that drift",
-                f"{len(which)} of {len(moved)} features have another mean or spread in the second half than in the first: "
-                f"feature {shown}. An estimate is about the contexts of the log; evaluate on recent rows.",
+                "context drift",
+                f"The mean or variance of {len(which)} of {len(moved)} features differs between the first and the second half: "
+                f"feature {shown}. Estimates describe the contexts of the log; evaluate on recent rows.",
             )
         ]
 

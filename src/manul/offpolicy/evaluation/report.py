@@ -1,4 +1,4 @@
-"""Estimates and findings as tables for people and as JSON for programs."""
+"""Prints estimates and findings as text or JSON."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from manul.offpolicy.diagnosis.doctor import Finding
 from manul.types import Estimate
 
 _BATCH = 65_536
+_HEADER = ("estimator", "loss", "low", "high", "interval", "rows", "effective size", "mean weight", "largest weight")
 
 
 class Stored:
-    """Logs in files as batches, read anew each time they are gone through: nothing is held.
+    """Logs in files, read in batches each time they are iterated over; nothing is kept in memory.
 
     >>> list(Stored([]))
     []
@@ -30,24 +31,25 @@ class Stored:
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:
-    """One line per estimate.
+    """Format one line per estimate.
 
-    >>> made = Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000)
-    >>> print(estimates_table([made]))
-    estimator   loss    low   high  interval        rows  worth  mean weight  largest
-    snips      0.2500 0.2000 0.3000  95% bootstrap  1,000    120        1.000      4.0
+    >>> estimate = Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000)
+    >>> print(estimates_table([estimate]))
+    estimator    loss     low    high       interval   rows  effective size  mean weight  largest weight
+        snips  0.2500  0.2000  0.3000  95% bootstrap  1,000             120        1.000             4.0
     """
-    header = "estimator   loss    low   high  interval        rows  worth  mean weight  largest"
-    lines = [
-        f"{each.estimator:<10} {each.value:.4f} {each.low:.4f} {each.high:.4f}  {100 * each.level:g}% {each.interval}  "
-        f"{each.rows:,} {each.effective_size:>6,.0f} {each.mean_weight:>12.3f} {each.largest_weight:>8.1f}"
-        for each in estimates
-    ]
-    return "\n".join([header, *lines])
+    rows: list[tuple[str, ...]] = [_HEADER]
+    for each in estimates:
+        ends = (f"{number:.4f}" for number in (each.value, each.low, each.high))
+        weights = f"{each.effective_size:,.0f}", f"{each.mean_weight:.3f}", f"{each.largest_weight:.1f}"
+        rows.append((each.estimator, *ends, f"{100 * each.level:g}% {each.interval}", f"{each.rows:,}", *weights))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = [[f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return "\n".join("  ".join(cells) for cells in aligned)
 
 
 def estimates_json(estimates: Sequence[Estimate]) -> str:
-    """All fields of each estimate.
+    """Format all fields of each estimate as JSON.
 
     >>> estimates_json([])
     '{"estimates": []}'
@@ -56,7 +58,7 @@ def estimates_json(estimates: Sequence[Estimate]) -> str:
 
 
 def fit(findings: Sequence[Finding]) -> bool:
-    """Whether a log may be used: nothing that was found is an error.
+    """Return whether a log is suitable: no finding is an error.
 
     >>> fit([Finding("warning", "duplicated rows", "3 rows occur twice.")])
     True
@@ -65,19 +67,19 @@ def fit(findings: Sequence[Finding]) -> bool:
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
-    """One paragraph per finding, and what follows from them.
+    """Format one line per finding, and a verdict.
 
     >>> print(findings_text([]))
-    Fit for off-policy work: nothing was found.
+    No problems found: the log is suitable for off-policy evaluation.
     """
     if not findings:
-        return "Fit for off-policy work: nothing was found."
-    verdict = "It can be used with care." if fit(findings) else "Not fit for off-policy work."
-    return "\n".join([*map(str, findings), verdict])
+        return "No problems found: the log is suitable for off-policy evaluation."
+    usable = "The log can be used with care." if fit(findings) else "The log is not suitable for off-policy evaluation."
+    return "\n".join([*map(str, findings), usable])
 
 
 def findings_json(findings: Sequence[Finding]) -> str:
-    """Whether the log is fit, and all findings.
+    """Format the verdict and all findings as JSON.
 
     >>> findings_json([])
     '{"fit": true, "findings": []}'

@@ -1,4 +1,4 @@
-"""One page that holds everything: figures, our numbers beside the published ones, and what was run where."""
+"""A self-contained page with all figures, results next to the published numbers, and the settings of the run."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class Page:
 
     def html(self) -> str:
         """The page, with nothing to load from elsewhere."""
-        beside = " and put beside the published numbers" if self.has_published else ""
+        beside = " and compared with the published numbers" if self.has_published else ""
         links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in self.sections)
         return "\n".join(
             [
                 '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
                 f"<title>CATS, reproduced by manul</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-                "<h1>Efficient contextual bandits with continuous actions: the experiments, repeated</h1>",
+                "<h1>Efficient contextual bandits with continuous actions: reproduction of the experiments</h1>",
                 "<p>Experiments of the paper by Majzoubi et al. (2020), section 5, "
-                f"run anew by manul{beside}. Losses are absolute errors on targets scaled to [0, 1].</p>",
-                f"<nav>{links}<a href='#what'>What was run</a></nav>",
+                f"repeated with manul{beside}. Losses are absolute errors on targets scaled to [0, 1].</p>",
+                f"<nav>{links}<a href='#what'>Settings</a></nav>",
                 *map(_section, self.sections),
-                '<h2 id="what">What was run</h2>',
+                '<h2 id="what">Settings</h2>',
                 f"<p><code>{escape(self.command)}</code></p>",
                 _facts(self.facts),
                 "</body>\n</html>\n",
@@ -58,8 +58,8 @@ class Page:
 
 
 def loss_table(rows: Sequence[Row]) -> str:
-    """Our losses beside the published ones; what is lower here than published is marked."""
-    head = ("dataset", "player", "loss", "95 % interval", "K", "h", "published", "its K", "its h", "here / published")
+    """The losses next to the published ones; losses that are lower than published are marked."""
+    head = ("dataset", "method", "loss", "95 % interval", "K", "h", "published", "published K", "published h", "ratio")
     lines = []
     for row in rows:
         old = row.get("published")
@@ -88,13 +88,13 @@ def slope_table(rows: Sequence[Row]) -> str:
     """The fitted slopes."""
     head = (
         "dataset",
-        "player",
-        "against",
+        "method",
+        "as a function of",
         "fastest (µs)",
         "slowest (µs)",
         "exponent",
         "µs per doubling",
-        "explained by the line in log2",
+        "R² of the line in log2",
     )
     lines = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Run the experiments that were asked for, write their tables and figures, and the page that shows them."""
+"""Runs experiments, and writes their tables, figures and a page with all results."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ NAMES = ("online", "offline", "timing")
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of it: the tables by name, and the page."""
+    """The results: the tables by name, the page, and the findings."""
 
     tables: dict[str, list[result_tables.Row]]
     page: Path
     findings: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "\n".join([*self.findings, f"The page: {self.page}"])
+        return "\n".join([*self.findings, f"Results: {self.page}"])
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class _Run:
 
     @property
     def has_published(self) -> bool:
-        """Whether there are published numbers for any of the sets; there are none for a table of one's own."""
+        """Whether there are published numbers for any of the data sets; there are none for a user's table."""
         return any(problem.name in published.ROWS for problem in self.problems)
 
     def caption(self, ours: str, theirs: str) -> str:
-        """What is said under a figure, about the published numbers only where they are in it."""
+        """The caption of a figure; `theirs`, about the published numbers, only if the figure has any."""
         return f"{ours}; {theirs}." if self.has_published else f"{ours}."
 
     @property
@@ -81,11 +81,10 @@ def reproduce(
     progress: bool = False,
     command: str | None = None,
 ) -> Reproduction:
-    """Repeat the paper's experiments on its sets, or on a table of one's own, and write everything into a folder.
+    """Repeat the paper's experiments on its data sets, or on your own table, and write all results to a folder.
 
-    `data` is a folder with files of the sets, or one file, whose column `target` is then predicted. `vw` asks for Vowpal
-    Wabbit beside the others; unless said, it plays where it is installed. A run that was stopped goes on when it is
-    started again with the same folder.
+    `data` is a folder with the files of the data sets, or one file, whose column `target` is then predicted. `vw` also runs
+    Vowpal Wabbit; by default, if it is installed. An interrupted run resumes if it is started again with the same folder.
     """
     started = time.perf_counter()
     chosen = [_checked(each) for each in dict.fromkeys(experiments)] or list(NAMES)
@@ -124,22 +123,20 @@ def _online(run: _Run) -> Made:
     run.write("online", table)
     run.write("online-best", best)
     caption = run.caption(
-        "The least progressive loss of each method over its settings",
-        "the published ones are the authors' best over theirs",
+        "The lowest progressive loss of each method over its settings",
+        "published: the lowest over the authors' settings",
     )
     figures = [(plots.save(plots.losses(best, "progressive loss"), run.out / "online"), caption)]
     for problem in run.problems:
         picture = plots.save(plots.grids(table, problem.name), run.out / f"online-grid-{problem.name}")
-        figures.append(
-            (picture, f"Every cell of the paper's grid on {problem.name}: how much the choice of K and h matters.")
-        )
-    findings = [told for problem in run.problems for told in online_analysis.explained(table, problem.name)]
+        figures.append((picture, f"Every cell of the paper's grid on {problem.name}: the effect of K and h."))
+    findings = [text for problem in run.problems for text in online_analysis.explain(table, problem.name)]
     words = (
-        "Each method plays the rows once, decides before it learns, and explores with ε = 0.05; what counts is the mean loss "
-        "of what was played. CATS (Cats.paper: two cost regressors per node; margin: one, as in the authors' program), dTree "
-        "and dLinear are searched over the paper's settings. Beyond the paper: Cats over the same grid and with one fixed "
-        "setting, AdaptiveCats, which finds its bandwidth, and Auto, which has no setting at all; the best constant and the "
-        "best linear policy of hindsight (the smoothed optimum) are played at their best h and explore as well."
+        "Each method runs over the rows once, decides before it learns, and explores with ε = 0.05. The progressive loss is the "
+        "mean loss of its decisions. CATS (Cats.paper: two cost regressors per node; margin: one, as in the authors' program), "
+        "dTree and dLinear are run with all settings of the paper. Not in the paper: Cats over the same grid and with one fixed "
+        "setting, AdaptiveCats, which finds its bandwidth, and Auto, which has no settings. The best constant action and the "
+        "best linear policy in hindsight (the smoothed optimum) use their best h and explore as well."
     )
     return Section("Online", words, figures, findings, loss_table(best), "online"), {
         "online": table,
@@ -156,13 +153,13 @@ def _offline(run: _Run) -> Made:
         folder.rmdir()
     table = analysis.compared(measured)
     run.write("offline", table)
-    caption = "Losses on the held-out rows: of the policy that logged, and of what CATS_Off made of its log."
+    caption = "Losses on the held-out rows: of the logging policy, and of the policy that CATS_Off trained on its log."
     figures = [(plots.save(plots.losses(table, "test loss"), run.out / "offline"), caption)]
-    findings = [told for problem in run.problems for told in analysis.explained(table, problem.name)]
+    findings = [text for problem in run.problems for text in analysis.explain(table, problem.name)]
     words = (
-        "80 % of the rows are played and logged by CATS with K = 4 and h = 1/4; CATS_Off trains every cell of the grid on that log, "
-        "estimates each with importance weights before it learns from a row, and deploys the one of least estimate plus penalty "
-        "(constant 1, as in the paper). All policies then play the other 20 % with ε = 0.05, without learning."
+        "CATS with K = 4 and h = 1/4 runs over 80 % of the rows and logs its decisions. CATS_Off trains every cell of the grid on "
+        "that log, evaluates each with importance weights before it learns from a row, and selects the one with the lowest estimate "
+        "plus penalty (constant 1, as in the paper). All policies then run over the other 20 % with ε = 0.05, without learning."
     )
     return Section("Offline", words, figures, findings, loss_table(table), "offline"), {"offline": table}
 
@@ -175,17 +172,17 @@ def _timing(run: _Run) -> Made:
     run.write("timing", table)
     run.write("timing-slopes", slopes)
     caption = run.caption(
-        "CPU time per round on one core, the least of five passes",
+        "CPU time per round on one core, the lowest of five passes",
         "published times (other hardware) include reading the data",
     )
     figures = []
     for problem in run.problems:
         figures.append((plots.save(plots.times(table, problem.name), run.out / f"timing-{problem.name}"), caption))
-    findings = [f"{p.name}: {told}" for p in run.problems for told in timing_analysis.explained(table, p.name)]
+    findings = [f"{p.name}: {text}" for p in run.problems for text in timing_analysis.explain(table, p.name)]
     words = (
-        "How long a round takes, decision and learning together, as bandwidth and leaves change, with slopes fitted by least "
-        "squares. CATS as in the paper learns along two paths, from the ends of the window up to the root: those of a narrow "
-        "window meet early and those of a wide one late, so that its time grows a little with h, and never beyond two paths."
+        "The time of a round (decision and learning) as a function of bandwidth and leaves, with slopes fitted by least squares. "
+        "The paper's CATS learns along two paths, from the two ends of the window up to the root. The paths of a narrow window meet "
+        "early, those of a wide one late, so the time grows slightly with h, up to that of two whole paths."
     )
     return Section("Timing", words, figures, findings, slope_table(slopes), "timing"), {
         "timing": table,
@@ -203,10 +200,10 @@ def _facts(run: _Run, seconds: float) -> dict[str, str]:
     seed = run.problems[0].seed
     return {
         **sets,
-        "seed": f"{seed} (draws ds, orders the rows of tables, and seeds every agent); one run per cell, as in the paper",
-        "Vowpal Wabbit": "played beside the others" if run.with_vw else "not installed or not asked for",
+        "seed": f"{seed} (for the data of ds, the order of the rows and every agent); one run per cell, as in the paper",
+        "Vowpal Wabbit": "included" if run.with_vw else "not installed or not requested",
         **machine.described(),
-        "time": f"{seconds / 60:.1f} minutes for this run; what an earlier run into this folder had finished was not run again",
+        "time": f"{seconds / 60:.1f} minutes for this run, without results that an earlier run had already written to this folder",
     }
 
 
@@ -218,13 +215,11 @@ def _checked(experiment: str) -> str:
 
 
 def _has_vw(*, wanted: bool | None) -> bool:
-    there = importlib.util.find_spec("vowpalwabbit") is not None
-    if wanted and not there:
-        raise MissingDependency(
-            "vowpalwabbit must be installed to play beside the others. Try pip install vowpalwabbit."
-        )
-    return there if wanted is None else wanted
+    installed = importlib.util.find_spec("vowpalwabbit") is not None
+    if wanted and not installed:
+        raise MissingDependency("Vowpal Wabbit is not installed. Install it: pip install vowpalwabbit.")
+    return installed if wanted is None else wanted
 
 
 def _require_plots() -> None:
-    from manul.utils import plotting as plots  # noqa: F401 - says what to install where matplotlib is missing
+    from manul.utils import plotting as plots  # noqa: F401 - its error says what to install

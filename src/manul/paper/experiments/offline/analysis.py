@@ -1,4 +1,4 @@
-"""Test losses before and after, beside the published ones, and whether the intervals touch."""
+"""Compares test losses before and after with the published ones, and checks whether the intervals overlap."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def _published(row: Row) -> Row:
     return {"published": known.optimised, "published_half": known.optimised_half}
 
 
-def explained(rows: Sequence[Row], dataset: str) -> list[str]:
-    """What CATS_Off made of the log, in sentences."""
+def explain(rows: Sequence[Row], dataset: str) -> list[str]:
+    """Explain the result of CATS_Off in sentences."""
     by_player = {row["player"]: row for row in rows if row["dataset"] == dataset}
     before = by_player[INITIAL]
-    told = []
+    sentences = []
     for name in RULES.values():
         after = by_player[name]
         apart = after["high"] < before["low"]
         cell = f"K = {after['leaves']}, h = {fraction(after['bandwidth'])}"
-        told.append(
-            f"{dataset}: {name} chose {cell} and loses {after['loss']:.4f} [{after['low']:.4f}, {after['high']:.4f}] on the test "
-            f"rows, against {before['loss']:.4f} [{before['low']:.4f}, {before['high']:.4f}] for the policy that logged; the "
-            f"intervals {'do not touch' if apart else 'touch'}."
+        sentences.append(
+            f"{dataset}: {name} chose {cell}. Its test loss is {after['loss']:.4f} [{after['low']:.4f}, {after['high']:.4f}], that of "
+            f"the logging policy {before['loss']:.4f} [{before['low']:.4f}, {before['high']:.4f}]; the intervals "
+            f"{'do not overlap' if apart else 'overlap'}."
         )
-    return told
+    return sentences

@@ -1,4 +1,4 @@
-"""The best cell of every player beside the published one, and why they come in the order they do."""
+"""Compares the best cell of every method with the published one, and explains the order of the methods."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SEARCHED = {
     "VW dTree",
     "VW dLinear",
 }
-# Vowpal Wabbit, and Cats.paper with one regressor per node, are the published programme's own way of learning.
+# The published program learned like Vowpal Wabbit, and like Cats.paper with one regressor per node.
 COUNTERPART = {
     players.MARGIN: players.PAPER,
     "VW CATS": players.PAPER,
@@ -44,7 +44,7 @@ COUNTERPART = {
 
 
 def best(rows: Sequence[Row]) -> list[Row]:
-    """The row of lowest loss of each player on each set, with the published best of the same method."""
+    """The row with the lowest loss of each method on each data set, with the published best of the same method."""
     found: dict[tuple[str, str], Row] = {}
     cells: dict[tuple[str, str], int] = {}
     for row in rows:
@@ -63,31 +63,31 @@ def _published(dataset: str, player: str) -> Row:
     return {"published": cell.loss, "published_leaves": cell.leaves, "published_bandwidth": cell.bandwidth}
 
 
-def explained(rows: Sequence[Row], dataset: str) -> list[str]:
-    """What the numbers of a set say about the order of the methods, in sentences."""
+def explain(rows: Sequence[Row], dataset: str) -> list[str]:
+    """Explain the order of the methods on a data set in sentences."""
     by_player = {row["player"]: row for row in best(rows) if row["dataset"] == dataset}
     constant, optimum = by_player[players.CONSTANT], by_player[players.OPTIMUM]
     methods = [by_player[name] for name in (players.PAPER, players.TREE, players.LINEAR)]
-    told = [_order_sentence(methods, dataset)]
+    sentences = [_order_sentence(methods, dataset)]
     near = [row for row in methods if row["loss"] > 0.5 * (constant["loss"] + optimum["loss"])]
     if near:
-        told.append(_near_constant(near, methods, constant, optimum))
-    told.append(_many_leaves([row for row in rows if row["dataset"] == dataset]))
-    told.append(_ours_sentence(by_player))
-    return told
+        sentences.append(_near_constant(near, methods, constant, optimum))
+    sentences.append(_many_leaves([row for row in rows if row["dataset"] == dataset]))
+    sentences.append(_ours_sentence(by_player))
+    return sentences
 
 
 def _near_constant(near: list[Row], methods: list[Row], constant: Row, optimum: Row) -> str:
     losses = [row["loss"] for row in methods]
     cells = ", ".join(f"{row['player']} at {_cell(row)}" for row in near)
     return (
-        f"Why they are so close: the best constant loses {constant['loss']:.4f} and the best linear policy of hindsight "
-        f"{optimum['loss']:.4f}, both smoothed and explored like the rest. The three methods differ by at most "
-        f"{max(losses) - min(losses):.4f}, and stay near the constant ({cells}): a round teaches a leaf or an action only when "
-        "it is played near it, with importance weights of up to K/ε, or 1/(2hε) with smoothing, so that a finer grid or a "
-        "narrower window costs more in learning than it wins in precision. What orders them is how cheaply each finds a few "
-        "good actions near the median, not what its policies can express; so the order changes with the draw of the data, the "
-        "seed and the number of rounds."
+        f"Why they are so close: the loss of the best constant action is {constant['loss']:.4f}, that of the best linear policy in "
+        f"hindsight {optimum['loss']:.4f}, both with smoothing and exploration. The losses of the three methods differ by at most "
+        f"{max(losses) - min(losses):.4f} and are close to that of the constant ({cells}). A round informs a leaf or an action only "
+        "if the chosen action is near it, with importance weights of up to K/ε, or 1/(2hε) with smoothing, so a finer grid or a "
+        "narrower window costs more in learning than it gains in precision. The order depends on how quickly each method finds a "
+        "few good actions near the median, not on what its policies can express, so it changes with the data, the seed and the "
+        "number of rounds."
     )
 
 
@@ -100,10 +100,10 @@ def _many_leaves(rows: Sequence[Row]) -> str:
     for row in searched:
         if row["leaves"] == most:
             losses[row["player"]] = min(row["loss"], losses.get(row["player"], 1.0))
-    told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
+    text = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
     lowest = min(losses, key=lambda name: losses[name])
-    reason = ": one round of CATS teaches all leaves of a window, and that is what smoothing is for"
-    return f"With many leaves, K = {most:,}, the best cells lose {told}{reason if lowest == players.PAPER else ''}."
+    reason = ". Smoothing helps here: one round of CATS trains all leaves of a window"
+    return f"With many leaves, K = {most:,}, the lowest losses are {text}{reason if lowest == players.PAPER else ''}."
 
 
 def _order_sentence(methods: list[Row], dataset: str) -> str:
@@ -124,8 +124,8 @@ def _ours_sentence(by_player: dict[str, Row]) -> str:
     others = ", ".join(f"{name} {by_player[name]['loss']:.4f}" for name in (players.ADAPTIVE, players.AUTO))
     comparison = "below" if default["loss"] < paper["loss"] else "not below"
     return (
-        f"Cats with one fixed setting loses {default['loss']:.4f}, {comparison} the best of {paper['cells']} cells of "
-        f"Cats.paper: it trains the nodes on the played path, with bounded and doubly robust costs. Without any setting: {others}."
+        f"The loss of Cats with one fixed setting is {default['loss']:.4f}, {comparison} the best of {paper['cells']} cells of "
+        f"Cats.paper. Cats trains the nodes on the path to the chosen leaf, with bounded doubly robust costs. Without settings: {others}."
     )
 
 

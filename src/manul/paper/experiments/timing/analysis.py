@@ -1,4 +1,4 @@
-"""Slopes: how the time of a round grows with the bandwidth and with the leaves."""
+"""Fits how the time of a round grows with the bandwidth and with the leaves."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def slopes(rows: Sequence[Row]) -> list[Row]:
     return told
 
 
-def explained(rows: Sequence[Row], dataset: str) -> list[str]:
-    """The slopes in sentences."""
+def explain(rows: Sequence[Row], dataset: str) -> list[str]:
+    """Describe the slopes in sentences."""
     found = {(row["player"], row["against"]): row for row in slopes(rows) if row["dataset"] == dataset}
     told = []
     for player in (methods.PAPER, methods.OURS, "VW CATS"):
@@ -75,14 +75,14 @@ def explained(rows: Sequence[Row], dataset: str) -> list[str]:
             flat = found[player, BANDWIDTH]
             told.append(
                 f"{player} against h at K = 8192: time ∝ h^{flat['exponent']:.3f}, between {flat['fastest']:.2f} and "
-                f"{flat['slowest']:.2f} µs while h grows from {power_of_two(-13)} to {power_of_two(-2)} (an exponent of 0 is flat, "
-                "of 1 proportional)."
+                f"{flat['slowest']:.2f} µs while h grows from {power_of_two(-13)} to {power_of_two(-2)} (exponent 0: constant, "
+                "1: proportional)."
             )
     for player in (methods.PAPER, methods.OURS, methods.TREE, "VW CATS"):
         if (player, LEAVES) in found:
             steps = found[player, LEAVES]
             told.append(
-                f"{player} against K: {steps['microseconds_per_doubling']:+.3f} µs per doubling of K, a straight line in log K that "
+                f"{player} against K: {steps['microseconds_per_doubling']:+.3f} µs per doubling of K; a straight line in log K "
                 f"explains {steps['doubling_explained']:.0%} of the variation (as a power law: K^{steps['exponent']:.2f})."
             )
     for player in (methods.LINEAR, "VW dTree", "VW dLinear"):
