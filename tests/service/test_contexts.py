@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+import manul
 from manul.service.configuration import Limits
-from manul.service.engine import models
 from tests.service.conftest import Service, run
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import replayed
@@ -26,7 +26,7 @@ async def test_a_loop_of_named_contexts_learns_from_missing_ones_and_starts_agai
     async with service.running():
         await report(service, await service.post("/heat/decisions"))
         await service.learned("heat", 3)
-        assert replayed(service.engine, "heat")[0] == models.to_bytes(service.engine.loop("heat").agent)
+        assert replayed(service.engine, "heat")[0] == manul.dumps(service.engine.loop("heat").agent)
 
 
 @run

@@ -72,11 +72,6 @@ def estimated_bytes(settings: schema.NewLoop, width: int | None) -> int:
     return expected
 
 
-def to_bytes(agent: LoopAgent) -> bytes:
-    """An agent as the bytes of its `.manul` file."""
-    return manul.dumps(agent)
-
-
 def from_bytes(model: bytes) -> LoopAgent:
     """The agent of a `.manul` file; see `checked` for bytes from outside."""
     try:

@@ -24,7 +24,7 @@ from manul.service.http.answers import Answer
 from manul.service.http.bodies import BodyReader, Disconnected
 from manul.service.http.origins import Origins
 from manul.service.http.request_metrics import OTHER, RequestMetrics
-from manul.service.http.routes import ROUTE, asked_for, build, lost
+from manul.service.http.routes import ROUTE, build, start_decision, start_loss_report
 from manul.service.http.tokens import Tokens
 
 log = logging.getLogger("manul.service")
@@ -150,11 +150,11 @@ class Application:
         self, scope: Scope, hot: re.Match[str], headers: Mapping[bytes, bytes], receive: Receive
     ) -> Answer:
         loop, decision = hot[1], hot[2]
-        scope[ROUTE] = "decide" if decision is None else "lose"
+        scope[ROUTE] = "decide" if decision is None else "report_loss"
         self._tokens.require(headers.get(b"authorization"), "decide" if decision is None else "report")
         body = await self._bodies.read(receive, self.limits.body, headers.get(b"content-length"))
         if decision is None:
-            written, encode = asked_for(self.engine, loop, body)
+            written, encode = start_decision(self.engine, loop, body)
         else:
-            written, encode = lost(self.engine, loop, decision, body)
+            written, encode = start_loss_report(self.engine, loop, decision, body)
         return Answer(200, encode(await written))

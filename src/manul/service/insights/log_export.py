@@ -1,6 +1,6 @@
-"""The log of a loop as Parquet, out of the store, a few blocks at a time.
+"""Writes the log of a loop as Parquet, reading the store a few blocks at a time.
 
-A row is a decision with its outcome. Decisions that wait, and actions of the caller whose density is not known, have none.
+A row is a decision with its outcome. Decisions without an outcome, and actions of unknown density, are omitted.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from manul.service.engine.loop import Loop
 from manul.service.engine.writes import id_of
 from manul.service.errors import Conflict
 from manul.service.store import OUTCOMES, Event, Store
-from manul.service.store.blocks import Decided
+from manul.service.store.blocks import DecisionRow
 
+# Blocks that are read at a time.
 BLOCKS = 64
-Row = tuple[Decided, float]
+Row = tuple[DecisionRow, float]
 Fields = dict[str, bool]
 VIEWS = {"action": "actions", "density": "densities", "loss": "losses", "low": "lows", "high": "highs", "time": "times"}
 VIEWS |= {"id": "ids"}
@@ -36,21 +37,19 @@ def write(
     through: int | None = None,
     only: Container[int] | None = None,
 ) -> int:
-    """Writes the rows of the decisions after one number and up to another; returns how many there were.
+    """Write the decisions after one number and up to another; returns the number of rows.
 
-    `only` are the first numbers of the blocks to take, if not all.
+    `only` are the first numbers of the blocks to include, if not all.
     """
     fields: Fields = {}
     count = 0
     for rows in pages(store, loop.number, after, through, only):
         count += len(rows)
-        for decided, _ in rows:
-            if isinstance(decided.context, dict):
-                fields = _noted([flattened(decided.context)], fields)
+        for decision, _ in rows:
+            if isinstance(decision.context, dict):
+                fields = _noted([flattened(decision.context)], fields)
     if not count:
-        raise Conflict(
-            "log must have at least one row; no decision of this loop has an outcome yet. Report losses first."
-        )
+        raise Conflict("The log is empty: no decision of this loop has an outcome yet. Report losses first.")
     with LogWriter(path) as writer:
         for rows in pages(store, loop.number, after, through, only):
             if rows:
@@ -63,18 +62,19 @@ def pages(
 ) -> Iterator[list[Row]]:
     """Decisions with their outcomes, the oldest first."""
     while blocks := store.blocks(loop, after, BLOCKS):
-        taken = [block for block in blocks if only is None or block.first in only]
-        decided = [each for block in taken for each in block.decisions() if through is None or each.number <= through]
-        events = store.events_of(loop, [each.number for each in decided])
-        found = ((each, outcome(events.get(each.number, []))) for each in decided if each.density is not None)
-        yield [(each, loss) for each, loss in found if loss is not None]
+        included = [block for block in blocks if only is None or block.first in only]
+        decisions = [each for block in included for each in block.decisions()]
+        decisions = [each for each in decisions if through is None or each.number <= through]
+        events = store.events_of(loop, [each.number for each in decisions])
+        rows = ((each, outcome(events.get(each.number, []))) for each in decisions if each.density is not None)
+        yield [(each, loss) for each, loss in rows if loss is not None]
         after = blocks[-1].last
         if through is not None and after >= through:
             return
 
 
 def outcome(events: Sequence[Event]) -> float | None:
-    """What a decision led to, if that is known.
+    """The loss of a decision, if it has an outcome.
 
     >>> outcome([Event(1, 7, "default", 1.0, 0.0), Event(2, 7, "late", 0.25, 0.0)])
     1.0
