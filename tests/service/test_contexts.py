@@ -64,7 +64,7 @@ async def test_a_context_of_too_many_features_is_refused(store, context):
     async with service.running():
         await service.post("", 201, **HEAT)
         sentence = await service.refused(422, "/v1/loops/heat/decisions", {"context": context}, field="context")
-        assert sentence == "context must have at most 100 features, got more. Send fewer, or raise --max-features."
+        assert sentence == "context has more than 100 features. Send fewer, or raise --max-features."
         batch = {"decisions": [{"context": context}]}
         await service.refused(422, "/v1/loops/heat/decisions/batch", batch, field="decisions[0].context")
         await service.refused(422, "/v1/loops/heat/observations", {"context": context, "action": 30}, field="context")

@@ -255,7 +255,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser, tmp_path):
     browser.until(lambda: browser.find("#token").is_displayed())
     browser.enter("#token [name=token]", "guessed")
     browser.find("#token [type=submit]").click()
-    browser.until(lambda: "token must be one that was given out" in browser.text("#token .error"))
+    browser.until(lambda: "The token is unknown" in browser.text("#token .error"))
     browser.enter("#token [name=token]", made.stdout.split()[-1])
     browser.find("#token [type=submit]").click()
     browser.until(lambda: "No loop yet" in browser.text("main"))

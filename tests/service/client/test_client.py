@@ -121,7 +121,7 @@ def test_batches_larger_than_a_request(client, loop):
     said = client.report_losses(loop, [(each, 0.5) for each in made])
     assert [each.status for each in said] == ["recorded"] * 1500
     assert client.status(loop).waiting == 0
-    with pytest.raises(ParameterError, match="ids must be as many as the contexts, 2; got 1"):
+    with pytest.raises(ParameterError, match=r"ids must have one value per context \(2\), got 1"):
         client.decide_many(loop, [[1, 2], [3, 4]], ids=["one"])
 
 
@@ -179,7 +179,7 @@ def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(client, loop
         distant.report_losses(loop, [(each, 0.25) for each in many])
         model = distant.model(loop, tmp_path / "model.manul")
         proxy.lost = 1
-        with pytest.raises(ServiceError, match="service must be reachable"):
+        with pytest.raises(ServiceError, match="cannot be reached"):
             distant.replace(loop, model)
     proxy.listening.close()
     status = client.status(loop)
@@ -232,10 +232,10 @@ def test_a_service_that_is_not_there(client):
         port = free.getsockname()[1]
     with (
         client.kind(f"http://127.0.0.1:{port}", retries=1) as other,
-        pytest.raises(ServiceError, match="service must be reachable; got ConnectError"),
+        pytest.raises(ServiceError, match=r"cannot be reached \(ConnectError\)"),
     ):
         other.loops()
-    with pytest.raises(ParameterError, match="url must begin with http"):
+    with pytest.raises(ParameterError, match="url must start with http"):
         client.kind("127.0.0.1:8000")
 
 

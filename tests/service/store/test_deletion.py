@@ -36,7 +36,7 @@ OPERATIONS = {
     "decisions": lambda tx, loop: tx.decisions(loop, [1]),
     "events_of": lambda tx, loop: tx.events_of(loop, [1]),
     "add_events": lambda tx, loop: tx.add_events(loop, [Event(0, 1, "late", 0.5, 1.0)]),
-    "ended": lambda tx, loop: tx.take_expired(loop, 9.0, 10),
+    "take_expired": lambda tx, loop: tx.take_expired(loop, 9.0, 10),
     "add_model": lambda tx, loop: tx.add_model(loop, 5, b"model"),
     "add_snapshot": lambda tx, loop: tx.add_snapshot(loop, Snapshot(5, b"model", 1, 0), keep=2),
     "forget": lambda tx, loop: tx.forget(loop, [BLOCK]),

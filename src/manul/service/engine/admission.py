@@ -22,14 +22,14 @@ def check_settings(settings: schema.NewLoop) -> None:
             raise Invalid(str(error), name) from None
     if settings.default_loss is not None and not low <= settings.default_loss <= high:
         raise Invalid(
-            f"default_loss must be in the range of losses, [{low:g}, {high:g}], got {settings.default_loss:g}",
+            f"default_loss must be in the range of losses, [{low:g}, {high:g}], got {settings.default_loss:g}.",
             "default_loss",
         )
     if (settings.wait is None) != (settings.default_loss is None):
-        raise Invalid("wait and default_loss must be given together, got only one of them", "wait")
+        raise Invalid("wait and default_loss must be given together, got only one of them.", "wait")
     if settings.combine != "first" and settings.wait is None:
         raise Invalid(
-            f"combine={settings.combine!r} needs a wait, because losses are combined when it ends",
+            f"combine={settings.combine!r} needs a wait, because losses are combined when it ends.",
             "wait",
         )
 

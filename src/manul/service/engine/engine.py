@@ -254,7 +254,7 @@ class Engine:
         for place, each in enumerate(losses):
             if not low <= each.loss <= high:
                 field = "loss" if alone else f"losses[{place}].loss"
-                raise Invalid(f"loss must be in [{low:g}, {high:g}], the loop's range, got {each.loss:g}", field)
+                raise Invalid(f"loss must be in [{low:g}, {high:g}], the loop's range, got {each.loss:g}.", field)
         future = self._events.create_future()
         self.writer.submit(WriteLosses(loop, losses, self.now(), future, self._learn, alone=alone))
         return future

@@ -212,7 +212,7 @@ class WriteLosses(Operation):
         return name if self._alone else f"losses[{place}].{name}"
 
     def _unknown(self, place: int) -> Unknown:
-        message = f"loop {self._loop.name!r} has no decision {self._losses[place].id!r}"
+        message = f"loop {self._loop.name!r} has no decision {self._losses[place].id!r}."
         return Unknown(message, self._field(place, "id"))
 
     def on_commit(self) -> None:

@@ -179,7 +179,7 @@ class Routes:
         span: Any = request.query_params.get("span", "all")
         if span not in loop.history.spans:
             known = ", ".join(loop.history.spans)
-            raise Invalid(f"span must be one of {known},  got {span!r}", "span")
+            raise Invalid(f"span must be one of {known},  got {span!r}.", "span")
         examined = self.examinations.latest(loop)
         return json(summary(loop, await self._status(loop), examined, self.engine.now(), span))
 
@@ -249,7 +249,7 @@ class Routes:
     def _check_batch(self, field: str, length: int) -> None:
         if not 1 <= length <= self.engine.limits.batch:
             raise Invalid(
-                f"{field} must have 1 to {self.engine.limits.batch} elements, got {length}",
+                f"{field} must have 1 to {self.engine.limits.batch} elements, got {length}.",
                 field,
             )
 
