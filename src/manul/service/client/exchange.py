@@ -18,7 +18,7 @@ from manul.service import schema
 T = TypeVar("T")
 P = ParamSpec("P")
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-# A proxy or the service itself answers with these while nobody can take the request.
+# The statuses of a service that is busy or unavailable, or of a proxy in front of it.
 BUSY = (502, 503, 504)
 
 

@@ -95,7 +95,7 @@ class Learner(threading.Thread):
         busy = [self._guarded_turn(loop) for loop in self._loops()]
         if not any(busy):
             self._woken.wait(self._idle_seconds())
-        # Replicas read their events from the store, where many at a time are cheaper.
+        # With replicas, events are read from the store, where large batches are cheaper.
         time.sleep(0 if self._following is None else POLL_SECONDS / 10)
 
     def _idle_seconds(self) -> float:

@@ -83,9 +83,9 @@ class WriteDecisions(Operation):
     def _find_new(self, transaction: Transaction) -> list[DecisionRow]:
         ids = [each.id for each in self._decisions if each.id is not None]
         numbers = transaction.numbers(self._loop.number, ids)
-        known = {given: number for given, number in zip(ids, numbers, strict=True) if number is not None}
+        known = {id_: number for id_, number in zip(ids, numbers, strict=True) if number is not None}
         stored = transaction.decisions(self._loop.number, list(known.values()))
-        first = {given: each for given, each in zip(known, stored, strict=True) if each is not None}
+        first = {id_: each for id_, each in zip(known, stored, strict=True) if each is not None}
         fresh, self._answers = [], []
         for place, each in enumerate(self._decisions):
             before = first.get(each.id) if each.id is not None else None

@@ -58,10 +58,10 @@ def start_decision(engine: Engine, name: str, body: bytes) -> tuple[Future, Enco
     return engine.decide(name, bodies.decode(body, _decision)), _encode_decision
 
 
-def start_loss_report(engine: Engine, name: str, given: str, body: bytes) -> tuple[Future, Encode]:
+def start_loss_report(engine: Engine, name: str, decision: str, body: bytes) -> tuple[Future, Encode]:
     """Start to store one loss: its future, and the encoder of its response."""
     new = bodies.decode(body, _loss)
-    loss = schema.LossOf(id=given, loss=new.loss, key=new.key)
+    loss = schema.LossOf(id=decision, loss=new.loss, key=new.key)
     return engine.report_losses(name, [loss], alone=True), _encode_loss
 
 
@@ -168,7 +168,7 @@ class Routes:
         return json(await self._status(loop))
 
     async def report(self, request: Request) -> Response:
-        """What the agent believes, and what others would have lost."""
+        """The agent's estimates, and the estimated losses of alternatives."""
         loop = await self._loop(request)
         snapshot = await asyncio.to_thread(loop.snapshot)
         return json(await asyncio.to_thread(loop_report.report, self.engine.store, loop, snapshot))

@@ -47,7 +47,7 @@ def write(
         count += len(rows)
         for decision, _ in rows:
             if isinstance(decision.context, dict):
-                fields = _noted([flattened(decision.context)], fields)
+                fields = _note_types([flattened(decision.context)], fields)
     if not count:
         raise Conflict("The log is empty: no decision of this loop has an outcome yet. Report losses first.")
     with LogWriter(path) as writer:
@@ -121,8 +121,8 @@ def _collect(found: dict[str, Any], path: str, value: Any) -> None:
         found[path] = value
 
 
-def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | None = None) -> Fields:
-    """A column is text where any of its values is."""
+def _note_types(contexts: Sequence[dict[str, float | str | None]], before: Fields | None = None) -> Fields:
+    """Note the type of each column; one is text if any of its values is."""
     fields = {} if before is None else before
     for columns in contexts:
         for name, value in columns.items():
@@ -133,35 +133,35 @@ def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | N
 def log_of(
     loop: Loop, rows: Sequence[Row], fields: Fields | None = None, *, contexts: npt.ArrayLike | None = None
 ) -> Log:
-    """Rows as a log; `fields` are the columns of contexts with names, where they are known already, and `contexts` numbers
-    in the place of the rows' own."""
+    """Convert rows to a log. `fields` are the columns of contexts that are mappings, if they are known already; `contexts`
+    are numbers that replace the contexts of the rows."""
     import pyarrow as pa
 
-    decided = [each for each, _ in rows]
+    decisions = [each for each, _ in rows]
     ranges: Any = {"action_range": loop.settings.actions, "loss_range": loop.settings.losses}
     columns = _columns(loop, rows)
-    named = bool(fields) or any(isinstance(each.context, dict) for each in decided)
+    named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
     if contexts is not None or not named:
-        numbers = [each.context for each in decided] if contexts is None else contexts
+        numbers = [each.context for each in decisions] if contexts is None else contexts
         views: Any = {VIEWS[name]: column for name, column in columns.items()}
         return Log(np.array(numbers, np.float32), **views, **ranges)
-    flat = [flattened(each.context) if isinstance(each.context, dict) else {} for each in decided]
-    for name, text in (_noted(flat) if fields is None else fields).items():
+    flat = [flattened(each.context) if isinstance(each.context, dict) else {} for each in decisions]
+    for name, text in (_note_types(flat) if fields is None else fields).items():
         values = [row.get(name) for row in flat]
-        kept = [None if value is None else str(value) for value in values] if text else values
-        columns[name] = pa.array(kept, pa.string() if text else pa.float64())
+        column = [None if value is None else str(value) for value in values] if text else values
+        columns[name] = pa.array(column, pa.string() if text else pa.float64())
     return Log.from_table(columns, **ranges)
 
 
 def _columns(loop: Loop, rows: Sequence[Row]) -> dict[str, Any]:
-    decided = [each for each, _ in rows]
-    ends = np.array([each.within or loop.settings.actions for each in decided], np.float64)
+    decisions = [each for each, _ in rows]
+    ends = np.array([each.within or loop.settings.actions for each in decisions], np.float64)
     return {
-        "action": np.array([each.action for each in decided]),
-        "density": np.array([each.density for each in decided], np.float64),
+        "action": np.array([each.action for each in decisions]),
+        "density": np.array([each.density for each in decisions], np.float64),
         "loss": np.array([loss for _, loss in rows]),
         "low": ends[:, 0],
         "high": ends[:, 1],
-        "time": np.array([each.time for each in decided]),
-        "id": [id_of(each) for each in decided],
+        "time": np.array([each.time for each in decisions]),
+        "id": [id_of(each) for each in decisions],
     }

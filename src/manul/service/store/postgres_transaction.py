@@ -100,7 +100,7 @@ class PostgresTransaction:
         claimed = {row[0] for row in self._read(CLAIM, loop, names, numbers)} if ids else set()
         others = [each for each in ordered if each.encode() not in claimed]
         known = zip(others, self.numbers(loop, others), strict=True)
-        return {given: number for given, number in known if number is not None}
+        return {id_: number for id_, number in known if number is not None}
 
     def add_block(self, loop: int, block: Block) -> None:
         """Add decisions."""

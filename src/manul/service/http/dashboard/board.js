@@ -125,7 +125,7 @@ export class Board {
       `${clock(times[place])}: ${number(history.loss[place])} (${number(history.low[place])} to ${number(history.high[place])}) over ${count(history.outcomes[place])} losses`
     this.caption(
       "loss",
-      key(`mean loss per ${seconds(history.seconds)}`, "var(--accent)"),
+      key(`mean loss in intervals of ${seconds(history.seconds)}`, "var(--accent)"),
       key("95 % confidence interval", "", "area"),
       ...(best
         ? [key(`best constant action, ${number(best.action)}: ${number(best.loss)}`, "var(--other)", "dashed")]
