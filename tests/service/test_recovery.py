@@ -8,6 +8,8 @@ import pytest
 import manul
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Loop
+from manul.service.store import LoopRow
+from manul.utils import model_files
 
 CATS = {"kind": "cats", "leaves": 32, "bandwidth": 2.0}
 
@@ -64,3 +66,18 @@ def test_a_loop_that_has_learned_nothing_is_recovered_too(service):
             await service.post("/heat/decisions", 422, context=[1, 2, 3])
 
     asyncio.run(run())
+
+
+def test_decisions_do_not_wait_while_a_snapshot_is_encoded(monkeypatch):
+    settings = b'{"name": "heat", "actions": [20, 70]}'
+    loop = Loop(LoopRow(number=1, name="heat", settings=settings, created=0.0, paused=False, apprentice=False))
+    before, encode = loop.draw(1, [1.0, 2.0], None), model_files.encode
+    drawn = []
+
+    def deciding(*contents):
+        drawn.append(loop.draw(1, [1.0, 2.0], None))
+        return encode(*contents)
+
+    monkeypatch.setattr(model_files, "encode", deciding)
+    assert loop.snapshot().model == manul.dumps(loop.agent)
+    assert drawn[0] == before
