@@ -25,7 +25,7 @@ from benchmarks.serve import AGENTS, MANUL, WIDTH, cpu_seconds, free_port, runni
 from manul.service import schema
 from manul.service.engine.loop import Loop
 from manul.service.store import Event, Store, Transaction
-from manul.service.store.blocks import in_columns
+from manul.service.store.blocks import pack_columns
 from manul.service.store.opening import opened
 
 LIMIT, BLOCK, CHUNK = 1.3, 10, 10_000
@@ -53,13 +53,13 @@ def add(transaction: Transaction, loop: int, numbers: range) -> None:
         some = range(first, min(first + BLOCK, numbers.stop))
         contexts = rng.normal(size=(len(some), WIDTH))
         ones = np.ones(len(some))
-        transaction.add_block(loop, in_columns(now, 0, some, 0.5 * ones, ones, contexts, [None] * len(some)))
+        transaction.add_block(loop, pack_columns(now, 0, some, 0.5 * ones, ones, contexts, [None] * len(some)))
     transaction.add_events(loop, [Event(0, number, "loss", 0.25, now) for number in numbers])
 
 
 def keep_snapshot(store: Store, events: int) -> None:
     loop = Loop(store.loops()[0])
-    loop.meet_first(store)
+    loop.read_first(store)
     snapshot = loop.snapshot()._replace(event=events, learned=events)
     with store.transaction() as transaction:
         transaction.add_snapshot(loop.number, snapshot, keep=2)

@@ -52,7 +52,7 @@ def main(path):
         browser.open(f"http://127.0.0.1:{service.port}/#heating")
         caller = threading.Thread(target=live, args=[service])
         caller.start()
-        browser.until(lambda: "Nothing speaks against it" in browser.text("[data-is=findings]"), 60)
+        browser.until(lambda: "No problems found" in browser.text("[data-is=findings]"), 60)
         browser.until(lambda: re.search(r"Learned\n(1,9|2,)", browser.text("[data-is=tiles]")), 60)
         browser.picture(path)
         caller.join()

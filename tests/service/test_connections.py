@@ -12,7 +12,7 @@ import pytest
 from manul.service.configuration import Limits
 from manul.service.errors import Unavailable
 from manul.service.http.application import Application
-from manul.service.http.server import Server, bound
+from manul.service.http.server import Server, listening_sockets
 from manul.service.http.tokens import Tokens
 from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
@@ -194,7 +194,7 @@ async def test_while_all_connections_are_answered_only_whoever_watches_gets_in(t
 async def listening(engine):
     """The port and the server of an engine inside the test."""
     server = Server(Application(engine, Tokens()))
-    with bound("127.0.0.1", 0) as sockets:
+    with listening_sockets("127.0.0.1", 0) as sockets:
         serving = asyncio.create_task(server.serve(sockets))
         await until(lambda: server.started)
         yield sockets[0].getsockname()[1], server

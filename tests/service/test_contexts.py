@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+import manul
 from manul.service.configuration import Limits
-from manul.service.engine import models
 from tests.service.conftest import Service, run
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import replayed
@@ -26,7 +26,7 @@ async def test_a_loop_of_named_contexts_learns_from_missing_ones_and_starts_agai
     async with service.running():
         await report(service, await service.post("/heat/decisions"))
         await service.learned("heat", 3)
-        assert replayed(service.engine, "heat")[0] == models.to_bytes(service.engine.loop("heat").agent)
+        assert replayed(service.engine, "heat")[0] == manul.dumps(service.engine.loop("heat").agent)
 
 
 @run
@@ -64,7 +64,7 @@ async def test_a_context_of_too_many_features_is_refused(store, context):
     async with service.running():
         await service.post("", 201, **HEAT)
         sentence = await service.refused(422, "/v1/loops/heat/decisions", {"context": context}, field="context")
-        assert sentence == "context must have at most 100 features, got more. Send fewer, or raise --max-features."
+        assert sentence == "context has more than 100 features. Send fewer, or raise --max-features."
         batch = {"decisions": [{"context": context}]}
         await service.refused(422, "/v1/loops/heat/decisions/batch", batch, field="decisions[0].context")
         await service.refused(422, "/v1/loops/heat/observations", {"context": context, "action": 30}, field="context")

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from manul.service.engine import models
+import manul
 from manul.service.engine.engine import Engine
 from manul.service.store import OUTCOMES
 from manul.service.store.opening import opened
@@ -33,11 +33,11 @@ class Caller(threading.Thread):
         rng = random.Random(self.name)
         connection = self.service.connection()
         try:
-            self.go_on(rng, connection)
+            self.restart(rng, connection)
         finally:
             connection.close()
 
-    def go_on(self, rng, connection):
+    def restart(self, rng, connection):
         try:
             for number in range(10**9):
                 self.once(rng, number, connection)
@@ -112,8 +112,8 @@ def check_store(place, known):
 def check_model(store, outcomes):
     """What a start recovers is what a replay from nothing gives, and each outcome is in it once."""
     engine = Engine(store)
-    loop = engine.recovered(store.loops()[0])
-    assert replayed(engine, "a") == (models.to_bytes(loop.agent), outcomes, loop.model)
+    loop = engine.recover(store.loops()[0])
+    assert replayed(engine, "a") == (manul.dumps(loop.agent), outcomes, loop.model)
     assert (loop.learned, loop.refused) == (outcomes, 0)
 
 

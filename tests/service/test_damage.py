@@ -2,7 +2,7 @@
 
 import logging
 
-from manul.service.engine import models as agents
+import manul
 from manul.service.engine.loop import Loop
 from tests.service.conftest import run, until
 from tests.service.test_modes import HEAT
@@ -33,7 +33,7 @@ async def test_an_event_that_cannot_be_learned_is_set_aside_counted_and_named(se
         learn(loop, event, decided)
 
     monkeypatch.setattr(Loop, "learn_one", fails_at_third)
-    monkeypatch.setattr(Loop, "learn_together", lambda *_: False)
+    monkeypatch.setattr(Loop, "learn_many", lambda *_: False)
     async with service.running():
         await service.post("", 201, **HEAT)
         await play(service, 5)
@@ -53,10 +53,10 @@ async def test_a_damaged_snapshot_is_passed_over_for_an_older_one_and_the_events
             await play(service, 5)
             await service.learned("heat", learned)
             await until(lambda learned=learned: service.engine.store.snapshots(1)[:1] == [learned])
-        before = agents.to_bytes(service.engine.loop("heat").agent)
+        before = manul.dumps(service.engine.loop("heat").agent)
     damage(service, "UPDATE snapshots SET body = '\\x00'::bytea WHERE event = 10")
     async with service.running():
-        assert agents.to_bytes(service.engine.loop("heat").agent) == before
+        assert manul.dumps(service.engine.loop("heat").agent) == before
         assert service.engine.loop("heat").learned == 10
     assert any(each.levelno == logging.ERROR and each.loop == "heat" for each in caplog.records)
 
@@ -67,10 +67,10 @@ async def test_all_snapshots_damaged_means_a_replay_of_all_events(service):
         await service.post("", 201, **HEAT)
         await play(service, 5)
         await service.learned("heat", 5)
-        before = agents.to_bytes(service.engine.loop("heat").agent)
+        before = manul.dumps(service.engine.loop("heat").agent)
     damage(service, "UPDATE snapshots SET body = '\\x00'::bytea, history = '\\x00'::bytea")
     async with service.running():
-        assert agents.to_bytes(service.engine.loop("heat").agent) == before
+        assert manul.dumps(service.engine.loop("heat").agent) == before
 
 
 @run

@@ -108,7 +108,7 @@ def create(browser, name):
 def test_a_loop_is_created_taught_watched_and_promoted(browser, tmp_path):
     served = Process(tmp_path)
     browser.open(f"http://127.0.0.1:{served.port}/")
-    browser.until(lambda: "No loop yet" in browser.text("main"))
+    browser.until(lambda: "No loops yet" in browser.text("main"))
     create(browser, "heating")
     browser.until(lambda: browser.text("[data-is=state]") == "apprentice")
     assert f"127.0.0.1:{served.port}/v1/loops/heating/observations" in browser.text("[data-is=commands]")
@@ -121,13 +121,13 @@ def test_a_loop_is_created_taught_watched_and_promoted(browser, tmp_path):
     browser.until(lambda: tile(browser, "Learned") == 240)
     assert browser.run(PAINTED, "loss") != before
 
-    played = re.search(r"Mean action ([\d.]+); four of five between", browser.text("[data-is=density-caption]"))
+    played = re.search(r"Mean action ([\d.]+); 80 % of actions between", browser.text("[data-is=density-caption]"))
     assert abs(float(played[1]) - BEST) < 10
     browser.find("[data-do=promote]").click()
     browser.until(lambda: browser.text("[data-is=state]") == "deciding")
     decide(served, 3, 60)
     browser.until(lambda: tile(browser, "Decisions") == 300)
-    browser.until(lambda: "the model now" in browser.text("[data-is=candidates]"))
+    browser.until(lambda: "current model" in browser.text("[data-is=candidates]"))
     browser.until(lambda: browser.text("[data-is=findings]").endswith("."))
     assert browser.complaints() == []
     assert served.stop() == 0
@@ -153,7 +153,7 @@ def test_a_loop_is_reset_and_deleted_after_its_name_is_typed(browser, tmp_path):
     service.ask("POST", "/v1/loops", {"name": "heating", "actions": RANGE})
     observe(service, 1, 10)
     browser.open(f"http://127.0.0.1:{service.port}/#heating")
-    gone = {"reset": lambda: tile(browser, "Decisions") == 0, "delete": lambda: "No loop yet" in browser.text("main")}
+    gone = {"reset": lambda: tile(browser, "Decisions") == 0, "delete": lambda: "No loops yet" in browser.text("main")}
     for verb in gone:
         browser.until(lambda: tile(browser, "Decisions") is not None)
         browser.find(f"[data-do={verb}]").click()
@@ -255,10 +255,10 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser, tmp_path):
     browser.until(lambda: browser.find("#token").is_displayed())
     browser.enter("#token [name=token]", "guessed")
     browser.find("#token [type=submit]").click()
-    browser.until(lambda: "token must be one that was given out" in browser.text("#token .error"))
+    browser.until(lambda: "The token is unknown" in browser.text("#token .error"))
     browser.enter("#token [name=token]", made.stdout.split()[-1])
     browser.find("#token [type=submit]").click()
-    browser.until(lambda: "No loop yet" in browser.text("main"))
+    browser.until(lambda: "No loops yet" in browser.text("main"))
     browser.driver.refresh()
-    browser.until(lambda: "No loop yet" in browser.text("main"))
+    browser.until(lambda: "No loops yet" in browser.text("main"))
     assert service.stop() == 0

@@ -29,12 +29,12 @@ async def test_a_full_store_refuses_and_goes_on_when_there_is_room(service, capl
         big = {"decisions": [{"context": [1, 2, 3]}] * 500}
         await service.refused(503, "/v1/loops/heat/decisions/batch", big)
         assert (await service.client.get("/readyz")).status_code == 503
-        assert "takes no writes" in caplog.text
+        assert "the store is not writable" in caplog.text
         await service.refused(503, "/v1/loops/heat/decisions/batch", big)
-        assert caplog.text.count("takes no writes (") == 1
+        assert caplog.text.count("the store is not writable (") == 1
         set_room(service, 1000)
         await service.post("/heat/decisions/batch", **big)
-        assert "takes writes again" in caplog.text
+        assert "is writable again" in caplog.text
         await play(service, 5)
         await service.learned("heat", 10)
         assert (await service.client.get("/readyz")).status_code == 200
@@ -62,7 +62,7 @@ async def test_a_snapshot_that_could_not_be_kept_is_tried_again_without_new_even
         await play(service, 5)
         set_room(service, 0)
         await service.post("/heat/resume")
-        await until(lambda: "could not be kept" in caplog.text)
+        await until(lambda: "could not save a snapshot" in caplog.text)
         assert not service.engine.store.snapshots(1)
         set_room(service, 1000)
         await until(lambda: service.engine.store.snapshots(1))

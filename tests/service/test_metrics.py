@@ -36,7 +36,7 @@ async def test_answers_are_counted_by_route_and_status_with_their_latency(servic
         found = await scraped(service)
     assert found['manul_requests_total{route="decide",status="200"}'] == 1
     assert found['manul_requests_total{route="decide",status="422"}'] == 1
-    assert found['manul_requests_total{route="lose_many",status="422"}'] == 1
+    assert found['manul_requests_total{route="report_losses",status="422"}'] == 1
     assert found['manul_request_seconds_count{route="decide"}'] == 2
     assert found['manul_request_seconds_bucket{route="decide",le="+Inf"}'] == 2
     buckets = [value for name, value in found.items() if name.startswith('manul_request_seconds_bucket{route="decide"')]
@@ -78,7 +78,7 @@ async def test_metrics_are_answered_while_the_store_cannot_be_read(tmp_path, mon
                 hanging.wait(20)
             raise StoreFailure("gone")
 
-        monkeypatch.setattr(metrics, "PATIENCE", 0.05)
+        monkeypatch.setattr(metrics, "STORE_SECONDS", 0.05)
         with monkeypatch.context() as outage:
             outage.setattr(service.engine.store, "counts", counts)
             for _ in range(3):
@@ -86,7 +86,7 @@ async def test_metrics_are_answered_while_the_store_cannot_be_read(tmp_path, mon
                 assert found["manul_store_up"] == 0
                 assert 'manul_decisions_total{loop="heat"}' not in found
             hanging.set()
-        monkeypatch.setattr(metrics, "PATIENCE", 20.0)
+        monkeypatch.setattr(metrics, "STORE_SECONDS", 20.0)
         assert (await scraped(service)).get("manul_store_up") in (0, 1)
         assert (await scraped(service))["manul_store_up"] == 1
 

@@ -1,7 +1,6 @@
 """Apprentices, pauses, promotions, and models that come from outside."""
 
 import manul
-from manul.service.engine import models as agents
 from tests.service.conftest import run
 from tests.service.test_recovery import play, replayed
 
@@ -68,7 +67,7 @@ async def test_an_exported_model_comes_back_and_replays(service, tmp_path):
         await service.learned("heat", 23)
         assert replayed(service.engine, "heat") == (await model(service), 23, 23 + 1)
     async with service.running():
-        assert agents.to_bytes(service.engine.loop("heat").agent) == replayed(service.engine, "heat")[0]
+        assert manul.dumps(service.engine.loop("heat").agent) == replayed(service.engine, "heat")[0]
 
 
 @run

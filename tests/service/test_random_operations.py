@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from manul.service.engine import models as agents
+import manul
 from manul.service.engine.engine import Engine
 from tests.service.processes import Process
 from tests.service.test_crash import leading
@@ -142,9 +142,9 @@ def models_equal_their_replay(place):
     store = leading(place)
     engine = Engine(store)
     for row in store.loops():
-        loop = engine.recovered(row)
+        loop = engine.recover(row)
         if store.first_decision(row.number) is not None and not row.paused:
-            assert replayed(engine, row.name) == (agents.to_bytes(loop.agent), loop.learned, loop.model)
+            assert replayed(engine, row.name) == (manul.dumps(loop.agent), loop.learned, loop.model)
     store.close()
 
 

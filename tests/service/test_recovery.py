@@ -5,9 +5,11 @@ import asyncio
 import numpy as np
 import pytest
 
-from manul.service.engine import models
+import manul
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Loop
+from manul.service.store import LoopRow
+from manul.utils import model_files
 
 CATS = {"kind": "cats", "leaves": 32, "bandwidth": 2.0}
 
@@ -16,9 +18,9 @@ def replayed(engine, name):
     """The model of a loop from nothing but the store."""
     row = next(row for row in engine.store.loops() if row.name == name)
     loop = Loop(row)
-    loop.meet(engine.store.first_decision(row.number).context)
+    loop.set_first(engine.store.first_decision(row.number).context)
     Learner(engine.store, engine.writer, list, seconds=60, events=10**9).catch_up(loop)
-    return models.to_bytes(loop.agent), loop.learned, loop.model
+    return manul.dumps(loop.agent), loop.learned, loop.model
 
 
 async def play(service, rounds, context=lambda rng: rng.normal(size=3).tolist(), loop="heat"):
@@ -45,7 +47,7 @@ def test_snapshot_and_replay_give_the_bytes_of_a_full_replay(service, agent, con
             await play(service, 11, context)
             await service.learned("heat", 41)
             loop = service.engine.loop("heat")
-            assert replayed(service.engine, "heat") == (models.to_bytes(loop.agent), 41, 41)
+            assert replayed(service.engine, "heat") == (manul.dumps(loop.agent), 41, 41)
             events = service.engine.store.snapshots(loop.number)
         assert events[0] == 30
         assert len(events) == 2
@@ -58,9 +60,24 @@ def test_a_loop_that_has_learned_nothing_is_recovered_too(service):
         async with service.running():
             await service.post("", 201, name="heat", actions=[20, 70])
             await service.post("/heat/decisions", context=[1, 2])
-            before = models.to_bytes(service.engine.loop("heat").agent)
+            before = manul.dumps(service.engine.loop("heat").agent)
         async with service.running():
-            assert models.to_bytes(service.engine.loop("heat").agent) == before
+            assert manul.dumps(service.engine.loop("heat").agent) == before
             await service.post("/heat/decisions", 422, context=[1, 2, 3])
 
     asyncio.run(run())
+
+
+def test_decisions_do_not_wait_while_a_snapshot_is_encoded(monkeypatch):
+    settings = b'{"name": "heat", "actions": [20, 70]}'
+    loop = Loop(LoopRow(number=1, name="heat", settings=settings, created=0.0, paused=False, apprentice=False))
+    before, encode = loop.draw(1, [1.0, 2.0], None), model_files.encode
+    drawn = []
+
+    def deciding(*contents):
+        drawn.append(loop.draw(1, [1.0, 2.0], None))
+        return encode(*contents)
+
+    monkeypatch.setattr(model_files, "encode", deciding)
+    assert loop.snapshot().model == manul.dumps(loop.agent)
+    assert drawn[0] == before

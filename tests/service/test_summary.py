@@ -9,7 +9,7 @@ from manul.service.insights.history import BINS, SUMS, Buckets, History
 from manul.service.insights.summary import best_constant, history
 from manul.service.insights.traffic import Traffic
 from manul.service.store import Event
-from manul.service.store.blocks import Decided
+from manul.service.store.blocks import DecisionRow
 from tests.service.conftest import run
 
 RANGE = (20.0, 70.0)
@@ -23,7 +23,7 @@ def facts(count, seconds=1.0, seed=0):
     return [
         (
             Event(place + 1, place + 1, "loss", abs(action - 40) / 50, time),
-            Decided(place + 1, None, [0.5], None, action, 1 / 50, time, 0),
+            DecisionRow(place + 1, None, [0.5], None, action, 1 / 50, time, 0),
         )
         for place, (time, action) in enumerate(zip(times.tolist(), actions.tolist(), strict=True))
     ]
@@ -36,7 +36,7 @@ def in_groups(events, sizes):
         size = next(sizes)
         made.add(rest[:size])
         rest = rest[size:]
-    with made.settled():
+    with made.snapshot():
         return made
 
 

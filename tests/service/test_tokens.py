@@ -33,7 +33,7 @@ def test_a_file_without_tokens_does_not_start(tmp_path, text):
     command = [MANUL, "serve", "--port", "0", "--token-file", "tokens"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
     assert done.returncode == 1
-    assert done.stderr.endswith("tokens must have at least one token; it has none. Make one with manul token.\n")
+    assert done.stderr.endswith("tokens has no tokens. Create one with manul token.\n")
 
 
 def test_sighup_reads_the_tokens_again(tmp_path):
@@ -44,11 +44,11 @@ def test_sighup_reads_the_tokens_again(tmp_path):
     server = Process(tmp_path, "decisions.db", "--token-file", path)
     assert (status(server, old), status(server, new)) == (200, 401)
     path.write_text(second)
-    hung_up(server, "read the token file again")
+    hung_up(server, "reloaded the token file")
     assert (status(server, old), status(server, new)) == (401, 200)
     for broken in ("", "nonsense\n"):
         path.write_text(broken)
-        hung_up(server, "the tokens stay as they were")
+        hung_up(server, "keeping the current tokens")
         assert (status(server, old), status(server, new)) == (401, 200)
     assert server.stop() == 0
 

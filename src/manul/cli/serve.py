@@ -92,4 +92,4 @@ def serve(config: Path | None, **options: Any) -> None:
         from manul.service.http import server
     except ImportError as error:
         raise MissingDependency(f"manul serve needs {error.name}. Install it: pip install 'manul[serve]'.") from None
-    server.serve(configuration.settled(config, options))
+    server.serve(configuration.configure(config, options))

@@ -238,9 +238,11 @@ def _rounds(agent: object) -> int | None:
     player = agent._core if isinstance(agent, Shell) else None
     if isinstance(player, PolicyPlayer):
         return player.rounds
-    if isinstance(player, _core.PathPlayer):
+    if isinstance(player, _core.CatsPlayer):
         return int(player.state()["model_history"][1])
-    return int(player.state()["rounds"][0]) if isinstance(player, _core.LinearPlayer | _core.AdaptivePlayer) else None
+    return (
+        int(player.state()["rounds"][0]) if isinstance(player, _core.LinearPlayer | _core.AdaptiveCatsPlayer) else None
+    )
 
 
 def _column_names(agent: object) -> list[str] | None:

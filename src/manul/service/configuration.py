@@ -1,4 +1,4 @@
-"""How the service is set up: by options, by MANUL_… in the environment, or by a TOML file; in this order."""
+"""The configuration of the service: options, then MANUL_… environment variables, then a TOML file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What callers may use at most.
+    """Limits on what callers may use.
 
-    Of one request: bytes of its head, headers, bytes of its body (more for a batch or a model), elements of a batch,
-    numbers or names of a context. In all: loops, bytes of a loop's model in memory, open connections, bytes of bodies
-    in memory. In seconds: until a head has arrived, until a body has, and a connection without a request.
+    Per request: bytes of the request line and headers (`head`), number of headers, bytes of the body (`batch_body` and
+    `model` for a batch or a model), elements of a batch, features of a context. In total: loops, bytes of a loop's model in
+    memory, open connections, bytes of bodies in memory. In seconds: for the head to arrive, for the body, and for an idle
+    connection.
     """
 
     head: Count = 32 * 2**10
@@ -41,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that `manul serve` can be told."""
+    """All settings of `manul serve`."""
 
     store: str = "decisions.db"
     host: str = "127.0.0.1"
@@ -56,17 +57,17 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     limits: Limits = Limits()
 
     def check(self, *, tokens: bool) -> None:
-        """Refuses to listen to the world without tokens."""
+        """Refuse to listen on a public address without tokens."""
         if not tokens and not is_loopback(self.host):
             raise ParameterError(
-                f"host must be a loopback address without tokens; got {self.host!r}. Make tokens with manul token."
+                f"without tokens, host must be a loopback address, got {self.host!r}. Create tokens with manul token."
             )
 
 
-def settled(path: Path | None, options: Mapping[str, Any]) -> Configuration:
-    """The settings of a TOML file, where there is one, and of the options that were given, which come first.
+def configure(path: Path | None, options: Mapping[str, Any]) -> Configuration:
+    """Combine the settings of a TOML file, if any, with options, which take precedence.
 
-    >>> settled(None, {"port": 9000, "loops": 5, "host": None}).limits.loops
+    >>> configure(None, {"port": 9000, "loops": 5, "host": None}).limits.loops
     5
     """
     settings = {} if path is None else read(path)
@@ -78,32 +79,32 @@ def settled(path: Path | None, options: Mapping[str, Any]) -> Configuration:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The settings of a TOML file; names are those of `Configuration`, and of `Limits` in a table of its own."""
+    """Read a TOML file. Its names are those of `Configuration`, and those of `Limits` in the table `limits`."""
     try:
-        found: dict[str, Any] = msgspec.toml.decode(path.read_bytes())
-        _check_names(path, found, Configuration)
-        _check_names(path, found.get("limits", {}), Limits)
-        msgspec.convert(found, Configuration)
+        settings: dict[str, Any] = msgspec.toml.decode(path.read_bytes())
+        _check_names(path, settings, Configuration)
+        _check_names(path, settings.get("limits", {}), Limits)
+        msgspec.convert(settings, Configuration)
     except FileNotFoundError:
         raise missing(path) from None
     except OSError as error:
-        raise FileError(f"{path} must be a readable file; got {error.strerror}. Check the name.") from None
+        raise FileError(f"cannot read {path}: {error.strerror}") from None
     except msgspec.DecodeError as error:
         why = str(error).replace("`", "").replace(" - at $.", " for ")
-        raise ParameterError(f"{path} must hold settings of manul serve; got {why}. See manul serve --help.") from None
-    return found
+        raise ParameterError(f"{path} is not a valid configuration: {why}. See manul serve --help.") from None
+    return settings
 
 
-def _check_names(path: Path, found: object, kind: type[msgspec.Struct]) -> None:
+def _check_names(path: Path, settings: object, kind: type[msgspec.Struct]) -> None:
     known = kind.__struct_fields__
-    for name in found if isinstance(found, dict) else ():
+    for name in settings if isinstance(settings, dict) else ():
         if name not in known:
             advice = remedy(name, known, "See manul serve --help.")
-            raise ParameterError(f"{path} must have known settings only; got {name!r}. {advice}")
+            raise ParameterError(f"{path} has an unknown setting, {name!r}. {advice}")
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a name or an address is that of this machine alone.
+    """Whether a host name or address is a loopback address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("192.0.2.1")
     (True, True, False)

@@ -1,82 +1,70 @@
-"""What the service refuses, each with a status, a code for programs and one sentence for people."""
+"""The errors that the service answers with: a status, a code for programs and a message for people."""
 
 from __future__ import annotations
+
+from typing import Any, ClassVar
 
 from manul.errors import ManulError
 
 
-class Problem(ManulError):  # noqa: N818 - reads as what it is
-    """A request that gets no answer but `{"error": {"code", "message", "field"?}}`."""
+class Problem(ManulError):  # noqa: N818 - the name of an error response in HTTP APIs
+    """Internal error of the service."""
 
-    status = 500
-    code = "internal"
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal"
 
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message, field)
         self.message = message
 
-
-class Malformed(Problem):
-    """A request that is not HTTP, or a body that is not JSON."""
-
-    status, code = 400, "malformed"
+    def __init_subclass__(cls, status: int | None = None, code: str | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.status, cls.code = status or cls.status, code or cls.code
 
 
-class Unauthorized(Problem):
-    """No token, or one that nobody was given."""
-
-    status, code = 401, "unauthorized"
+class Malformed(Problem, status=400, code="malformed"):
+    """The request is not valid HTTP, or its body is not valid JSON."""
 
 
-class Forbidden(Problem):
-    """A token without the right that the route asks for, or a request of another site where there are no tokens."""
-
-    status, code = 403, "forbidden"
+class Unauthorized(Problem, status=401, code="unauthorized"):
+    """The token is missing or unknown."""
 
 
-class Unknown(Problem):
-    """A path, loop or decision that does not exist."""
-
-    status, code = 404, "not_found"
+class Forbidden(Problem, status=403, code="forbidden"):
+    """The token lacks the required right or, without tokens, the request is for a foreign host or from another site."""
 
 
-class WrongMethod(Problem):
-    """A path that exists, but not for this method."""
-
-    status, code = 405, "method_not_allowed"
+class Unknown(Problem, status=404, code="not_found"):
+    """The path, loop or decision does not exist."""
 
 
-class Timeout(Problem):
-    """A request that did not arrive in time."""
-
-    status, code = 408, "timeout"
+class WrongMethod(Problem, status=405, code="method_not_allowed"):
+    """Method not allowed for this path."""
 
 
-class Conflict(Problem):
-    """Something else is there already."""
-
-    status, code = 409, "conflict"
+class Timeout(Problem, status=408, code="timeout"):
+    """The request did not arrive in time."""
 
 
-class TooLarge(Problem):
-    """A body beyond the limit."""
-
-    status, code = 413, "too_large"
+class Conflict(Problem, status=409, code="conflict"):
+    """The request conflicts with the current state of the loop."""
 
 
-class HeadTooLarge(Problem):
-    """A head beyond the limit."""
-
-    status, code = 431, "head_too_large"
+class TooLarge(Problem, status=413, code="too_large"):
+    """The request body exceeds the size limit."""
 
 
-class Invalid(Problem):
-    """A value that cannot be used."""
-
-    status, code = 422, "invalid"
+class Invalid(Problem, status=422, code="invalid"):
+    """A value is invalid."""
 
 
-class Unavailable(Problem):
-    """The service cannot take anything at the moment; nothing was changed."""
+class HeadTooLarge(Problem, status=431, code="head_too_large"):
+    """The request line and headers exceed the size limit."""
 
-    status, code = 503, "unavailable"
+
+class Unavailable(Problem, status=503, code="unavailable"):
+    """The service or its store is temporarily unavailable. Nothing was changed; retry."""
+
+
+KINDS: tuple[type[Problem], ...] = (Problem, *Problem.__subclasses__())
+INTERNAL = "Internal error; see the server log."

@@ -1,4 +1,4 @@
-"""Every request and answer of the service. Unknown fields are refused; the OpenAPI description is made from here."""
+"""Every request and response of the service; the OpenAPI description is generated from these. Unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Id = Annotated[
     Meta(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@=+-]{0,127}\Z",
         examples=["order-1734"],
-        description="Given by the caller. It seeds the randomness: the same request again gets the same answer.",
+        description="Chosen by the caller. It seeds the randomness: a repeated request gets the same decision.",
     ),
 ]
-Range = Annotated[tuple[float, float], Meta(description="Low and high.", examples=[[0.0, 32.0]])]
+Range = Annotated[tuple[float, float], Meta(description="Lower and upper bound.", examples=[[0.0, 32.0]])]
 Context = Annotated[
     list[float] | dict[str, Any] | None,
     Meta(
-        description="A row of numbers, or named fields: numbers, texts, truth values, gaps, lists and objects of these.",
+        description="A list of numbers, or an object of numbers, strings, booleans, missing values (null), lists and objects.",
         examples=[[0.3, 1.2]],
     ),
 ]
@@ -29,7 +29,7 @@ Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a caller may send."""
+    """A request body."""
 
 
 class Auto(Request, kw_only=True, tag="auto", tag_field="kind"):
@@ -59,7 +59,7 @@ class AdaptiveCats(Request, kw_only=True, tag="adaptive", tag_field="kind"):
 
 
 class NewLoop(Request, kw_only=True):
-    """A decision problem. `wait` is in seconds; where no loss comes in that time, `default_loss` is learned."""
+    """A new loop. If a decision gets no loss within `wait` seconds, `default_loss` is learned."""
 
     name: Name
     actions: Range
@@ -72,7 +72,7 @@ class NewLoop(Request, kw_only=True):
 
 
 class NewDecision(Request, kw_only=True):
-    """A context to decide in; `within` narrows the range of actions this once."""
+    """A request for a decision; `within` restricts the range of actions for this decision."""
 
     context: Context = None
     within: Range | None = None
@@ -80,13 +80,13 @@ class NewDecision(Request, kw_only=True):
 
 
 class NewDecisions(Request, kw_only=True):
-    """Many contexts to decide in: all are decided or, where one cannot be used, none."""
+    """A request for many decisions. If one of them is invalid, none is made."""
 
     decisions: list[NewDecision]
 
 
 class NewObservation(Request, kw_only=True):
-    """What the caller did by itself, with the density it was drawn with where that is known, and its loss where it came."""
+    """An action that the caller chose itself, with its density and loss if they are known."""
 
     action: float
     context: Context = None
@@ -97,26 +97,26 @@ class NewObservation(Request, kw_only=True):
 
 
 class NewLoss(Request, kw_only=True):
-    """What a decision led to. A `key` tells repeats of one loss from several losses where losses combine."""
+    """The loss of a decision. If a loop combines losses, `key` distinguishes a repeat from another loss."""
 
     loss: float
     key: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
 
 
 class LossOf(NewLoss, kw_only=True):
-    """A loss and the decision that led to it."""
+    """A loss with the id of its decision."""
 
     id: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class NewLosses(Request, kw_only=True):
-    """Many losses: all are taken or, where one cannot be used, none."""
+    """Many losses. If one of them is invalid, none is stored."""
 
     losses: list[LossOf]
 
 
 class Decision(Struct, kw_only=True):
-    """An action with the density it was drawn with; `model` is the last event that the model had learned."""
+    """An action with the density it was drawn with; `model` is the last event that the model contained."""
 
     id: str
     action: float
@@ -131,27 +131,27 @@ class Decisions(Struct, kw_only=True):
 
 
 class Observed(Struct, kw_only=True):
-    """The caller's own action is in the store."""
+    """Confirms that an observation is stored."""
 
     id: str
 
 
 class Loss(Struct, kw_only=True):
-    """`recorded` is learned; `waiting` is learned at the end of the wait; `repeated` was there already; `late` came after
-    the end of the wait, is kept, and is not learned."""
+    """What happens to a loss: `recorded` is learned; `waiting` is learned at the end of the wait; `repeated` was reported
+    before; `late` was reported after the end of the wait, and is stored but not learned."""
 
     id: str
     status: Literal["recorded", "waiting", "repeated", "late"]
 
 
 class Losses(Struct, kw_only=True):
-    """One answer per loss, in order."""
+    """One status per loss, in order."""
 
     losses: list[Loss]
 
 
 class Status(Struct, kw_only=True):
-    """A loop as it is now. `waiting` are decisions without an outcome, `learned` outcomes that the model contains."""
+    """The status of a loop. `waiting` are decisions without an outcome, `learned` the outcomes that the model contains."""
 
     name: str
     actions: Range
@@ -176,7 +176,7 @@ class Status(Struct, kw_only=True):
 
 
 class Deleted(Struct, kw_only=True):
-    """The loop is gone, with all its decisions, losses and models."""
+    """Confirms that a loop is deleted, with all its decisions, losses and models."""
 
     name: str
 
@@ -188,7 +188,7 @@ class Loops(Struct, kw_only=True):
 
 
 class Candidate(Struct, kw_only=True):
-    """A policy and what it would have lost on the latest decisions, with the ends of a 95 % interval."""
+    """A policy with its estimated loss on the latest decisions, a 95 % confidence interval, and the effective sample size."""
 
     name: str
     loss: float
@@ -198,10 +198,10 @@ class Candidate(Struct, kw_only=True):
 
 
 class Report(Struct, kw_only=True):
-    """What the agent believes, and candidates on the latest `rows` decisions that have an outcome.
+    """The agent's estimates (`beliefs`), and candidate policies evaluated on the latest `rows` decisions with an outcome.
 
-    `played` is what was done, `model` the model as it is now, which has learned from these rows and so looks a little
-    too good; the third is the best of nine constant actions.
+    `played` is the policy that decided, `model` the current model, whose estimate is slightly optimistic because it has
+    learned from these rows; the third is the best of nine constant actions.
     """
 
     name: str
@@ -212,7 +212,7 @@ class Report(Struct, kw_only=True):
 
 
 class Finding(Struct, kw_only=True):
-    """What speaks against using the log of a loop; with an `error` it must not be used."""
+    """A problem with the log of a loop; after an `error` it must not be used for off-policy evaluation."""
 
     severity: Literal["error", "warning", "note"]
     title: str
@@ -220,7 +220,7 @@ class Finding(Struct, kw_only=True):
 
 
 class Examined(Struct, kw_only=True):
-    """The report, and the doctor's findings on the same rows; `findings` is null where there are no rows yet."""
+    """A report with the doctor's findings on the same rows; `findings` is null if there are no rows yet."""
 
     time: float
     report: Report
@@ -228,7 +228,7 @@ class Examined(Struct, kw_only=True):
 
 
 class Constant(Struct, kw_only=True):
-    """The constant action that would have lost least over a span, estimated from what was played."""
+    """The constant action with the lowest estimated loss over a span."""
 
     action: float
     loss: float
@@ -236,8 +236,8 @@ class Constant(Struct, kw_only=True):
 
 
 class History(Struct, kw_only=True):
-    """A span in stretches of `seconds` each: outcomes, their mean loss with the ends of a 95 % interval, late and
-    defaulted losses, and how often each part of the range of actions was played."""
+    """A span in intervals of `seconds` each: outcomes, their mean loss with a 95 % confidence interval, late and defaulted
+    losses, and how often actions fell into each part of their range."""
 
     start: float
     seconds: float
@@ -252,7 +252,7 @@ class History(Struct, kw_only=True):
 
 
 class Traffic(Struct, kw_only=True):
-    """Decisions per second since the service started, and the median and the 99th of 100 of the milliseconds until they
+    """Decisions per second since the service started, and the median and p99 (`slowest`) of the milliseconds until they
     were durable."""
 
     start: float
@@ -263,8 +263,8 @@ class Traffic(Struct, kw_only=True):
 
 
 class Summary(Struct, kw_only=True):
-    """Everything about a loop at a glance. `density` is that over even parts of the range of actions, averaged over the
-    latest contexts; `examined` is a few seconds old, and null until it is there."""
+    """Everything that the dashboard shows of a loop. `density` is over equal parts of the range of actions, averaged over
+    the latest contexts; `examined` is up to a few seconds old, and null at first."""
 
     time: float
     status: Status
@@ -276,7 +276,7 @@ class Summary(Struct, kw_only=True):
 
 
 class PolicyView(Struct, kw_only=True):
-    """The density over even parts of the range of actions for values of one feature, the others at their typical values."""
+    """The density over equal parts of the range of actions for values of one feature, the others at typical values."""
 
     feature: str | None
     values: list[float | str]
@@ -286,13 +286,13 @@ class PolicyView(Struct, kw_only=True):
 
 
 class Health(Struct, kw_only=True):
-    """Whether the service can work."""
+    """The service is healthy."""
 
     status: Literal["ok"]
 
 
 class ErrorBody(Struct, kw_only=True):
-    """What was wrong: a code for programs, a sentence for people, and the field where there is one."""
+    """A code for programs, a message for people, and the field that the error is about, if any."""
 
     code: str
     message: str
@@ -300,6 +300,6 @@ class ErrorBody(Struct, kw_only=True):
 
 
 class Error(Struct, kw_only=True):
-    """The shape of every error."""
+    """The body of every error response."""
 
     error: ErrorBody

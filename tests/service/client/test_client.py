@@ -108,8 +108,8 @@ def test_decides_and_reports(client, loop):
     decision = client.decide(loop, np.array([4.5, 0.3]), within=(30, 40), id="order-1")
     assert 30 <= decision.action <= 40
     assert client.decide(loop, [4.5, 0.3], within=(30, 40), id="order-1") == decision
-    assert client.lose(loop, decision, 0.25).status == "recorded"
-    assert client.lose(loop, "order-1", 0.25).status == "repeated"
+    assert client.report_loss(loop, decision, 0.25).status == "recorded"
+    assert client.report_loss(loop, "order-1", 0.25).status == "repeated"
     assert client.status(loop).mean_loss == 0.25
 
 
@@ -118,10 +118,10 @@ def test_batches_larger_than_a_request(client, loop):
     contexts = np.random.default_rng(0).normal(size=(1500, 2)).round(3)
     made = client.decide_many(loop, contexts)
     assert made == client.decide_many(loop, contexts, ids=[each.id for each in made])
-    said = client.lose_many(loop, [(each, 0.5) for each in made])
+    said = client.report_losses(loop, [(each, 0.5) for each in made])
     assert [each.status for each in said] == ["recorded"] * 1500
     assert client.status(loop).waiting == 0
-    with pytest.raises(ParameterError, match="ids must be as many as the contexts, 2; got 1"):
+    with pytest.raises(ParameterError, match=r"ids must have one value per context \(2\), got 1"):
         client.decide_many(loop, [[1, 2], [3, 4]], ids=["one"])
 
 
@@ -130,7 +130,7 @@ def test_an_apprentice_learns_and_is_promoted(client, loop):
     client.observe(loop, {"sky": "grey"}, action=30, density=0.02, loss=0.5, id="mine")
     client.observe(loop, {"sky": "grey"}, action=30, density=0.02, loss=0.5, id="mine")
     seen = client.observe(loop, {"sky": "blue"}, action=40)
-    client.lose(loop, seen, 0.25)
+    client.report_loss(loop, seen, 0.25)
     learned(client, loop, 2)
     assert client.promote(loop).apprentice is False
     assert client.decide(loop, {"sky": "blue"}).model == 2
@@ -139,7 +139,7 @@ def test_an_apprentice_learns_and_is_promoted(client, loop):
 def test_log_report_and_model_come_and_go(client, loop, tmp_path):
     client.create(loop, actions=(20, 70), agent=CATS)
     made = client.decide_many(loop, [[1, 2], [3, 4], [5, 6]])
-    client.lose_many(loop, [(each, 0.5) for each in made])
+    client.report_losses(loop, [(each, 0.5) for each in made])
     learned(client, loop, 3)
     assert client.report(loop).rows == 3
     assert len(manul.Log.read(client.log(loop, tmp_path / "log.parquet"))) == 3
@@ -172,14 +172,14 @@ def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(client, loop
     with client.kind(proxy.url, running.tokens["admin"]) as distant:
         decision = distant.decide(loop, [1, 2])
         proxy.lost = 2
-        assert distant.lose(loop, decision, 0.25).status == "repeated"
+        assert distant.report_loss(loop, decision, 0.25).status == "repeated"
         proxy.lost = 1
         many = distant.decide_many(loop, [[1, 2], [3, 4]])
         proxy.lost = 1
-        distant.lose_many(loop, [(each, 0.25) for each in many])
+        distant.report_losses(loop, [(each, 0.25) for each in many])
         model = distant.model(loop, tmp_path / "model.manul")
         proxy.lost = 1
-        with pytest.raises(ServiceError, match="service must be reachable"):
+        with pytest.raises(ServiceError, match="cannot be reached"):
             distant.replace(loop, model)
     proxy.listening.close()
     status = client.status(loop)
@@ -188,7 +188,7 @@ def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(client, loop
 
 def test_a_loop_is_reset_and_deleted(client, loop):
     client.create(loop, actions=(20, 70), agent=CATS)
-    client.lose(loop, client.decide(loop, [1, 2]), 0.5)
+    client.report_loss(loop, client.decide(loop, [1, 2]), 0.5)
     assert client.reset(loop).decisions == 0
     client.decide(loop, {"now": "named"})
     assert client.delete(loop).name == loop
@@ -232,10 +232,10 @@ def test_a_service_that_is_not_there(client):
         port = free.getsockname()[1]
     with (
         client.kind(f"http://127.0.0.1:{port}", retries=1) as other,
-        pytest.raises(ServiceError, match="service must be reachable; got ConnectError"),
+        pytest.raises(ServiceError, match=r"cannot be reached \(ConnectError\)"),
     ):
         other.loops()
-    with pytest.raises(ParameterError, match="url must begin with http"):
+    with pytest.raises(ParameterError, match="url must start with http"):
         client.kind("127.0.0.1:8000")
 
 

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from manul.service.store import Event
-from manul.service.store.blocks import Decided, packed
+from manul.service.store.blocks import DecisionRow, pack
 from manul.service.store.opening import opened
 
 
@@ -25,8 +25,8 @@ class Kept:
     def decide(self, first, count=1, *, time=1.0, ids=None, density=0.5):
         """Keeps one block of decisions; returns it."""
         names = ids or [None] * count
-        decided = [Decided(first + n, names[n], [1.0 * n], None, 0.5, density, time, 0) for n in range(count)]
-        block = packed(decided)
+        decided = [DecisionRow(first + n, names[n], [1.0 * n], None, 0.5, density, time, 0) for n in range(count)]
+        block = pack(decided)
         with self.store.transaction() as transaction:
             transaction.claim(self.loop, {each.id: each.number for each in decided if each.id is not None})
             transaction.add_block(self.loop, block)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manul.service.store.blocks import DamagedBlock, Decided, decoded, encoded, packed
+from manul.service.store.blocks import DamagedBlock, DecisionRow, decode, encode, pack
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 VALUES = NUMBERS | st.text() | st.booleans() | st.none() | st.integers(-(2**63), 2**63 - 1)
@@ -13,12 +13,12 @@ CONTEXTS = st.lists(NUMBERS, max_size=3) | st.dictionaries(st.text(), VALUES | s
 
 @given(st.lists(CONTEXTS, min_size=1, max_size=6))
 def test_contexts_of_any_kinds_in_one_block_come_back_as_they_were(contexts):
-    decided = [Decided(7 + place, None, each, None, 0.5, 0.25, 1.5, 3) for place, each in enumerate(contexts)]
-    assert decoded(encoded(packed(decided))).decisions() == decided
+    decided = [DecisionRow(7 + place, None, each, None, 0.5, 0.25, 1.5, 3) for place, each in enumerate(contexts)]
+    assert decode(encode(pack(decided))).decisions() == decided
 
 
 def whole(context):
-    return encoded(packed([Decided(7 + n, f"o{n}", context, (0.0, 1.0), 0.5, 0.25, 1.5, 3) for n in range(3)]))
+    return encode(pack([DecisionRow(7 + n, f"o{n}", context, (0.0, 1.0), 0.5, 0.25, 1.5, 3) for n in range(3)]))
 
 
 @pytest.mark.parametrize("context", [[1.0, 2.0], {"sky": "grey"}, []], ids=str)
@@ -26,7 +26,7 @@ def test_a_block_that_is_cut_short_is_damaged(context):
     body = whole(context)
     for length in range(len(body)):
         with pytest.raises(DamagedBlock):
-            decoded(body[:length])
+            decode(body[:length])
 
 
 @given(place=st.integers(0), value=st.integers(0, 255), context=st.sampled_from([[1.0, 2.0], {"sky": "grey"}, []]))
@@ -34,7 +34,7 @@ def test_a_block_with_a_changed_byte_can_be_read_or_is_damaged(place, value, con
     body = bytearray(whole(context))
     body[place % len(body)] = value
     try:
-        decisions = decoded(bytes(body)).decisions()
+        decisions = decode(bytes(body)).decisions()
     except DamagedBlock:
         return
     assert len(decisions) == 3

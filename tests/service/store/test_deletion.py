@@ -3,7 +3,7 @@
 import pytest
 
 from manul.service.store import Event, LoopGone, Snapshot
-from manul.service.store.blocks import Decided, packed
+from manul.service.store.blocks import DecisionRow, pack
 from manul.service.store.opening import opened
 
 TABLES = ("blocks", "ids", "events", "models", "snapshots")
@@ -28,7 +28,7 @@ def fill(kept):
         transaction.add_snapshot(kept.loop, Snapshot(1, b"model", 1, 0), keep=2)
 
 
-BLOCK = packed([Decided(99, "late", [1.0], None, 0.5, 0.5, 1.0, 0)])
+BLOCK = pack([DecisionRow(99, "late", [1.0], None, 0.5, 0.5, 1.0, 0)])
 OPERATIONS = {
     "change_loop": lambda tx, loop: tx.change_loop(loop, paused=True),
     "claim": lambda tx, loop: tx.claim(loop, {"late": 99}),
@@ -36,7 +36,7 @@ OPERATIONS = {
     "decisions": lambda tx, loop: tx.decisions(loop, [1]),
     "events_of": lambda tx, loop: tx.events_of(loop, [1]),
     "add_events": lambda tx, loop: tx.add_events(loop, [Event(0, 1, "late", 0.5, 1.0)]),
-    "ended": lambda tx, loop: tx.ended(loop, 9.0, 10),
+    "take_expired": lambda tx, loop: tx.take_expired(loop, 9.0, 10),
     "add_model": lambda tx, loop: tx.add_model(loop, 5, b"model"),
     "add_snapshot": lambda tx, loop: tx.add_snapshot(loop, Snapshot(5, b"model", 1, 0), keep=2),
     "forget": lambda tx, loop: tx.forget(loop, [BLOCK]),

@@ -9,13 +9,13 @@ import pytest
 
 from manul.errors import FileError
 from manul.service.store import Counts, Event, Snapshot
-from manul.service.store.blocks import Decided, encoded, packed
+from manul.service.store.blocks import DecisionRow, encode, pack
 from manul.service.store.opening import opened
 from tests.service.store import version1
 
 
 def block(first, time):
-    return packed([Decided(first + n, None, [1.0], None, 0.5, 0.5, time, 0) for n in range(2)])
+    return pack([DecisionRow(first + n, None, [1.0], None, 0.5, 0.5, time, 0) for n in range(2)])
 
 
 BLOCKS = [block(1, 10.0), block(3, 11.0), block(5, 12.0), block(7, 13.0)]
@@ -34,7 +34,7 @@ def make_sqlite(place):
         )
         connection.execute("INSERT INTO loops VALUES (1, 'heat', x'7b7d', 1.0, 1, 0, 6, ?)", (archived,))
         for each in BLOCKS:
-            row = (1, each.first, each.last, each.count, each.time, encoded(each))
+            row = (1, each.first, each.last, each.count, each.time, encode(each))
             connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
         connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", [*EVENTS, LATE])
         connection.execute("INSERT INTO ids VALUES (1, 'mine', 3)")
@@ -50,9 +50,9 @@ def make_postgres(place):
         connection.execute("INSERT INTO heads VALUES (1, 6, 14, 4.75, 2, 3)")
         connection.execute("INSERT INTO reserved VALUES (1, 8)")
         connection.execute("INSERT INTO tallies VALUES (1, 0, 18, 13.0)")
-        connection.execute("INSERT INTO firsts VALUES (1, %s)", (encoded(BLOCKS[0]),))
+        connection.execute("INSERT INTO firsts VALUES (1, %s)", (encode(BLOCKS[0]),))
         for each in BLOCKS:
-            row = (1, each.first, each.last, each.time, each.first in (1, 5), encoded(each))
+            row = (1, each.first, each.last, each.time, each.first in (1, 5), encode(each))
             connection.execute("INSERT INTO blocks VALUES (%s, %s, %s, %s, %s, %s)", row)
         for each in (*EVENTS, LATE):
             connection.execute("INSERT INTO events VALUES (%s, %s, %s, %s, %s, %s, %s)", each)
@@ -86,7 +86,7 @@ def test_a_store_of_version_1_goes_on(old):
     store = opened(old)
     with store.transaction() as transaction:
         assert transaction.numbers(1, ["mine"]) == [3]
-        assert transaction.ended(1, 12.5, 100) == [3, 4]
+        assert transaction.take_expired(1, 12.5, 100) == [3, 4]
         (event,) = transaction.add_events(1, [Event(0, 4, "default", 1.0, 30.0)])
         assert event.number == 7
         assert transaction.add_loop("light", b"{}", 2.0, apprentice=False) == 2
@@ -110,7 +110,7 @@ def run_script(place, statement):
 def test_a_newer_version_is_refused_in_one_sentence(store):
     opened(store).close()
     run_script(store, "UPDATE manul SET version = 99" if "://" in store else "PRAGMA user_version = 99")
-    with pytest.raises(FileError, match="must have version 2 or older; got 99"):
+    with pytest.raises(FileError, match="has version 99, newer than 2"):
         opened(store)
 
 

@@ -63,7 +63,7 @@ def test_every_call_on_a_frozen_server_ends(kept, postgres):
 def test_a_server_that_is_frozen_at_the_start_is_refused(store, postgres):
     with postgres.frozen():
         began = time.monotonic()
-        with pytest.raises(Exception, match="store must be a PostgreSQL database that lets manul in"):
+        with pytest.raises(Exception, match="cannot connect to the PostgreSQL store"):
             opened(store)
         assert time.monotonic() - began < SECONDS
 

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from manul.service.store import Event, Snapshot, Store, Transaction
-from manul.service.store.blocks import Decided, packed
+from manul.service.store.blocks import DecisionRow, pack
 from manul.service.store.opening import opened
 
 FEW, MANY = 400, 4000
@@ -20,7 +20,7 @@ WRITES = {
     "decisions": lambda tx, loop, last: tx.decisions(loop, [2, last // 2]),
     "events_of": lambda tx, loop, last: [tx.events_of(loop, some) for some in ([last // 2], [2, last // 2, last])],
     "add_events": lambda tx, loop, last: tx.add_events(loop, [Event(0, last, "late", 0.5, 1.0)]),
-    "ended": lambda tx, loop, last: tx.ended(loop, last + 1.0, 3),
+    "take_expired": lambda tx, loop, last: tx.take_expired(loop, last + 1.0, 3),
     "add_model": lambda tx, loop, last: tx.add_model(loop, last + 1, b"model"),
     "add_snapshot": lambda tx, loop, last: tx.add_snapshot(loop, Snapshot(last, b"model", 1, 0), keep=2),
     "forget": lambda tx, loop, last: tx.forget(loop, [block(last // 2), block(last // 2 + 1)]),
@@ -45,7 +45,7 @@ READS = {
 
 
 def block(number):
-    return packed([Decided(number, f"o{number}", [1.0, 2.0], None, 0.5, 0.5, 1.0 * number, 0)])
+    return pack([DecisionRow(number, f"o{number}", [1.0, 2.0], None, 0.5, 0.5, 1.0 * number, 0)])
 
 
 def filled(place, count):

@@ -21,7 +21,7 @@ def play_round(kept, rng, expected):
     elif what == "end":
         before = rng.uniform(0, 10)
         with kept.store.transaction() as transaction:
-            ended = transaction.ended(kept.loop, before, 10**6)
+            ended = transaction.take_expired(kept.loop, before, 10**6)
         due = {number for number, time in expected["decided"].items() if time < before} - expected["ended"]
         assert set(ended) == due
         expected["ended"] |= due

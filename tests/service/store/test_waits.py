@@ -3,7 +3,7 @@
 
 def ended(kept, before, limit=100):
     with kept.store.transaction() as transaction:
-        return transaction.ended(kept.loop, before, limit)
+        return transaction.take_expired(kept.loop, before, limit)
 
 
 def test_a_block_that_is_durable_late_with_a_lower_number_ends_too(kept):
@@ -26,7 +26,7 @@ def test_what_was_asked_for_in_a_transaction_that_failed_is_asked_for_again(kept
     kept.decide(1)
     try:
         with kept.store.transaction() as transaction:
-            assert transaction.ended(kept.loop, 5.0, 10) == [1]
+            assert transaction.take_expired(kept.loop, 5.0, 10) == [1]
             raise ZeroDivisionError
     except ZeroDivisionError:
         pass

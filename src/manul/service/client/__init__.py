@@ -1,7 +1,7 @@
-"""Callers of `manul serve`: `Client`, and `AsyncClient` for programs on asyncio.
+"""Clients of `manul serve`: `Client`, and `AsyncClient` for programs on asyncio.
 
-Every question carries an id and every loss a key, the caller's or else one made here, so that asking again after a lost
-answer changes nothing and gets the same answer.
+Every decision has an id and every loss a key, either the caller's or a generated one, so that a retry after a lost response
+changes nothing and gets the same answer.
 """
 
 from manul.errors import MissingDependency

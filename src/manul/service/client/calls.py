@@ -1,238 +1,239 @@
-"""Every call of the service as a value: what is sent, and what its answer means. Nothing here speaks to anybody."""
+"""The methods that both clients have: what each sends, and what it returns. Nothing here opens a connection."""
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import httpx
 import msgspec
 import numpy as np
 
-from manul.errors import FileError, ParameterError, ServiceError
+from manul.errors import FileError, ParameterError
 from manul.service import schema
+from manul.service.client.exchange import Exchange, Request, call, decode, send
 from manul.types import Floats, Within
 
 T = TypeVar("T")
 Context: TypeAlias = Sequence[float] | Floats | Mapping[str, Any] | None
-Loss: TypeAlias = tuple[schema.Decision | schema.Observed | str, float]
-AT_ONCE = 1000
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-# What a proxy or the service itself answers while nobody can take the request.
-BUSY = (502, 503, 504)
+DecisionOrId: TypeAlias = schema.Decision | schema.Observed | str
+# Elements of one request of `decide_many` and `report_losses`.
+BATCH = 1000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Call(Generic[T]):
-    """A request. One that is not `repeatable` is sent again only where it surely did not arrive."""
+class Calls:
+    """The calls of a loop. Each returns its result, or a coroutine of it from an AsyncClient."""
 
-    method: str
-    path: str
-    answers: type[T]
-    body: bytes | None = None
-    repeatable: bool = True
-
-
-def checked_url(url: str) -> str:
-    """The address of a service.
-
-    >>> checked_url("http://127.0.0.1:8000/")
-    'http://127.0.0.1:8000'
-    """
-    if not url.startswith(("http://", "https://")):
-        raise ParameterError(f"url must begin with http:// or https://; got {url!r}. Try http://127.0.0.1:8000.")
-    return url.rstrip("/")
-
-
-def limits(seconds: float) -> httpx.Timeout:
-    """Every step of a request has its time, but any number of calls may wait for a free connection.
-
-    >>> limits(10.0).pool is None
-    True
-    """
-    return httpx.Timeout(seconds, pool=None)
-
-
-def headers(token: str | None) -> dict[str, str]:
-    """What every request carries.
-
-    >>> headers("secret")
-    {'Authorization': 'Bearer secret'}
-    """
-    return {} if token is None else {"Authorization": f"Bearer {token}"}
-
-
-def create(settings: Mapping[str, Any]) -> Call[schema.Status]:
-    """Create a loop; the same settings again give the loop that is there."""
-    return Call(method="POST", path="/v1/loops", body=_encoded(settings), answers=schema.Status)
-
-
-def loops() -> Call[schema.Loops]:
-    """All loops."""
-    return Call(method="GET", path="/v1/loops", answers=schema.Loops)
-
-
-def status(loop: str) -> Call[schema.Status]:
-    """A loop as it is now."""
-    return Call(method="GET", path=_path(loop), answers=schema.Status)
-
-
-def change(loop: str, change: str, *, repeatable: bool = True) -> Call[schema.Status]:
-    """Pause, resume, promote or reset. A reset that is repeated would delete what came after the first one."""
-    return Call(method="POST", path=_path(loop, change), answers=schema.Status, repeatable=repeatable)
-
-
-def delete(loop: str) -> Call[schema.Deleted]:
-    """Delete a loop. Repeated, it would say that there is no such loop, or delete one made since."""
-    return Call(method="DELETE", path=_path(loop), answers=schema.Deleted, repeatable=False)
-
-
-def report(loop: str) -> Call[schema.Report]:
-    """What the agent believes, and what others would have lost."""
-    return Call(method="GET", path=_path(loop, "report"), answers=schema.Report)
-
-
-def decide(loop: str, context: Context, within: Within | None, given: str | None) -> Call[schema.Decision]:
-    """Decide in one context."""
-    body = _encoded(_question(context, within, given))
-    return Call(method="POST", path=_path(loop, "decisions"), body=body, answers=schema.Decision)
-
-
-def decide_many(
-    loop: str, contexts: Sequence[Context] | Floats, withins: Sequence[Within | None] | None, ids: Sequence[str] | None
-) -> Iterator[Call[schema.Decisions]]:
-    """Decide in many contexts, some at a time."""
-    count = len(contexts)
-    for name, values in (("withins", withins), ("ids", ids)):
-        if values is not None and len(values) != count:
+    def __init__(self, url: str, token: str | None, timeout: float, retries: int) -> None:
+        if not url.startswith(("http://", "https://")):
             raise ParameterError(
-                f"{name} must be as many as the contexts, {count}; got {len(values)}. Give one for each."
+                f"url must start with http:// or https://, got {url!r}. Example: http://127.0.0.1:8000."
             )
-    asked = [
-        _question(contexts[place], None if withins is None else withins[place], None if ids is None else ids[place])
-        for place in range(count)
-    ]
-    for some in _some(asked):
-        body = _encoded({"decisions": some})
-        yield Call(method="POST", path=_path(loop, "decisions", "batch"), body=body, answers=schema.Decisions)
+        self._retries = retries
+        # Any number of calls may wait for a free connection; every other step of a request has a time limit.
+        self._http_settings: Any = {
+            "base_url": url.rstrip("/"),
+            "headers": {} if token is None else {"Authorization": f"Bearer {token}"},
+            "timeout": httpx.Timeout(timeout, pool=None),
+        }
 
+    @call
+    def create(
+        self,
+        name: str,
+        *,
+        actions: Within,
+        losses: Within = (0.0, 1.0),
+        agent: str | Mapping[str, Any] = "auto",
+        wait: float | None = None,
+        default_loss: float | None = None,
+        combine: schema.Combination = "first",
+        apprentice: bool = False,
+    ) -> Exchange[schema.Status]:
+        """Create a loop; if it exists with the same settings, return it."""
+        settings = {"name": name, "actions": actions, "losses": losses, "agent": agent, "wait": wait}
+        settings |= {"default_loss": default_loss, "combine": combine, "apprentice": apprentice}
+        return (yield from self._post("/v1/loops", settings, schema.Status))
 
-def lose(
-    loop: str, decision: schema.Decision | schema.Observed | str, loss: float, key: str | None
-) -> Call[schema.Loss]:
-    """Report what a decision led to."""
-    path = _path(loop, "decisions", _id(decision), "loss")
-    return Call(method="POST", path=path, body=_encoded({"loss": loss, "key": key or _new()}), answers=schema.Loss)
+    @call
+    def loops(self) -> Exchange[list[schema.Status]]:
+        """Return the status of every loop."""
+        return (yield from self._get("/v1/loops", schema.Loops)).loops
 
+    @call
+    def status(self, loop: str) -> Exchange[schema.Status]:
+        """Return the status of a loop."""
+        return (yield from self._get(_path(loop), schema.Status))
 
-def lose_many(loop: str, losses: Sequence[Loss]) -> Iterator[Call[schema.Losses]]:
-    """Report many losses, some at a time."""
-    told = [{"id": _id(decision), "loss": loss, "key": _new()} for decision, loss in losses]
-    for some in _some(told):
-        yield Call(method="POST", path=_path(loop, "losses"), body=_encoded({"losses": some}), answers=schema.Losses)
+    @call
+    def decide(
+        self,
+        loop: str,
+        context: Context = None,
+        *,
+        within: Within | None = None,
+        id: str | None = None,  # noqa: A002
+    ) -> Exchange[schema.Decision]:
+        """Decide. An `id` seeds the randomness: the same request with the same id gets the same decision."""
+        body = {"context": context, "within": within, "id": id or _new_id()}
+        return (yield from self._post(_path(loop, "decisions"), body, schema.Decision))
 
+    @call
+    def decide_many(
+        self,
+        loop: str,
+        contexts: Sequence[Context] | Floats,
+        *,
+        withins: Sequence[Within | None] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> Exchange[list[schema.Decision]]:
+        """Decide in many contexts, a thousand per request."""
+        columns = {"context": contexts, "within": withins, "id": ids}
+        for name, column in columns.items():
+            if column is not None and len(column) != len(contexts):
+                raise ParameterError(f"{name}s must have one value per context ({len(contexts)}), got {len(column)}.")
+        rows = [
+            {name: column[place] for name, column in columns.items() if column is not None}
+            for place in range(len(contexts))
+        ]
+        decisions: list[schema.Decision] = []
+        for batch in _batches([{"id": _new_id()} | row for row in rows]):
+            path = _path(loop, "decisions", "batch")
+            decisions += (yield from self._post(path, {"decisions": batch}, schema.Decisions)).decisions
+        return decisions
 
-def observe(loop: str, seen: Mapping[str, Any]) -> Call[schema.Observed]:
-    """Report what the caller did by itself."""
-    body = _encoded({**seen, "id": seen.get("id") or _new()})
-    return Call(method="POST", path=_path(loop, "observations"), body=body, answers=schema.Observed)
+    @call
+    def report_loss(
+        self, loop: str, decision: DecisionOrId, loss: float, *, key: str | None = None
+    ) -> Exchange[schema.Loss]:
+        """Report the loss of a decision. If a loop combines losses, `key` distinguishes a repeat from another loss."""
+        path = _path(loop, "decisions", _id_of(decision), "loss")
+        return (yield from self._post(path, {"loss": loss, "key": key or _new_id()}, schema.Loss))
 
+    @call
+    def report_losses(self, loop: str, losses: Sequence[tuple[DecisionOrId, float]]) -> Exchange[list[schema.Loss]]:
+        """Report many losses, each with its decision, a thousand per request."""
+        rows = [{"id": _id_of(decision), "loss": loss, "key": _new_id()} for decision, loss in losses]
+        answers: list[schema.Loss] = []
+        for batch in _batches(rows):
+            answers += (yield from self._post(_path(loop, "losses"), {"losses": batch}, schema.Losses)).losses
+        return answers
 
-def file(loop: str, name: str) -> Call[bytes]:
-    """The log or the model."""
-    return Call(method="GET", path=_path(loop, name), answers=bytes)
+    @call
+    def observe(
+        self,
+        loop: str,
+        context: Context = None,
+        *,
+        action: float,
+        density: float | None = None,
+        within: Within | None = None,
+        loss: float | None = None,
+        id: str | None = None,  # noqa: A002
+    ) -> Exchange[schema.Observed]:
+        """Report an action that the caller chose itself, for an apprentice to learn from."""
+        body = {"context": context, "action": action, "density": density, "within": within, "loss": loss}
+        return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, schema.Observed))
 
+    @call
+    def pause(self, loop: str) -> Exchange[schema.Status]:
+        """Pause learning; losses are stored and learned after `resume`."""
+        return (yield from self._post(_path(loop, "pause"), None, schema.Status))
 
-def replace(loop: str, path: str | Path) -> Call[schema.Status]:
-    """Put a `.manul` file in the place of the model. Twice would undo what was learned in between."""
-    try:
-        model = Path(path).read_bytes()
-    except OSError as error:
-        raise FileError(f"{path} must be a readable file; got {error.strerror}. Check the name.") from None
-    return Call(method="PUT", path=_path(loop, "model"), body=model, answers=schema.Status, repeatable=False)
+    @call
+    def resume(self, loop: str) -> Exchange[schema.Status]:
+        """Resume learning, beginning with the losses that arrived during the pause."""
+        return (yield from self._post(_path(loop, "resume"), None, schema.Status))
 
+    @call
+    def promote(self, loop: str) -> Exchange[schema.Status]:
+        """Let an apprentice decide."""
+        return (yield from self._post(_path(loop, "promote"), None, schema.Status))
 
-def understood(call: Call[T], response: httpx.Response) -> T:
-    """What an answer says; the service's own sentence where it refuses."""
-    if not response.is_success:
-        raise refusal(response)
-    try:
-        return msgspec.json.decode(response.content, type=call.answers, strict=False)
-    except msgspec.DecodeError as error:
-        raise ServiceError(
-            f"url must be that of a manul service; its answer is none ({error}). Check it.", status=response.status_code
-        ) from None
+    @call
+    def reset(self, loop: str) -> Exchange[schema.Status]:
+        """Delete all data of a loop and restart it with the settings it was created with."""
+        # Sent twice, it would delete what arrived after the first time.
+        return (yield from self._request(schema.Status, method="POST", path=_path(loop, "reset"), repeatable=False))
 
+    @call
+    def delete(self, loop: str) -> Exchange[schema.Deleted]:
+        """Delete a loop with all its decisions, losses and models."""
+        # Sent twice, it would report that the loop does not exist, or delete one created in between.
+        return (yield from self._request(schema.Deleted, method="DELETE", path=_path(loop), repeatable=False))
 
-def refusal(response: httpx.Response) -> ServiceError:
-    """An answer that is an error, as an exception."""
-    try:
-        error = msgspec.json.decode(response.content, type=schema.Error).error
-    except msgspec.DecodeError:
-        return ServiceError(
-            f"service must answer; got status {response.status_code}. Check the url and what is in between.",
-            status=response.status_code,
+    @call
+    def report(self, loop: str) -> Exchange[schema.Report]:
+        """Return the agent's estimates, and the estimated losses of the model and of alternatives."""
+        return (yield from self._get(_path(loop, "report"), schema.Report))
+
+    @call
+    def log(self, loop: str, path: str | Path) -> Exchange[Path]:
+        """Write the log to a Parquet file that `manul.Log.read` reads."""
+        return (yield from self._download(_path(loop, "log"), Path(path)))
+
+    @call
+    def model(self, loop: str, path: str | Path) -> Exchange[Path]:
+        """Write the model to a `.manul` file that `manul.load` reads."""
+        return (yield from self._download(_path(loop, "model"), Path(path)))
+
+    @call
+    def replace(self, loop: str, path: str | Path) -> Exchange[schema.Status]:
+        """Replace the model of a loop by that of a `.manul` file."""
+        try:
+            body = Path(path).read_bytes()
+        except OSError as error:
+            raise FileError(f"cannot read {path}: {error.strerror}") from None
+        # Sent twice, it would undo what was learned in between.
+        return (
+            yield from self._request(
+                schema.Status, method="PUT", path=_path(loop, "model"), body=body, repeatable=False
+            )
         )
-    field = None if error.field is msgspec.UNSET else error.field
-    return ServiceError(error.message, status=response.status_code, code=error.code, field=field)
 
+    def _get(self, path: str, kind: type[T]) -> Exchange[T]:
+        return (yield from self._request(kind, method="GET", path=path))
 
-def unreachable(error: httpx.HTTPError) -> ServiceError:
-    """No answer at all, as an exception."""
-    return ServiceError(
-        f"service must be reachable; got {type(error).__name__}. Check the url, and that manul serve runs.",
-        code="unreachable",
-    )
+    def _post(self, path: str, body: object, kind: type[T]) -> Exchange[T]:
+        return (yield from self._request(kind, method="POST", path=path, body=None if body is None else _encode(body)))
 
+    def _request(self, kind: type[T], **request: Any) -> Exchange[T]:
+        return decode((yield from send(Request(**request), self._retries)), kind)
 
-def again(call: Call[Any], outcome: httpx.Response | httpx.TransportError) -> bool:
-    """Whether to ask again."""
-    if isinstance(outcome, httpx.Response):
-        return outcome.status_code in BUSY if call.repeatable else outcome.status_code == 503
-    return call.repeatable or isinstance(outcome, httpx.ConnectError | httpx.ConnectTimeout)
-
-
-def pause(attempt: int) -> float:
-    """Seconds before the next try: twice as long each time, and scattered so that callers do not come together.
-
-    >>> 0.025 <= pause(0) <= 0.05
-    True
-    """
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**attempt) * random.uniform(0.5, 1.0)
+    def _download(self, path: str, target: Path) -> Exchange[Path]:
+        """The file gets its name once it is complete."""
+        part = target.with_name(target.name + ".part")
+        try:
+            yield from send(Request(method="GET", path=path, file=part), self._retries)
+            return part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def _path(*parts: str) -> str:
     return "/".join(["/v1/loops", *(quote(part, safe="~:@=+") for part in parts)])
 
 
-def _question(context: Context, within: Within | None, given: str | None) -> dict[str, Any]:
-    return {"context": context, "within": within, "id": given or _new()}
-
-
-def _id(decision: schema.Decision | schema.Observed | str) -> str:
+def _id_of(decision: DecisionOrId) -> str:
     return decision if isinstance(decision, str) else decision.id
 
 
-def _new() -> str:
+def _new_id() -> str:
     return uuid.uuid4().hex
 
 
-def _some(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for first in range(0, len(values), AT_ONCE):
-        yield values[first : first + AT_ONCE]
+def _batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for first in range(0, len(values), BATCH):
+        yield values[first : first + BATCH]
 
 
-def _plain(value: Any) -> Any:
+def _to_builtin(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    raise ParameterError(
-        f"context must hold numbers, texts and lists of these; got a {type(value).__name__}. Convert it."
-    )
+    raise ParameterError(f"context must contain only numbers, texts and lists of these, got {type(value).__name__}.")
 
 
-_encoded = msgspec.json.Encoder(enc_hook=_plain).encode
+_encode = msgspec.json.Encoder(enc_hook=_to_builtin).encode

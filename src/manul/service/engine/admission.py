@@ -1,4 +1,4 @@
-"""What a loop and a context must be before anything is kept of them."""
+"""Checks of new loops and contexts before anything is stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manul.utils.validation import check_range
 
 
 def check_settings(settings: schema.NewLoop) -> None:
-    """Refuses settings of a loop that cannot work together."""
+    """Refuse settings of a loop that contradict each other."""
     for name in ("actions", "losses"):
         try:
             low, high = check_range(name, getattr(settings, name))
@@ -22,37 +22,37 @@ def check_settings(settings: schema.NewLoop) -> None:
             raise Invalid(str(error), name) from None
     if settings.default_loss is not None and not low <= settings.default_loss <= high:
         raise Invalid(
-            f"default_loss must be in [{low:g}, {high:g}], the losses; got {settings.default_loss:g}. Choose one inside.",
+            f"default_loss must be in the range of losses, [{low:g}, {high:g}], got {settings.default_loss:g}.",
             "default_loss",
         )
     if (settings.wait is None) != (settings.default_loss is None):
-        raise Invalid("wait and default_loss must come together; got one of them. Add the other.", "wait")
+        raise Invalid("wait and default_loss must be given together, got only one of them.", "wait")
     if settings.combine != "first" and settings.wait is None:
         raise Invalid(
-            f"wait must be given with combine={settings.combine!r}, as losses combine at its end; got none. Add it.",
+            f"combine={settings.combine!r} needs a wait, because losses are combined when it ends.",
             "wait",
         )
 
 
 def check_context(loop: Loop, context: Any, limits: Limits, field: str = "context") -> None:
-    """Refuses a context with too many features, and a first one for which the agent would take too much memory."""
+    """Refuse a context with too many features, or a first context for which the agent would need too much memory."""
     if count_features(context, limits.features) > limits.features:
         raise Invalid(
-            f"context must have at most {limits.features} features, got more. Send fewer, or raise --max-features.",
+            f"context has more than {limits.features} features. Send fewer, or raise --max-features.",
             field,
         )
-    if not loop.begun:
+    if not loop.has_shape:
         needed = models.estimated_bytes(loop.settings, len(context) if isinstance(context, list) else None)
         if needed > limits.loop_bytes:
             raise Invalid(
-                f"context of {len(context)} features would take {needed >> 20} MiB of memory, more than the "
-                f"{limits.loop_bytes >> 20} MiB of --max-loop-bytes. Send fewer features, or use fewer leaves.",
+                f"an agent for contexts of {len(context)} features needs {needed >> 20} MiB of memory, more than the limit "
+                f"of {limits.loop_bytes >> 20} MiB (--max-loop-bytes). Send fewer features, or use fewer leaves.",
                 field,
             )
 
 
 def count_features(context: Any, enough: int) -> int:
-    """How many numbers, texts and truth values a context holds; counting stops beyond `enough`.
+    """Count the numbers, texts and booleans of a context; counting stops beyond `enough`.
 
     >>> count_features({"sky": "grey", "rooms": [{"warm": True}, 2.5]}, 4096)
     3

@@ -1,4 +1,4 @@
-"""The time of decisions and waits: the wall clock's, but at an even pace whatever happens to the wall clock."""
+"""The clock for decisions and waits: wall-clock time without jumps."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 
-# How much faster or slower than real time the clock may run to meet the wall clock again after that was set.
+# After the wall clock was set, this clock runs at most this much faster or slower until both agree.
 SLEW = 0.1
 
 
 class SteadyClock:
-    """Seconds since 1970 that never go back and never jump: a wall clock that was set is met again at a tenth of the pace.
+    """Seconds since 1970 that never go back and never jump; a change of the wall clock is followed gradually.
 
     >>> wall, ticks = [1000.0], [0.0]
     >>> clock = SteadyClock(wall=lambda: wall[0], ticks=lambda: ticks[0])
@@ -26,7 +26,7 @@ class SteadyClock:
         self._lock = threading.Lock()
 
     def __call__(self) -> float:
-        """The time now."""
+        """The current time."""
         with self._lock:
             tick = self._ticks()
             passed = tick - self._tick

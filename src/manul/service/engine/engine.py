@@ -1,4 +1,4 @@
-"""The service without HTTP: loops that decide at once, are durable before they answer, and learn behind."""
+"""The service without HTTP: loops decide, store every decision and loss before answering, and learn in the background."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from manul.service.engine.clock import SteadyClock
 from manul.service.engine.deciding import Decider
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Fact, Loop
-from manul.service.engine.recovery import restored
+from manul.service.engine.recovery import restore_loop
 from manul.service.engine.replica import Following
-from manul.service.engine.writer import Answers, Task, Writer, answered
+from manul.service.engine.writer import Answers, Task, Writer, deliver_answers
 from manul.service.engine.writes import EndWaits, Future, Purge, WriteLosses, id_of, resolve
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction
-from manul.service.store.blocks import Decided
+from manul.service.store.blocks import DecisionRow
 
 log = logging.getLogger("manul.service")
-# Decisions whose waits end in one transaction, rows of deleted loops that one removes, and the seconds that threads get to
-# finish when the service stops: everything acknowledged is durable already.
-ENDED_AT_ONCE, PURGED_AT_ONCE, PATIENCE = 2000, 2000, 6.0
+# Decisions whose waits end per transaction, and rows of deleted loops that one transaction removes.
+EXPIRED_PER_TRANSACTION, PURGED_PER_TRANSACTION = 2000, 2000
+# Seconds for threads to finish when the service stops; everything acknowledged is durable already.
+STOP_SECONDS = 6.0
 
 
 class Engine:
-    """All loops of one store. Every method is called in the thread of the event loop that started it."""
+    """All loops of one store. Its methods are called in the thread of the event loop that started it."""
 
     def __init__(
         self,
@@ -65,28 +66,28 @@ class Engine:
         self.ready = False
 
     async def start(self) -> None:
-        """Go on where the store stopped: the newest snapshots, then the events since."""
+        """Resume from the store: load the newest snapshots and learn the events since."""
         self._events = asyncio.get_running_loop()
         self.writer.deliver = self._deliver
         self.writer.start()
         for row in await asyncio.to_thread(self.store.loops):
-            await asyncio.to_thread(self.take_up, row, self.recovered)
+            await asyncio.to_thread(self.take_up, row, self.recover)
         self.learner.start()
         self._sweeper = asyncio.create_task(self._sweep())
         self.ready = True
 
-    def take_up(self, row: LoopRow, make: Callable[[LoopRow], Loop] | None = None) -> None:
-        """Serve a loop; one that cannot be read is out of service, and keeps no other from being served."""
+    def take_up(self, row: LoopRow, load: Callable[[LoopRow], Loop] | None = None) -> None:
+        """Serve a loop; one that cannot be read is out of service and does not affect the others."""
         try:
-            self.loops[row.name] = (make or self.restored)(row)
+            self.loops[row.name] = (load or self.restore)(row)
         except StoreFailure:
             raise
         except Exception:
-            log.exception("a loop cannot be read and is out of service", extra={"loop": row.name})
+            log.exception("loop cannot be read and is out of service", extra={"loop": row.name})
             self.broken[row.name] = row
 
     async def stop(self) -> None:
-        """Finish what was asked for, learn what is at hand, keep snapshots, close the store."""
+        """Finish pending requests, learn what is queued, save snapshots and close the store."""
         self.ready = False
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -96,7 +97,7 @@ class Engine:
         await self._finish_threads()
 
     async def _finish_threads(self) -> None:
-        """Wait for the threads, but not for ever: a store that hangs keeps nothing alive."""
+        """Wait for the threads, but not longer than STOP_SECONDS, in case the store hangs."""
         done = self._events.create_future()
 
         def finish() -> None:
@@ -107,34 +108,34 @@ class Engine:
 
         threading.Thread(target=finish, name="manul-stop", daemon=True).start()
         try:
-            await asyncio.wait_for(done, PATIENCE)
+            await asyncio.wait_for(done, STOP_SECONDS)
         except TimeoutError:
-            log.error("the store hangs; stopping without the last snapshots, which the next start makes up for")
+            log.error("the store hangs; stopping without the last snapshots, the next start replays their events")
 
     def trouble(self) -> str | None:
-        """Why the service cannot work as it should; None if it can."""
+        """Why the service is not ready; None if it is."""
         if not self.ready:
-            return "the service is starting or stopping"
+            return "starting or stopping"
         for thread in (self.writer, self.learner):
             if not thread.is_alive():
                 return f"the {thread.name.removeprefix('manul-')} has stopped"
         if self.writer.failing:
-            return "the store cannot be written to"
+            return "the store is not writable"
         if self.learner.failing:
-            return f"learning fails for {', '.join(self.learner.failing)}"
+            return f"learning fails for loop {', '.join(self.learner.failing)}"
         return None
 
     def loop(self, name: str) -> Loop:
-        """The loop of a name, if this replica knows it; see `find`."""
+        """A loop that this replica already serves; see `find`."""
         try:
             return self.loops[name]
         except KeyError:
             raise self._unknown(name) from None
 
     async def find(self, name: str) -> Loop:
-        """The loop of a name, which another replica may have made a moment ago."""
+        """A loop, also if another replica has just created it."""
         if name not in self.loops and self._following is not None:
-            await asyncio.to_thread(self._following.meet)
+            await asyncio.to_thread(self._following.find_new_loops)
         return self.loop(name)
 
     def _unknown(self, name: str) -> Problem:
@@ -144,11 +145,11 @@ class Engine:
             )
         return Unknown(f"loop {name!r} does not exist. Create it with POST /v1/loops.", "loop")
 
-    def _known(self, name: str) -> bool:
+    def _is_known(self, name: str) -> bool:
         return name in self.loops or self._following is None
 
     async def create(self, settings: schema.NewLoop) -> Loop:
-        """A new loop; the same settings again give the loop that is there."""
+        """Create a loop; if it exists with the same settings, return it."""
         check_settings(settings)
         agents.made(settings)
         existing = self.loops.get(settings.name)
@@ -156,15 +157,17 @@ class Engine:
             return existing
         if existing is not None or settings.name in self.broken:
             raise Conflict(
-                f"loop {settings.name!r} exists with other settings. Choose another name, or delete it.", "name"
+                f"loop {settings.name!r} already exists with other settings. Choose another name, or delete it.", "name"
             )
         if len(self.loops) >= self.limits.loops:
-            raise Conflict(f"there are {len(self.loops)} loops already. Delete one, or raise --max-loops.", "name")
+            raise Conflict(
+                f"the limit of {self.limits.loops} loops is reached. Delete one, or raise --max-loops.", "name"
+            )
         body, created = msgspec.json.encode(settings), self.now()
         number = await self.write(lambda tx: tx.add_loop(settings.name, body, created, apprentice=settings.apprentice))
         if number is None:
             if self._following is not None:
-                await asyncio.to_thread(self._following.meet)
+                await asyncio.to_thread(self._following.find_new_loops)
             return await self.create(settings)
         return self._serve_new(number, settings, body, created)
 
@@ -180,17 +183,17 @@ class Engine:
         known = self.loops.get(settings.name)
         loop = known if known is not None and known.number == number else Loop(row)
         self.loops[settings.name] = loop
-        loop.caught_up(0)
+        loop.update_behind(0)
         return loop
 
     async def delete(self, name: str) -> None:
-        """Delete a loop with all its decisions, losses and models; its data leave the store over the next seconds."""
+        """Delete a loop; its data are removed from the store in the background."""
         number = self.broken[name].number if name in self.broken else (await self.find(name)).number
         await self.write(lambda tx: tx.delete_loop(number))
         self.drop(name, number)
 
     async def reset(self, name: str) -> Loop:
-        """Start a loop again from nothing with the settings it was made with."""
+        """Delete all data of a loop and restart it with its original settings."""
         loop = await self.find(name)
         body, created = loop.row.settings, self.now()
 
@@ -204,7 +207,7 @@ class Engine:
         return self._serve_new(number, loop.settings, body, created)
 
     def drop(self, name: str, number: int) -> None:
-        """Serve a deleted loop no longer."""
+        """Stop serving a deleted loop."""
         self.broken.pop(name, None)
         loop = self.loops.get(name)
         if loop is not None and loop.number == number:
@@ -213,44 +216,45 @@ class Engine:
             self.learner.forget(loop)
         self._purging = True
 
-    def decide(self, name: str, asked: schema.NewDecision) -> Future:
-        """The stored decision, to be awaited."""
-        if not self._known(name):
-            return asyncio.ensure_future(self._decide_later(name, asked))
-        return self._decider.decide(self.loop(name), asked) or asyncio.ensure_future(self._decide_later(name, asked))
+    def decide(self, name: str, request: schema.NewDecision) -> Future:
+        """A future of the stored decision."""
+        if not self._is_known(name):
+            return asyncio.ensure_future(self._decide_later(name, request))
+        return self._decider.decide(self.loop(name), request) or asyncio.ensure_future(
+            self._decide_later(name, request)
+        )
 
-    async def _decide_later(self, name: str, asked: schema.NewDecision) -> Decided:
-        """Decide in a loop that another replica has just made, or with numbers that the store has to give first."""
-        return await self._decider.decide_later(await self.find(name), asked)
+    async def _decide_later(self, name: str, request: schema.NewDecision) -> DecisionRow:
+        """Decide after reading a new loop or decision numbers from the store."""
+        return await self._decider.decide_later(await self.find(name), request)
 
-    async def decide_many(self, loop: Loop, asked: Sequence[schema.NewDecision]) -> list[schema.Decision]:
-        """All decisions, stored together."""
-        return await self._decider.decide_many(loop, asked)
+    async def decide_many(self, loop: Loop, requests: Sequence[schema.NewDecision]) -> list[schema.Decision]:
+        """Decide in many contexts; the decisions are stored together."""
+        return await self._decider.decide_many(loop, requests)
 
-    async def observe(self, loop: Loop, seen: schema.NewObservation) -> Decided:
-        """Keep what the caller did by itself, and its loss if it came with one."""
-        stored = await self._decider.observe(loop, seen)
-        if seen.loss is not None:
-            await self._lose(loop, [schema.LossOf(id=id_of(stored), loss=seen.loss, key=seen.id)], alone=True)
+    async def observe(self, loop: Loop, observation: schema.NewObservation) -> DecisionRow:
+        """Store an action that the caller chose itself, and its loss if there is one."""
+        stored = await self._decider.observe(loop, observation)
+        if observation.loss is not None:
+            loss = schema.LossOf(id=id_of(stored), loss=observation.loss, key=observation.id)
+            await self._store_losses(loop, [loss], alone=True)
         return stored
 
-    def lose(self, name: str, losses: Sequence[schema.LossOf], *, alone: bool = False) -> Future:
-        """A future of the answers to losses, all of them durable."""
-        if not self._known(name):
-            return asyncio.ensure_future(self._lose_later(name, losses, alone=alone))
-        return self._lose(self.loop(name), losses, alone=alone)
+    def report_losses(self, name: str, losses: Sequence[schema.LossOf], *, alone: bool = False) -> Future:
+        """A future of the answers to losses, which completes once all are durable; `alone` if there is one, by itself."""
+        if not self._is_known(name):
+            return asyncio.ensure_future(self._report_losses_later(name, losses, alone=alone))
+        return self._store_losses(self.loop(name), losses, alone=alone)
 
-    async def _lose_later(self, name: str, losses: Sequence[schema.LossOf], *, alone: bool) -> Any:
-        return await self._lose(await self.find(name), losses, alone=alone)
+    async def _report_losses_later(self, name: str, losses: Sequence[schema.LossOf], *, alone: bool) -> Any:
+        return await self._store_losses(await self.find(name), losses, alone=alone)
 
-    def _lose(self, loop: Loop, losses: Sequence[schema.LossOf], *, alone: bool) -> Future:
+    def _store_losses(self, loop: Loop, losses: Sequence[schema.LossOf], *, alone: bool) -> Future:
         low, high = loop.settings.losses
         for place, each in enumerate(losses):
             if not low <= each.loss <= high:
                 field = "loss" if alone else f"losses[{place}].loss"
-                raise Invalid(
-                    f"loss must be in [{low:g}, {high:g}]; got {each.loss:g}. Declare the range with losses.", field
-                )
+                raise Invalid(f"loss must be in [{low:g}, {high:g}], the loop's range, got {each.loss:g}.", field)
         future = self._events.create_future()
         self.writer.submit(WriteLosses(loop, losses, self.now(), future, self._learn, alone=alone))
         return future
@@ -265,9 +269,9 @@ class Engine:
         self.learner.wake()
 
     async def replace(self, loop: Loop, model: bytes) -> None:
-        """Put an imported model in the place of a loop's own, once it has been seen to fit."""
+        """Replace the model of a loop, after checking that the new one fits."""
         if loop.paused:
-            raise Conflict(f"loop must not be paused to take a model; {loop.name!r} is. Resume it first.", "loop")
+            raise Conflict(f"loop {loop.name!r} is paused and cannot import a model. Resume it first.", "loop")
         await asyncio.to_thread(agents.checked, model, loop.settings, loop.first)
 
         def add(transaction: Transaction) -> Event:
@@ -277,36 +281,36 @@ class Engine:
 
         event = await self.write(add)
         self._learn(loop, [(event, None)])
-        await asyncio.wrap_future(loop.reached(event.number))
+        await asyncio.wrap_future(loop.wait_for(event.number))
 
     def now(self) -> float:
-        """The time, which is never before that of anything stored."""
+        """The current time, never earlier than that of any stored decision."""
         return self._clock() + self._ahead
 
     async def write(self, function: Callable[[Transaction], Any]) -> Any:
-        """Have a function of the transaction written."""
+        """Run a function in a transaction and return its result."""
         task: Task[Any] = Task(function)
         self.writer.submit(task)
         return await asyncio.wrap_future(task.future)
 
     def purge(self) -> None:
-        """Remove what deleted loops have left in the store, some at a time; one replica does it for all."""
+        """Remove the data of deleted loops in small transactions; only the leader does so."""
         if self._purging and self.learner.leads():
             self._purging = False
-            self.writer.submit(Purge(PURGED_AT_ONCE, self._purged))
+            self.writer.submit(Purge(PURGED_PER_TRANSACTION, self._continue_purge))
 
-    def _purged(self, left: bool, error: Exception | None) -> None:  # noqa: FBT001
+    def _continue_purge(self, left: bool, error: Exception | None) -> None:  # noqa: FBT001
         self._purging = self._purging or left or error is not None
         if error is None:
             self.purge()
 
     def end_waits(self) -> None:
-        """Settle the decisions whose wait has ended; one replica does it for all."""
+        """Store outcomes for decisions whose wait has ended; only the leader does so."""
         if not self.learner.leads():
             return
         for loop in list(self.loops.values()):
             if loop.settings.wait is not None:
-                self.writer.submit(EndWaits(loop, self.now(), ENDED_AT_ONCE, self._learn, self.end_waits))
+                self.writer.submit(EndWaits(loop, self.now(), EXPIRED_PER_TRANSACTION, self._learn, self.end_waits))
 
     async def _sweep(self) -> None:
         while True:
@@ -315,15 +319,15 @@ class Engine:
             waits = [loop.settings.wait for loop in list(self.loops.values()) if loop.settings.wait is not None]
             await asyncio.sleep(min(1.0, max(0.05, min(waits, default=1.0) / 4)))
 
-    def recovered(self, row: LoopRow) -> Loop:
-        """A loop as the store has it: its newest snapshot, and the events since."""
-        loop = self.restored(row)
+    def recover(self, row: LoopRow) -> Loop:
+        """Load a loop from its newest snapshot and learn the events since."""
+        loop = self.restore(row)
         self.learner.catch_up(loop)
         return loop
 
-    def restored(self, row: LoopRow) -> Loop:
-        """A loop as its newest snapshot has it."""
-        loop = restored(self.store, row)
+    def restore(self, row: LoopRow) -> Loop:
+        """Load a loop from its newest snapshot."""
+        loop = restore_loop(self.store, row)
         self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
         return loop
 
@@ -334,6 +338,6 @@ class Engine:
 
     def _deliver(self, answers: Answers) -> None:
         try:
-            self._events.call_soon_threadsafe(answered, answers)
+            self._events.call_soon_threadsafe(deliver_answers, answers)
         except RuntimeError:
-            answered(answers)
+            deliver_answers(answers)

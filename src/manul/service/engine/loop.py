@@ -1,4 +1,4 @@
-"""One decision problem while it is served: its agent, what it has learned, and what is still to be learned."""
+"""A loop while it is served: its agent, what it has learned, and the queue of events to learn."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
-from manul.service.store.blocks import Decided
+from manul.service.store.blocks import DecisionRow
 from manul.types import Decision, Decisions, Floats, Within
+from manul.utils import model_files
 
 log = logging.getLogger("manul.service")
-Fact = tuple[Event, Decided | None]
-# Outcomes that are learned under one hold of the lock: decisions wait for no more than these.
-AT_ONCE = 32
-# Events kept in memory for the learner; beyond these it reads them from the store.
-MOST_QUEUED = 20_000
+Fact = tuple[Event, DecisionRow | None]
+# Outcomes that are learned per acquisition of the lock; decisions wait for at most so many.
+LEARN_BATCH = 32
+# Events queued in memory for the learner; beyond these it reads them from the store.
+MAX_QUEUED = 20_000
 _settings = msgspec.json.Decoder(schema.NewLoop)
 
 
 class Loop:
-    """A loop. Deciding and learning take turns under its lock; the model is a function of settings and events alone."""
+    """A loop. Decisions and learning share a lock; the model is a function of the settings and the events alone."""
 
     def __init__(self, row: LoopRow) -> None:
         self.row = row
@@ -48,62 +49,62 @@ class Loop:
         self.history, self.traffic = History(self.settings.actions), Traffic()
         self.lock = threading.Lock()
         self.queue: deque[Fact] = deque()
-        # Until it has caught up, a loop reads its events from the store and queues none.
+        # While it is behind, a loop reads its events from the store and queues none.
         self.behind = True
         self._queueing = threading.Lock()
         self._waiters: list[tuple[int, Future[None]]] = []
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         agent = models.from_bytes(snapshot.model)
         with self.lock:
             self.agent, self.model = agent, snapshot.event
             self.learned, self.refused = snapshot.learned, snapshot.refused
         self.history.restore(snapshot.history)
-        self._tell_waiters(self.model)
+        self._notify_waiters(self.model)
 
-    def meet(self, context: Any) -> None:
-        """The context of the first stored decision fixes what contexts look like; without one, the agent starts anew."""
+    def set_first(self, context: Any) -> None:
+        """Take the shape of contexts from the first stored decision; None if there is none, and the agent starts anew."""
         with self.lock:
             if self.model == 0:
                 self.agent = models.made(self.settings)
             self.first = self._shape = context
             self._start()
 
-    def context(self, given: Any) -> Any:
-        """A context as it is stored: a missing or empty one becomes an empty one of the loop's kind."""
-        if given:
-            return given
+    def context(self, context: Any) -> Any:
+        """A context as it is stored: a missing one becomes an empty row or mapping, as the loop uses."""
+        if context:
+            return context
         return {} if isinstance(self._shape, dict) or models.is_named(self.agent) else []
 
     @property
-    def begun(self) -> bool:
-        """Whether a context has fixed what contexts look like."""
+    def has_shape(self) -> bool:
+        """Whether the shape of contexts is known."""
         return self._shape is not None
 
-    def meet_first(self, store: Store) -> None:
-        """Meet the first decision that is durable; one that is not says nothing."""
+    def read_first(self, store: Store) -> None:
+        """Take the shape of contexts from the first decision in the store."""
         first = store.first_decision(self.number)
-        self.meet(None if first is None else first.context)
+        self.set_first(None if first is None else first.context)
 
-    def take_back(self) -> None:
-        """A decision did not become durable: if it was the first, it says nothing about contexts."""
+    def forget_unstored(self) -> None:
+        """Forget the shape of contexts if the decision it came from could not be stored."""
         if self.first is None:
-            self.meet(None)
+            self.set_first(None)
 
     def check(self, context: Any, within: Within | None) -> None:
-        """Refuses a context or a range that could not be decided in."""
-        with self.lock, self._refusing():
+        """Refuse a context or a range in which the agent cannot decide."""
+        with self.lock, self._translate_errors():
             self.agent.distribution(context, within)
             self._shape = context if self._shape is None else self._shape
 
     def draw(self, number: int, context: Any, within: Within | None) -> tuple[float, float, int]:
-        """An action, its density and the last event that the model contains."""
-        # The core takes an array as it is; a list would go the long way.
-        seen = context if isinstance(context, dict) else np.array(context, np.float64)
+        """Draw an action; returns it with its density and the last event that the model contains."""
+        # The core takes an array without a conversion.
+        features = context if isinstance(context, dict) else np.array(context, np.float64)
         with self.lock:
             try:
-                action, density, _ = self.agent.decide_again(number, seen, within)
+                action, density, _ = self.agent.decide_again(number, features, within)
             except ManulError as error:
                 self._start()
                 raise refusal(error) from None
@@ -118,14 +119,14 @@ class Loop:
         rows: models.Rows | None,
         withins: Sequence[Within | None],
     ) -> tuple[Floats, Floats, int]:
-        """Many decisions from one state of the model; `rows` is the matrix of the contexts where they have no names."""
-        with self.lock, self._refusing():
+        """Draw many actions from one state of the model; `rows` is the matrix of the contexts unless they are mappings."""
+        with self.lock, self._translate_errors():
             actions, densities = models.draw_many(self.agent, numbers, contexts, rows, withins)
             self._shape = contexts[0] if self._shape is None else self._shape
             return actions, densities, self.model
 
     @contextmanager
-    def _refusing(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except ManulError as error:
@@ -133,91 +134,90 @@ class Loop:
             raise refusal(error) from None
 
     def _start(self) -> None:
-        """An agent that has learned nothing knows the shape of contexts from one that was taken, never from one refused."""
+        """Restore the shape of contexts of an agent that has learned nothing, so that a refused context leaves no trace."""
         if self.first is None and self.model == 0:
             self.agent = models.made(self.settings)
         if self._shape is not None and self.agent.width is None:
-            # A field may have been learned as another kind than the first context had it: then there is nothing to meet.
+            # The first context may not fit any more, if a field was later learned with another type.
             with suppress(ManulError):
                 self.agent.distribution(self._shape)
 
     def enqueue(self, facts: Sequence[Fact]) -> None:
-        """Have events learned that are in the store now."""
+        """Queue stored events for the learner."""
         with self._queueing:
-            if not self.behind and len(self.queue) + len(facts) > MOST_QUEUED:
+            if not self.behind and len(self.queue) + len(facts) > MAX_QUEUED:
                 self.behind = True
                 self.queue.clear()
             if not self.behind:
                 self.queue.extend(facts)
 
     def fall_behind(self) -> None:
-        """Read the next events from the store, whatever was queued."""
+        """Drop the queue; the next events are read from the store."""
         with self._queueing:
             self.behind = True
             self.queue.clear()
 
     @property
     def queued(self) -> int:
-        """How many events wait in memory to be learned."""
+        """The number of events in the queue."""
         return len(self.queue)
 
-    def caught_up(self, events: int) -> bool:
-        """Whether nothing is left to read of a store with that many events; from then on events are queued."""
+    def update_behind(self, events: int) -> None:
+        """Queue events from now on if the model contains all that the store has."""
         with self._queueing:
             if self.model >= events:
                 self.behind = False
-            return not self.behind
 
     def dequeue(self, limit: int) -> list[Fact]:
         """The next events that the model does not contain."""
         with self._queueing:
-            taken = [self.queue.popleft() for _ in range(min(limit, len(self.queue)))]
-        return [fact for fact in taken if fact[0].number > self.model]
+            facts = [self.queue.popleft() for _ in range(min(limit, len(self.queue)))]
+        return [fact for fact in facts if fact[0].number > self.model]
 
-    def learn(self, facts: Sequence[Fact], imported: Callable[[int], bytes]) -> None:
-        """Take in the next events, in order."""
-        some: list[Fact] = []
+    def learn(self, facts: Sequence[Fact], read_model: Callable[[int], bytes]) -> None:
+        """Learn the next events, in order; `read_model` reads the model of an import event."""
+        batch: list[Fact] = []
         for fact in facts:
             if fact[0].kind == "import":
-                self._learn_some(some)
-                self._import(fact[0], imported)
-                some = []
-            some.append(fact)
-            if len(some) == AT_ONCE:
-                self._learn_some(some)
-                some = []
-        self._learn_some(some)
-        self._tell_waiters(self.model)
+                self._learn_batch(batch)
+                self._import(fact[0], read_model)
+                batch = []
+            batch.append(fact)
+            if len(batch) == LEARN_BATCH:
+                self._learn_batch(batch)
+                batch = []
+        self._learn_batch(batch)
+        self._notify_waiters(self.model)
 
-    def reached(self, event: int) -> Future[None]:
-        """A future of the moment when the model contains an event, or when the loop stops learning."""
+    def wait_for(self, event: int) -> Future[None]:
+        """A future that completes once the model contains an event, or once the loop stops learning."""
         future: Future[None] = Future()
         with self._queueing:
             self._waiters.append((event, future))
-        self._tell_waiters(self.model)
+        self._notify_waiters(self.model)
         return future
 
     def stop_waiting(self) -> None:
-        """Release everybody who waits for an event: the loop does not learn any more."""
-        self._tell_waiters(None)
+        """Complete all futures of `wait_for`: the loop does not learn any more."""
+        self._notify_waiters(None)
 
-    def _tell_waiters(self, model: int | None) -> None:
+    def _notify_waiters(self, model: int | None) -> None:
         with self._queueing:
-            told = [each for each in self._waiters if model is None or each[0] <= model]
-            self._waiters = [each for each in self._waiters if each not in told]
-        for _, future in told:
+            ready = [each for each in self._waiters if model is None or each[0] <= model]
+            self._waiters = [each for each in self._waiters if each not in ready]
+        for _, future in ready:
             if future.set_running_or_notify_cancel():
                 future.set_result(None)
 
     def latest_contexts(self, count: int) -> list[Any]:
-        """The newest of the contexts it learned in that its agent takes; before any, the first it was asked in."""
-        with self.history.settled() as settled:
-            contexts = [self.context(each) for each in settled.contexts]
+        """The latest contexts with an outcome that the agent accepts; before there are any, the first context."""
+        with self.history.snapshot() as history:
+            contexts = [self.context(each) for each in history.contexts]
         if not contexts and self._shape is not None:
             contexts = [self._shape]
-        return list(islice(filter(self._takes, reversed(contexts)), count))[::-1]
+        return list(islice(filter(self._accepts, reversed(contexts)), count))[::-1]
 
-    def _takes(self, context: Any) -> bool:
+    def _accepts(self, context: Any) -> bool:
         try:
             with self.lock:
                 self.agent.distribution(context)
@@ -226,56 +226,58 @@ class Loop:
         return True
 
     def snapshot(self) -> Snapshot:
-        """The model as it is now; to be called where it learns."""
+        """The current model. Its history fits the model only if this is called in the learner's thread."""
+        # Only the copy of the arrays holds up decisions, not their encoding, which takes much longer.
         with self.lock:
-            model = models.to_bytes(self.agent)
-            return Snapshot(self.model, model, self.learned, self.refused, self.history.to_bytes())
+            contents = model_files.contents(self.agent)
+            event, learned, refused = self.model, self.learned, self.refused
+        return Snapshot(event, model_files.encode(*contents), learned, refused, self.history.to_bytes())
 
-    def _import(self, event: Event, imported: Callable[[int], bytes]) -> None:
-        with self._set_aside(event):
-            agent = models.from_bytes(imported(event.number))
+    def _import(self, event: Event, read_model: Callable[[int], bytes]) -> None:
+        with self._skip_on_error(event):
+            agent = models.from_bytes(read_model(event.number))
             if self.first is not None:
                 agent.distribution(self.first)
             with self.lock:
                 self.agent, self.model = agent, event.number
 
-    def _learn_some(self, facts: Sequence[Fact]) -> None:
-        """Count events, then learn those that are outcomes."""
+    def _learn_batch(self, facts: Sequence[Fact]) -> None:
+        """Add events to the history, then learn those that are outcomes."""
         self.history.add(facts)
-        run = [fact for fact in facts if fact[0].kind in OUTCOMES]
+        outcomes = [fact for fact in facts if fact[0].kind in OUTCOMES]
         with self.lock:
-            if run and not self.learn_together(run):
-                for event, decided in run:
-                    with self._set_aside(event):
-                        self.learn_one(event, decided)
+            if outcomes and not self.learn_many(outcomes):
+                for event, decision in outcomes:
+                    with self._skip_on_error(event):
+                        self.learn_one(event, decision)
                     self.model = event.number
             self.refused += sum(event.kind == "damaged" for event, _ in facts)
             self.model = facts[-1][0].number if facts else self.model
 
-    def learn_together(self, run: Sequence[Fact]) -> bool:
-        """Learn outcomes in one call if their contexts are rows of one width; otherwise nothing is learned."""
-        decided = [each for _, each in run if each is not None and isinstance(each.context, list)]
-        if len(decided) < len(run) or len({len(each.context) for each in decided}) > 1:
+    def learn_many(self, facts: Sequence[Fact]) -> bool:
+        """Learn outcomes in one call if their contexts are rows of one width; returns False if nothing was learned."""
+        stored = [each for _, each in facts if each is not None and isinstance(each.context, list)]
+        if len(stored) < len(facts) or len({len(each.context) for each in stored}) > 1:
             return False
-        rows = np.array([each.context for each in decided], np.float64)
-        outcomes, losses = [self._outcome(each) for each in decided], [event.loss for event, _ in run]
+        rows = np.array([each.context for each in stored], np.float64)
+        decisions, losses = [self._decision(each) for each in stored], [event.loss for event, _ in facts]
         try:
-            self.agent.learn_many(rows, _columns(outcomes, self.settings.actions), losses)
+            self.agent.learn_many(rows, _columns(decisions, self.settings.actions), losses)
         except ManulError:
             return False
-        self.learned += len(run)
+        self.learned += len(facts)
         return True
 
-    def learn_one(self, event: Event, decided: Decided | None) -> None:
+    def learn_one(self, event: Event, stored: DecisionRow | None) -> None:
         """Learn one outcome."""
-        if decided is None:
+        if stored is None:
             raise LookupError(f"decision {event.decision} cannot be read from the store")
-        self.agent.learn(decided.context, self._outcome(decided), event.loss)
+        self.agent.learn(stored.context, self._decision(stored), event.loss)
         self.learned += 1
 
     @contextmanager
-    def _set_aside(self, event: Event) -> Iterator[None]:
-        """An event that cannot be learned is counted and logged; those after it are learned all the same."""
+    def _skip_on_error(self, event: Event) -> Iterator[None]:
+        """Count and log an event that cannot be learned, and continue with the next one."""
         try:
             yield
         except (MemoryError, StoreFailure):
@@ -284,15 +286,15 @@ class Loop:
             self.refused += 1
             why = f"{type(error).__name__}: {error}"
             log.warning(
-                "an event cannot be learned and is set aside",
+                "event cannot be learned; skipping it",
                 extra={"loop": self.name, "event": event.number, "decision": event.decision, "why": why},
             )
 
-    def _outcome(self, decided: Decided) -> Decision:
-        """Where the density of an action is not known, it is learned as if drawn evenly."""
-        low, high = decided.within or self.settings.actions
-        density = 1.0 / (high - low) if decided.density is None else decided.density
-        return Decision(decided.action, density, decided.within)
+    def _decision(self, stored: DecisionRow) -> Decision:
+        """An action of unknown density is learned as if it had been drawn uniformly."""
+        low, high = stored.within or self.settings.actions
+        density = 1.0 / (high - low) if stored.density is None else stored.density
+        return Decision(stored.action, density, stored.within)
 
 
 def refusal(error: ManulError) -> Invalid:
@@ -300,9 +302,9 @@ def refusal(error: ManulError) -> Invalid:
     return Invalid(str(error), error.field if error.field in ("within", "action", "density", "loss") else "context")
 
 
-def _columns(outcomes: Sequence[Decision], actions: Within) -> Decisions:
-    drawn, densities = ([each[place] for each in outcomes] for place in (0, 1))
-    if not any(each.within for each in outcomes):
-        return Decisions(np.array(drawn), np.array(densities))
-    ends = np.array([each.within or actions for each in outcomes], np.float64)
-    return Decisions(np.array(drawn), np.array(densities), ends[:, 0], ends[:, 1])
+def _columns(decisions: Sequence[Decision], action_range: Within) -> Decisions:
+    actions, densities = (np.array([each[place] for each in decisions]) for place in (0, 1))
+    if not any(each.within for each in decisions):
+        return Decisions(actions, densities)
+    ends = np.array([each.within or action_range for each in decisions], np.float64)
+    return Decisions(actions, densities, ends[:, 0], ends[:, 1])

@@ -1,4 +1,4 @@
-"""What becomes of a loss, given what the store knows of its decision; and of a decision whose wait has ended."""
+"""The event that a reported loss becomes, and the outcome of a decision whose wait has ended."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from manul.service.store import OUTCOMES, Event, Kind
 LossStatus = Literal["recorded", "waiting", "repeated", "late"]
 
 
-def taken(
+def classify(
     before: Sequence[Event], loss: float, key: str | None, combine: Combination, field: str = "loss"
 ) -> tuple[LossStatus, Kind | None]:
-    """The answer to a loss, and the kind of event it becomes, if it becomes one.
+    """The answer to a loss, and the kind of event to store, if any.
 
-    >>> taken([], 0.25, None, "first")
+    >>> classify([], 0.25, None, "first")
     ('recorded', 'loss')
-    >>> taken([Event(1, 7, "default", 1.0, 0.0)], 0.25, None, "first")
+    >>> classify([Event(1, 7, "default", 1.0, 0.0)], 0.25, None, "first")
     ('late', 'late')
     """
     outcome = next((event for event in before if event.kind in OUTCOMES), None)
@@ -28,8 +28,8 @@ def taken(
     if outcome.kind == "loss":
         if outcome.loss != loss:
             raise Conflict(
-                f"loss must be {outcome.loss:g}, as it was reported before; got {loss:g}. "
-                "A loop with combine='last', 'sum' or 'mean' takes several.",
+                f"a loss of {outcome.loss:g} was already reported for this decision, got {loss:g}. "
+                "To report several losses, create the loop with combine='last', 'sum' or 'mean'.",
                 field,
             )
         return "repeated", None
@@ -43,15 +43,15 @@ def _part(before: Sequence[Event], loss: float, key: str | None, field: str) -> 
         return "waiting", "part"
     if same.loss != loss:
         raise Conflict(
-            f"loss must be {same.loss:g}, as its key was reported before; got {loss:g}. Give it another key.", field
+            f"a loss of {same.loss:g} was already reported with this key, got {loss:g}. Use another key.", field
         )
     return "repeated", None
 
 
-def ended(before: Sequence[Event], settings: NewLoop) -> tuple[Kind, float] | None:
-    """What a decision's wait ends with: nothing where it is settled, else the combined losses or the default.
+def settle(before: Sequence[Event], settings: NewLoop) -> tuple[Kind, float] | None:
+    """The outcome at the end of a decision's wait: the combined losses or the default, or None if it has one already.
 
-    >>> ended([], NewLoop(name="heating", actions=(20, 70), wait=60, default_loss=1.0))
+    >>> settle([], NewLoop(name="heating", actions=(20, 70), wait=60, default_loss=1.0))
     ('default', 1.0)
     """
     if any(event.kind in OUTCOMES for event in before):
@@ -60,13 +60,13 @@ def ended(before: Sequence[Event], settings: NewLoop) -> tuple[Kind, float] | No
     if not parts:
         assert settings.default_loss is not None
         return "default", settings.default_loss
-    return "combined", combined(parts, settings)
+    return "combined", combine(parts, settings)
 
 
-def combined(parts: Sequence[float], settings: NewLoop) -> float:
-    """Several losses as one; a sum is cut to the range of losses.
+def combine(parts: Sequence[float], settings: NewLoop) -> float:
+    """Combine several losses into one; a sum is clipped to the range of losses.
 
-    >>> combined([0.5, 0.75], NewLoop(name="heating", actions=(20, 70), combine="sum"))
+    >>> combine([0.5, 0.75], NewLoop(name="heating", actions=(20, 70), combine="sum"))
     1.0
     """
     low, high = settings.losses

@@ -1,4 +1,4 @@
-"""Agents of loops: made from settings, kept as bytes, and read from bytes that anybody may have sent."""
+"""Agents of loops: created from settings, and loaded from bytes that may come from anybody."""
 
 from __future__ import annotations
 
@@ -72,11 +72,6 @@ def estimated_bytes(settings: schema.NewLoop, width: int | None) -> int:
     return expected
 
 
-def to_bytes(agent: LoopAgent) -> bytes:
-    """An agent as the bytes of its `.manul` file."""
-    return manul.dumps(agent)
-
-
 def from_bytes(model: bytes) -> LoopAgent:
     """The agent of a `.manul` file; see `checked` for bytes from outside."""
     try:
@@ -87,31 +82,29 @@ def from_bytes(model: bytes) -> LoopAgent:
 
 
 def checked(model: bytes, settings: schema.NewLoop, context: Context | None) -> LoopAgent:
-    """An agent from outside that can take the place of a loop's own; `context` is one that the loop has met."""
+    """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
     agent = from_bytes(model)
     for name in ("decide_again", "learn", "actions", "losses"):
         if not hasattr(agent, name):
-            raise Invalid(
-                f"model must be an agent; got a {type(agent).__name__}, which cannot learn. Export one.", "model"
-            )
+            raise Invalid(f"the model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
     for name, expected in (("actions", settings.actions), ("losses", settings.losses)):
         if tuple(getattr(agent, name)) != tuple(expected):
             raise Invalid(
-                f"model must have {name} {tuple(expected)}; got {getattr(agent, name)}. Train it for this range.",
+                f"the loop has {name} {tuple(expected)}, but the model has {getattr(agent, name)}.",
                 "model",
             )
     if context is not None:
         try:
             drawn = agent.decide_again(0, context)
         except ManulError as error:
-            raise Invalid(f"model must take this loop's contexts: {error}", "model") from None
+            raise Invalid(f"the model does not accept this loop's contexts: {error}", "model") from None
         if not (np.isfinite(drawn.action) and drawn.density > 0):
-            raise Invalid("model must give finite actions and densities; got others. Save it again.", "model")
+            raise Invalid("the model gives actions or densities that are not finite.", "model")
     return agent
 
 
 def is_named(agent: LoopAgent) -> bool:
-    """Whether an agent has met contexts with names; one that has met none, or rows of numbers, has not.
+    """Whether an agent has seen contexts that are mappings.
 
     >>> agent = made(schema.NewLoop(name="heating", actions=(20, 70)))
     >>> _ = agent.distribution({"outdoor": 4.5})
@@ -122,7 +115,7 @@ def is_named(agent: LoopAgent) -> bool:
 
 
 def key(loop: str, given: str) -> int:
-    """The number whose random draws belong to a given id; those below 2^63 belong to ids of the service.
+    """The number that seeds the draw of a caller's id; numbers below 2^63 are those of the service itself.
 
     >>> key("heating", "order-1") == key("heating", "order-1")
     True
@@ -132,7 +125,7 @@ def key(loop: str, given: str) -> int:
 
 
 def matrix(contexts: Sequence[Any]) -> Rows | None:
-    """Contexts as rows of one width; None where they have names.
+    """Contexts as a matrix; None if any is a mapping.
 
     >>> matrix([[1, 2], [3, 4]]).shape
     (2, 2)
@@ -142,13 +135,13 @@ def matrix(contexts: Sequence[Any]) -> Rows | None:
     try:
         return np.array(contexts, np.float64)
     except ValueError:
-        raise InputError("contexts must be rows of one width; got several. Send the same numbers in each.") from None
+        raise InputError("contexts of one batch must have the same number of values.") from None
 
 
 def draw_many(
     agent: Any, numbers: Sequence[int], contexts: Sequence[Any], rows: Rows | None, withins: Sequence[Within | None]
 ) -> tuple[Floats, Floats]:
-    """Many decisions at once, each exactly as if it were drawn alone; `rows` is the matrix of the contexts."""
+    """Draw many actions, each exactly as if it were drawn alone; `rows` is the matrix of the contexts."""
     if rows is None or not hasattr(agent, "decide_many_again"):
         drawn = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
         return np.array([each.action for each in drawn]), np.array([each.density for each in drawn])

@@ -1,4 +1,4 @@
-"""A loop out of its store: settings, the newest snapshot that can be read, and what contexts look like."""
+"""Restores a loop from the store: settings, newest readable snapshot, and shape of contexts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from manul.service.store import LoopRow, Store
 log = logging.getLogger("manul.service")
 
 
-def restored(store: Store, row: LoopRow) -> Loop:
-    """A loop as its newest snapshot has it; a damaged one is passed over for an older one, or for a full replay."""
+def restore_loop(store: Store, row: LoopRow) -> Loop:
+    """Restore a loop from its newest snapshot. A damaged snapshot is skipped for an older one or a full replay."""
     loop, snapshot = Loop(row), store.snapshot(row.number)
     while snapshot is not None:
         try:
@@ -20,9 +20,9 @@ def restored(store: Store, row: LoopRow) -> Loop:
             break
         except Exception:
             extra = {"loop": row.name, "event": snapshot.event}
-            log.exception("a snapshot is damaged; an older one or a replay of all events takes its place", extra=extra)
+            log.exception("snapshot is damaged; using an older one or replaying all events", extra=extra)
             loop, snapshot = Loop(row), store.snapshot(row.number, before=snapshot.event)
     if snapshot is not None:
-        loop.history.meet(store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
-    loop.meet_first(store)
+        loop.history.add_contexts(store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
+    loop.read_first(store)
     return loop

@@ -1,4 +1,4 @@
-"""What a replica does to stay like the others: new and deleted loops, pauses and promotions, and the leader's snapshots."""
+"""Keeps a replica up to date: new and deleted loops, pauses and promotions, and the leader's snapshots."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ class Served(Protocol):
         """Serve a loop."""
 
     def drop(self, name: str, number: int) -> None:
-        """Serve a deleted loop no longer."""
+        """Stop serving a deleted loop."""
 
 
 class Following:
-    """Keeps the loops of one replica like those of the others."""
+    """Keeps the loops of one replica in line with those of the others."""
 
     def __init__(self, store: Store, replicas: Replicas, served: Served) -> None:
         self._store, self._served = store, served
         self._states, self.leads = replicas.states, replicas.leads
         self._seen: dict[int, State] = {}
         self._damaged: dict[int, int] = {}
-        self._meeting = threading.Lock()
+        self._finding = threading.Lock()
 
     def refresh(self) -> None:
-        """Take over what the others changed; to be called where the loops learn."""
+        """Apply the changes of the other replicas; called in the learner's thread."""
         states = self._states()
         numbers = {state.number for state in states}
         for name, number in self._names().items():
             if number not in numbers and number in self._seen:
                 self._served.drop(name, number)
         if not numbers <= set(self._names().values()):
-            self.meet()
+            self.find_new_loops()
         self._seen = {number: state for number, state in self._seen.items() if number in numbers}
         known = {loop.number: loop for loop in list(self._served.loops.values())}
         for state in states:
             if state.number in known:
                 self._follow(known[state.number], state)
 
-    def meet(self) -> None:
-        """Take over new loops; from any thread."""
-        with self._meeting:
+    def find_new_loops(self) -> None:
+        """Serve loops that other replicas have created; callable from any thread."""
+        with self._finding:
             for row in self._store.loops():
                 if row.number not in self._names().values():
                     self._served.take_up(row)
 
-    def news(self, loop: Loop) -> bool:
-        """Whether there are events that its model does not contain."""
+    def has_new_events(self, loop: Loop) -> bool:
+        """Whether the store has events that the loop's model does not contain."""
         return loop.number in self._seen and self._seen[loop.number].events > loop.model
 
     def _names(self) -> dict[str, int]:
@@ -66,7 +66,7 @@ class Following:
         return {row.name: row.number for row in broken} | {loop.name: loop.number for loop in loops}
 
     def _follow(self, loop: Loop, state: State) -> None:
-        """Only changes count, as what this replica has just changed itself may not be in the state yet."""
+        """Apply only what has changed since the last state: it may lack what this replica itself has just changed."""
         before = self._seen.get(loop.number, loop.row)
         self._seen[loop.number] = state
         if state.paused != before.paused:
@@ -75,8 +75,8 @@ class Following:
             loop.apprentice = state.apprentice
         if state.snapshot > max(loop.model, self._damaged.get(loop.number, 0)):
             self._restore(loop)
-        if loop.first is None and state.begun:
-            loop.meet_first(self._store)
+        if loop.first is None and state.has_decisions:
+            loop.read_first(self._store)
 
     def _restore(self, loop: Loop) -> None:
         snapshot = self._store.snapshot(loop.number)
@@ -86,5 +86,5 @@ class Following:
             loop.restore(snapshot)
         except Exception:
             extra = {"loop": loop.name, "event": snapshot.event}
-            log.exception("a snapshot is damaged; this replica waits for the next one", extra=extra)
+            log.exception("snapshot is damaged; waiting for the next one", extra=extra)
             self._damaged[loop.number] = snapshot.event

@@ -1,4 +1,4 @@
-"""A loop in numbers."""
+"""The status of a loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from manul.service.store import Store
 
 
 def status(store: Store, loop: Loop) -> schema.Status:
-    """A loop as it is now; reads the store."""
+    """The current status of a loop; reads the store."""
     counts, settings = store.counts(loop.number), loop.settings
     agent = schema.Auto() if isinstance(settings.agent, str) else settings.agent
     return schema.Status(

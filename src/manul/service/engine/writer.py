@@ -1,4 +1,4 @@
-"""Group commit: one thread collects what has queued up, writes it in one transaction, and answers once it is durable."""
+"""Group commit: one thread writes all queued operations in one transaction, and answers once it is durable."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from manul.service.errors import Problem, Unavailable
+from manul.service.errors import INTERNAL, Problem, Unavailable
 from manul.service.store import Collision, Store, StoreFailure, Transaction
 
 log = logging.getLogger("manul.service")
 T = TypeVar("T")
-# Operations that are written in one transaction, and tries of one that other replicas stand in the way of.
-MOST, TRIES = 512, 20
-BUSY = "The store is busy with writes of other replicas. Nothing was changed; try again later."
-FULL = "The store cannot be reached or cannot be written to. Nothing was changed; try again later."
+# Operations per transaction, and attempts of one that collides with other replicas.
+MAX_GROUP, MAX_ATTEMPTS = 512, 20
+BUSY = "The store is busy with writes of other replicas. Nothing was changed; retry later."
+UNWRITABLE = "The store is unreachable or not writable. Nothing was changed; retry later."
 
 
 class Operation:
-    """Something to be written; whoever waits for it is told once it is durable, or why it is not."""
+    """Something to be written; its caller is told once it is durable, or why it is not."""
 
     def apply(self, transaction: Transaction) -> None:
-        """Read and write; a Problem may come out only before anything is written."""
+        """Read and write. A Problem may be raised only before anything is written."""
         raise NotImplementedError
 
-    def kept(self) -> None:
-        """In the writer's thread, as soon as it is durable."""
+    def on_commit(self) -> None:
+        """Called in the writer's thread as soon as the operation is durable."""
 
     def answer(self, error: Exception | None) -> None:
-        """Tell whoever waits, in the thread of the writer's `deliver`."""
+        """Tell the caller; called in the thread of the writer's `deliver`."""
 
 
 class Task(Operation, Generic[T]):
@@ -59,27 +59,27 @@ class Task(Operation, Generic[T]):
 Answers = Sequence[tuple[Operation, Exception | None]]
 
 
-def answered(answers: Answers) -> None:
-    """Tells each operation what became of it; one that fails at that keeps no other from being told."""
+def deliver_answers(answers: Answers) -> None:
+    """Tell each operation its result, even if another one fails to deliver its own."""
     for operation, error in answers:
         try:
             operation.answer(error)
         except Exception:
-            log.exception("an answer could not be delivered")
+            log.exception("could not deliver an answer")
 
 
-def _settle(operation: Operation) -> None:
-    """What follows from a durable operation; nothing that goes wrong here may undo it."""
+def _notify_commit(operation: Operation) -> None:
+    """Call `on_commit`; the operation is durable whatever goes wrong here."""
     try:
-        operation.kept()
+        operation.on_commit()
     except Exception:
-        log.exception("a durable operation could not be followed up")
+        log.exception("on_commit failed after a durable operation")
 
 
 class Writer(threading.Thread):
-    """The one thread that writes. `deliver` hands answers to the thread that waits for them."""
+    """The only thread that writes. `deliver` passes answers to the thread that waits for them."""
 
-    def __init__(self, store: Store, deliver: Callable[[Answers], None] = answered) -> None:
+    def __init__(self, store: Store, deliver: Callable[[Answers], None] = deliver_answers) -> None:
         super().__init__(name="manul-writer", daemon=True)
         self._store, self.deliver = store, deliver
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
@@ -88,79 +88,79 @@ class Writer(threading.Thread):
         self._stopping = False
 
     def submit(self, operation: Operation) -> None:
-        """Have an operation written."""
+        """Queue an operation."""
         self._queue.put(operation)
 
     def call(self, function: Callable[[Transaction], T]) -> T:
-        """Have a function of the transaction written, from a thread that may wait."""
+        """Run a function in a transaction and wait for its result."""
         task = Task(function)
         self.submit(task)
         return task.future.result()
 
     def stop(self) -> None:
-        """Write what has queued up, then end; once the store fails, the rest is refused at once."""
+        """Write everything that is queued, then stop; after a failure of the store, the rest is refused."""
         self._stopping = True
         self._queue.put(None)
         self.join()
 
     @property
     def depth(self) -> int:
-        """How many operations wait to be written."""
+        """The number of queued operations."""
         return self._queue.qsize()
 
     def run(self) -> None:
-        """Until stopped."""
+        """Run until stopped."""
         going = True
         while going:
-            group = self._collected(self._queue.get())
+            group = self._collect(self._queue.get())
             going = None not in group
             operations = [each for each in group if each is not None]
             if operations:
-                self._deliver(self._written(operations))
+                self._deliver(self._write(operations))
 
     def _deliver(self, answers: Answers) -> None:
         now = [pair for pair in answers if isinstance(pair[0], Task)]
-        answered(now)
+        deliver_answers(now)
         later = [pair for pair in answers if not isinstance(pair[0], Task)]
         if later:
             self.deliver(later)
 
-    def _collected(self, first: Operation | None) -> list[Operation | None]:
+    def _collect(self, first: Operation | None) -> list[Operation | None]:
         group = [first]
-        while len(group) < MOST and group[-1] is not None:
+        while len(group) < MAX_GROUP and group[-1] is not None:
             try:
                 group.append(self._queue.get_nowait())
             except Empty:
                 break
         return group
 
-    def _written(self, operations: list[Operation], tries: int = TRIES) -> Answers:
+    def _write(self, operations: list[Operation], attempts: int = MAX_ATTEMPTS) -> Answers:
         if self._stopping and self.failing:
-            return [(each, Unavailable(FULL)) for each in operations]
+            return [(each, Unavailable(UNWRITABLE)) for each in operations]
         try:
-            answers = self._committed(operations)
+            answers = self._commit(operations)
         except StoreFailure as failure:
             self._log_failure(failure)
-            return [(each, Unavailable(FULL)) for each in operations]
+            return [(each, Unavailable(UNWRITABLE)) for each in operations]
         except Exception as error:
-            # One of them is at fault, and the others must not suffer for it.
+            # Retry one by one, so that the failure of one does not affect the others.
             if len(operations) > 1:
-                return [pair for each in operations for pair in self._written([each])]
-            return self._failed(operations[0], error, tries)
+                return [pair for each in operations for pair in self._write([each])]
+            return self._retry_or_fail(operations[0], error, attempts)
         if self.failing:
-            log.info("the store takes writes again")
+            log.info("the store is writable again")
             self.failing = False
         return answers
 
-    def _failed(self, operation: Operation, error: Exception, tries: int) -> Answers:
+    def _retry_or_fail(self, operation: Operation, error: Exception, attempts: int) -> Answers:
         if isinstance(error, Collision):
-            return self._written([operation], tries - 1) if tries else [(operation, Unavailable(BUSY))]
+            return self._write([operation], attempts - 1) if attempts else [(operation, Unavailable(BUSY))]
         if isinstance(error, Problem):
             return [(operation, error)]
-        log.error("an operation failed", exc_info=error)
-        return [(operation, Problem("Internal error; see the server log."))]
+        log.error("operation failed", exc_info=error)
+        return [(operation, Problem(INTERNAL))]
 
-    def _committed(self, operations: list[Operation]) -> Answers:
+    def _commit(self, operations: list[Operation]) -> Answers:
         answers: list[tuple[Operation, Exception | None]] = []
         with self._store.transaction() as transaction:
             for each in operations:
@@ -172,10 +172,10 @@ class Writer(threading.Thread):
         self.commits += 1
         for each, error in answers:
             if error is None:
-                _settle(each)
+                _notify_commit(each)
         return answers
 
     def _log_failure(self, failure: StoreFailure) -> None:
         if not self.failing:
-            log.error("the store takes no writes (%s): requests get 503 until it does", failure)
+            log.error("the store is not writable (%s); answering 503 until it is", failure)
         self.failing = True

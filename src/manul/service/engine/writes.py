@@ -1,4 +1,4 @@
-"""What is written for decisions and losses, each with whoever waits for it."""
+"""The operations that write decisions and losses, and answer those who wait for them."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from itertools import groupby
 from typing import Any
 
 from manul.service import schema
-from manul.service.engine import losses as outcomes
+from manul.service.engine import losses as loss_events
 from manul.service.engine.loop import Fact, Loop
 from manul.service.engine.writer import Operation
 from manul.service.errors import Conflict, Unknown
 from manul.service.store import Collision, Event, Transaction
-from manul.service.store.blocks import Block, Decided, packed
+from manul.service.store.blocks import Block, DecisionRow, pack
 
 Future = asyncio.Future[Any]
 OWN = "~"
 
 
-def id_of(decided: Decided) -> str:
-    """What a decision is called: what the caller says, or else its number."""
-    return f"{OWN}{decided.number}" if decided.id is None else decided.id
+def id_of(decision: DecisionRow) -> str:
+    """The id of a decision: the caller's, or one made from its number."""
+    return f"{OWN}{decision.number}" if decision.id is None else decision.id
 
 
-def decision(decided: Decided) -> schema.Decision:
-    """A stored decision as it is answered."""
-    density = decided.density
+def decision_answer(decision: DecisionRow) -> schema.Decision:
+    """The response for a stored decision."""
+    density = decision.density
     assert density is not None
-    return schema.Decision(id=id_of(decided), action=decided.action, density=density, model=decided.model)
+    return schema.Decision(id=id_of(decision), action=decision.action, density=density, model=decision.model)
 
 
-def own_number(given: str) -> int | None:
-    """The number behind an id of the service's own; none where there cannot be one.
+def own_number(id_: str) -> int | None:
+    """The decision number in an id that the service made; None if it is not such an id.
 
     >>> own_number("~17"), own_number("~many")
     (17, None)
     """
-    digits = given[1:]
+    digits = id_[1:]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
 def resolve(future: Future, value: object, error: Exception | None = None) -> None:
-    """Tells whoever still waits."""
+    """Complete a future, unless its caller is gone."""
     if future.done():
         return
     if error is not None:
@@ -52,71 +52,71 @@ def resolve(future: Future, value: object, error: Exception | None = None) -> No
 
 
 class WriteDecisions(Operation):
-    """Decisions of one loop: each with its own future, or all with one and then all or none."""
+    """Decisions of one loop, each with its own future, or `together`: all or none, with one future."""
 
     def __init__(
         self,
         loop: Loop,
-        decided: Sequence[Decided],
+        decisions: Sequence[DecisionRow],
         futures: Sequence[Future],
-        begun: Callable[[Loop], None],
+        note_first: Callable[[Loop], None],
         *,
         together: bool,
         done: Callable[[], None] = lambda: None,
     ) -> None:
-        self._loop, self._decided, self._futures, self._together = loop, decided, futures, together
-        self._begun, self._done = begun, done
-        self._answers: list[Decided | Conflict] = []
+        self._loop, self._decisions, self._futures, self._together = loop, decisions, futures, together
+        self._note_first, self._done = note_first, done
+        self._answers: list[DecisionRow | Conflict] = []
 
     def apply(self, transaction: Transaction) -> None:
-        """Keep those that are new; those whose id is known already are answered from the store."""
-        if all(each.id is None for each in self._decided):
-            fresh, self._answers = self._decided, list(self._decided)
+        """Store new decisions; those whose id exists are answered from the store."""
+        if all(each.id is None for each in self._decisions):
+            fresh, self._answers = self._decisions, list(self._decisions)
         else:
-            fresh = self._new(transaction)
+            fresh = self._find_new(transaction)
             claimed = {each.id: each.number for each in fresh if each.id is not None}
             if transaction.claim(self._loop.number, claimed):
-                raise Collision("another replica has just given one of the ids")
-        for _, some in groupby(enumerate(fresh), key=_together):
-            transaction.add_block(self._loop.number, packed([each for _, each in some]))
+                raise Collision("another replica has just used one of the ids")
+        for _, group in groupby(enumerate(fresh), key=_block_key):
+            transaction.add_block(self._loop.number, pack([each for _, each in group]))
 
-    def _new(self, transaction: Transaction) -> list[Decided]:
-        ids = [each.id for each in self._decided if each.id is not None]
+    def _find_new(self, transaction: Transaction) -> list[DecisionRow]:
+        ids = [each.id for each in self._decisions if each.id is not None]
         numbers = transaction.numbers(self._loop.number, ids)
-        known = {given: number for given, number in zip(ids, numbers, strict=True) if number is not None}
+        known = {id_: number for id_, number in zip(ids, numbers, strict=True) if number is not None}
         stored = transaction.decisions(self._loop.number, list(known.values()))
-        first = {given: each for given, each in zip(known, stored, strict=True) if each is not None}
+        first = {id_: each for id_, each in zip(known, stored, strict=True) if each is not None}
         fresh, self._answers = [], []
-        for place, each in enumerate(self._decided):
+        for place, each in enumerate(self._decisions):
             before = first.get(each.id) if each.id is not None else None
             if before is None:
                 fresh.append(each)
                 if each.id is not None:
                     first[each.id] = each
-            self._answers.append(each if before is None else self._repeated(before, each, place))
+            self._answers.append(each if before is None else self._repeat(before, each, place))
         return fresh
 
-    def _repeated(self, before: Decided, now: Decided, place: int) -> Decided | Conflict:
+    def _repeat(self, before: DecisionRow, now: DecisionRow, place: int) -> DecisionRow | Conflict:
         if _question(before) == _question(now):
             return before
         field = f"decisions[{place}].id" if self._together else "id"
         conflict = Conflict(
-            f"id must be new, or come with what it came with before; got {now.id!r} with something else. Give it another id.",
+            f"id {now.id!r} was already used for a different request. Use another id.",
             field,
         )
         if self._together:
             raise conflict
         return conflict
 
-    def kept(self) -> None:
-        """The loop has a decision."""
-        self._begun(self._loop)
+    def on_commit(self) -> None:
+        """The first decision of a loop determines the shape of contexts."""
+        self._note_first(self._loop)
 
     def answer(self, error: Exception | None) -> None:
-        """Tell each what was decided."""
+        """Answer each caller."""
         self._done()
         if error is not None:
-            self._loop.take_back()
+            self._loop.forget_unstored()
             for future in self._futures:
                 resolve(future, None, error)
         elif self._together:
@@ -126,35 +126,35 @@ class WriteDecisions(Operation):
                 resolve(future, answer, answer if isinstance(answer, Conflict) else None)
 
 
-def _together(placed: tuple[int, Decided]) -> tuple[object, ...]:
-    """Decisions share a block where nothing can come between their numbers: a number is in the block that begins before it."""
-    place, decided = placed
-    return decided.number - place, decided.model, decided.observed
+def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
+    """Decisions share a block if their numbers are consecutive: a number is looked up in the last block that starts before it."""
+    index, decision = indexed
+    return decision.number - index, decision.model, decision.observed
 
 
-def _question(decided: Decided) -> tuple[object, ...]:
-    asked = (decided.context, decided.within, decided.observed)
-    return (*asked, decided.action, decided.density) if decided.observed else asked
+def _question(decision: DecisionRow) -> tuple[object, ...]:
+    request = (decision.context, decision.within, decision.observed)
+    return (*request, decision.action, decision.density) if decision.observed else request
 
 
 class WriteBlock(Operation):
-    """Decisions that were given no ids: nothing can stand against them."""
+    """Decisions without ids of the caller, which cannot conflict with others."""
 
-    def __init__(self, loop: Loop, block: Block, future: Future, begun: Callable[[Loop], None]) -> None:
-        self._loop, self._block, self._future, self._begun = loop, block, future, begun
+    def __init__(self, loop: Loop, block: Block, future: Future, note_first: Callable[[Loop], None]) -> None:
+        self._loop, self._block, self._future, self._note_first = loop, block, future, note_first
 
     def apply(self, transaction: Transaction) -> None:
-        """Keep them."""
+        """Store them."""
         transaction.add_block(self._loop.number, self._block)
 
-    def kept(self) -> None:
-        """The loop has a decision."""
-        self._begun(self._loop)
+    def on_commit(self) -> None:
+        """The first decision of a loop determines the shape of contexts."""
+        self._note_first(self._loop)
 
     def answer(self, error: Exception | None) -> None:
-        """Tell that they are durable."""
+        """Confirm that they are durable."""
         if error is not None:
-            self._loop.take_back()
+            self._loop.forget_unstored()
         resolve(self._future, None, error)
 
 
@@ -177,16 +177,16 @@ class WriteLosses(Operation):
         self._answers: list[schema.Loss] = []
 
     def apply(self, transaction: Transaction) -> None:
-        """Keep those that are new."""
+        """Store those that are new."""
         numbers = self._numbers(transaction)
-        decided = transaction.decisions(self._loop.number, numbers)
+        decisions = transaction.decisions(self._loop.number, numbers)
         before = transaction.events_of(self._loop.number, numbers)
         events, of, self._answers, self._facts = [], [], [], []
-        for place, (loss, each) in enumerate(zip(self._losses, decided, strict=True)):
+        for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
             if each is None:
                 raise self._unknown(place)
             known = before.setdefault(each.number, [])
-            status, kind = outcomes.taken(
+            status, kind = loss_events.classify(
                 known, loss.loss, loss.key, self._loop.settings.combine, self._field(place, "loss")
             )
             if kind is not None:
@@ -198,8 +198,8 @@ class WriteLosses(Operation):
             self._facts = list(zip(transaction.add_events(self._loop.number, events), of, strict=True))
 
     def _numbers(self, transaction: Transaction) -> list[int]:
-        given = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
-        known = dict(zip(given, transaction.numbers(self._loop.number, given), strict=True)) if given else {}
+        ids = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
+        known = dict(zip(ids, transaction.numbers(self._loop.number, ids), strict=True)) if ids else {}
         numbers = []
         for place, loss in enumerate(self._losses):
             number = own_number(loss.id) if loss.id.startswith(OWN) else known[loss.id]
@@ -212,18 +212,16 @@ class WriteLosses(Operation):
         return name if self._alone else f"losses[{place}].{name}"
 
     def _unknown(self, place: int) -> Unknown:
-        message = (
-            f"id must be that of a decision of loop {self._loop.name!r}; got {self._losses[place].id!r}. Decide first."
-        )
+        message = f"loop {self._loop.name!r} has no decision {self._losses[place].id!r}."
         return Unknown(message, self._field(place, "id"))
 
-    def kept(self) -> None:
-        """Have them learned."""
+    def on_commit(self) -> None:
+        """Pass them to the learner."""
         if self._facts:
             self._learn(self._loop, self._facts)
 
     def answer(self, error: Exception | None) -> None:
-        """Tell what became of each."""
+        """Answer the caller."""
         resolve(self._future, self._answers, error)
 
 
@@ -238,42 +236,42 @@ class EndWaits(Operation):
         self._full = False
 
     def apply(self, transaction: Transaction) -> None:
-        """Settle what is not settled."""
+        """Store an outcome for each decision that has none."""
         settings = self._loop.settings
         assert settings.wait is not None
-        numbers = transaction.ended(self._loop.number, self._time - settings.wait, self._limit)
+        numbers = transaction.take_expired(self._loop.number, self._time - settings.wait, self._limit)
         self._full, self._facts = len(numbers) >= self._limit, []
         before = transaction.events_of(self._loop.number, numbers)
         events = []
         for number in numbers:
-            found = outcomes.ended(before.get(number, []), settings)
-            if found is not None:
-                events.append(Event(0, number, found[0], found[1], self._time))
+            outcome = loss_events.settle(before.get(number, []), settings)
+            if outcome is not None:
+                events.append(Event(0, number, outcome[0], outcome[1], self._time))
         if events:
-            decided = transaction.decisions(self._loop.number, [event.decision for event in events])
-            self._facts = list(zip(transaction.add_events(self._loop.number, events), decided, strict=True))
+            decisions = transaction.decisions(self._loop.number, [event.decision for event in events])
+            self._facts = list(zip(transaction.add_events(self._loop.number, events), decisions, strict=True))
 
-    def kept(self) -> None:
-        """Have them learned."""
+    def on_commit(self) -> None:
+        """Pass them to the learner."""
         if self._facts:
             self._learn(self._loop, self._facts)
 
     def answer(self, error: Exception | None) -> None:
-        """Go on where there are more."""
+        """Continue if there are more."""
         if error is None and self._full:
             self._again()
 
 
 class Purge(Operation):
-    """Removes some of what deleted loops have left behind; `done` hears whether there is more, and what went wrong."""
+    """Removes some data of deleted loops; `done` is told whether more is left, and the error if there was one."""
 
     def __init__(self, limit: int, done: Callable[[bool, Exception | None], None]) -> None:
         self._limit, self._done, self._left = limit, done, False
 
     def apply(self, transaction: Transaction) -> None:
-        """Remove some."""
+        """Remove up to `limit` rows."""
         self._left = transaction.purge(self._limit)
 
     def answer(self, error: Exception | None) -> None:
-        """Say whether there is more."""
+        """Report whether more is left."""
         self._done(self._left, error)

@@ -1,4 +1,4 @@
-"""Answers as they are sent, and the one place that turns an exception into one."""
+"""Responses as they are sent, and the conversion of exceptions to error responses."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 
-from manul.service.engine.writer import FULL
-from manul.service.errors import Problem, Unavailable, Unknown, WrongMethod
+from manul.service.engine.writer import UNWRITABLE
+from manul.service.errors import INTERNAL, Problem, Unavailable, Unknown, WrongMethod
 from manul.service.http.bodies import error_body
 from manul.service.store import StoreFailure
 
 Headers = tuple[tuple[bytes, bytes], ...]
 JSON: Headers = ((b"content-type", b"application/json"),)
-# Seconds after which a caller may ask again.
+# The Retry-After header of a 503, in seconds.
 RETRY_AFTER = b"1"
 
 
 class Answer(NamedTuple):
-    """A whole answer."""
+    """A complete response."""
 
     status: int
     body: bytes
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
 
 
 def refusal(problem: Problem) -> Answer:
-    """A problem in the one envelope."""
+    """The response to a problem."""
     headers = JSON
     if problem.status == 401:
         headers += ((b"www-authenticate", b"Bearer"),)
@@ -37,16 +37,16 @@ def refusal(problem: Problem) -> Answer:
 
 
 def problem_of(error: BaseException, method: str = "", path: str = "") -> Problem:
-    """What a caller is told about an exception; what nobody foresaw is a 500 and stays in the log."""
+    """The problem to report for an exception. Details of unexpected exceptions go to the log only."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, StoreFailure):
-        return Unavailable(FULL)
+        return Unavailable(UNWRITABLE)
     if isinstance(error, asyncio.CancelledError):
         return Unavailable("The service is stopping. Try again later.")
     if isinstance(error, HTTPException):
         path = path[:200]
         if error.status_code == 405:
-            return WrongMethod(f"method must be one that {path} takes; got {method}. See /openapi.json.")
-        return Unknown(f"path must be one of the service; got {path!r}. See /openapi.json.")
-    return Problem("internal error; see the server log")
+            return WrongMethod(f"Method {method} is not allowed for {path}. See /openapi.json.")
+        return Unknown(f"No such path: {path}. See /openapi.json.")
+    return Problem(INTERNAL)

@@ -18,8 +18,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from manul.service.engine.writes import Future
 from manul.service.http import answers
 from manul.service.http.answers import Answer
-from manul.service.http.bodies import DIGITS, UNCOUNTED
-from manul.service.http.routes import Encode, asked_for, lost
+from manul.service.http.bodies import FREE_BYTES, MAX_DIGITS
+from manul.service.http.routes import Encode, start_decision, start_loss_report
 
 if TYPE_CHECKING:
     from manul.service.http.connection import Connection
@@ -65,9 +65,9 @@ class HeaderParser:
         values = {name.lower(): value for name, value in collected}
         length = values.get(b"content-length", b"")
         plain = len(values) == len(collected) and UNUSUAL.isdisjoint(values) and parser.should_keep_alive()
-        if not plain or not length.isdigit() or len(length) > DIGITS:
+        if not plain or not length.isdigit() or len(length) > MAX_DIGITS:
             return None
-        return Headers(values, int(length)) if int(length) <= min(UNCOUNTED, self._body_limit) else None
+        return Headers(values, int(length)) if int(length) <= min(FREE_BYTES, self._body_limit) else None
 
 
 class _Collector:
@@ -139,14 +139,14 @@ class FastRequest:
     def _ask(self) -> tuple[Future, Encode]:
         engine = self._application.engine
         if self._decision is None:
-            return asked_for(engine, self._loop, self._body)
-        return lost(engine, self._loop, self._decision, self._body)
+            return start_decision(engine, self._loop, self._body)
+        return start_loss_report(engine, self._loop, self._decision, self._body)
 
     def _fail(self, error: BaseException) -> None:
         self._send(answers.refusal(answers.problem_of(error)), error)
 
     def _send(self, answer: Answer, error: BaseException | None = None) -> None:
-        route = "decide" if self._decision is None else "lose"
+        route = "decide" if self._decision is None else "report_loss"
         self._application.note(route, answer.status, time.perf_counter() - self._began, self._request_id, error)
         connection = self._connection
         self.response_complete = True

@@ -1,4 +1,4 @@
-"""What Prometheus reads: counts of loops from the store, and the state of the service from memory."""
+"""Metrics for Prometheus: totals of loops from the store, and the state of the service from memory."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from manul.service.http.request_metrics import RequestMetrics
 from manul.service.store import StoreFailure
 
 log = logging.getLogger("manul.service")
-# Seconds that a scrape waits for the store.
-PATIENCE = 0.5
+# The longest time that a scrape waits for the store.
+STORE_SECONDS = 0.5
 LOOP = {
     "decisions": ("counter", "Decisions in the store."),
     "learned": ("counter", "Outcomes that the model has learned."),
     "waiting": ("gauge", "Decisions without an outcome."),
     "mean_loss": ("gauge", "Mean loss of all outcomes."),
-    "late": ("counter", "Losses that came after the end of the wait."),
-    "defaulted": ("counter", "Default losses."),
-    "refused": ("counter", "Outcomes that the model could not learn from."),
+    "late": ("counter", "Losses reported after the end of the wait."),
+    "defaulted": ("counter", "Decisions that got the default loss."),
+    "refused": ("counter", "Outcomes that the model could not learn."),
     "events": ("counter", "Events in the store."),
-    "model": ("counter", "The last event that the model contains."),
+    "model": ("counter", "Number of the last event that the model contains."),
 }
 Statuses = Sequence[schema.Status]
 
 
 class LoopCounts:
-    """Reads the state of all loops in a thread of its own, one at a time, so that a store that hangs holds up nobody."""
+    """Reads the status of all loops in a separate thread, so that a store that hangs does not block the service."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._reading: asyncio.Future[Statuses | None] | None = None
 
     async def read(self) -> Statuses | None:
-        """The state of all loops; None if the store cannot be read in time."""
+        """The status of all loops; None if the store cannot be read in time."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.get_running_loop().create_future()
             threading.Thread(target=self._read, args=(self._reading,), name="manul-metrics", daemon=True).start()
-        await asyncio.wait([self._reading], timeout=PATIENCE)
+        await asyncio.wait([self._reading], timeout=STORE_SECONDS)
         return self._reading.result() if self._reading.done() else None
 
     def _read(self, reading: asyncio.Future[Statuses | None]) -> None:
@@ -54,45 +54,45 @@ class LoopCounts:
         except StoreFailure:
             statuses = None
         except Exception:
-            log.exception("the state of the loops cannot be read")
+            log.exception("the status of the loops cannot be read")
             statuses = None
         try:
             reading.get_loop().call_soon_threadsafe(reading.set_result, statuses)
         except RuntimeError:
-            return  # The service has stopped meanwhile.
+            return  # The service has stopped in the meantime.
 
 
 def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics) -> str:
-    """All metrics; those of the store are left out if it could not be read."""
+    """All metrics; those of the store are omitted if it could not be read."""
     lines: list[str] = []
     for name, (kind, meaning) in LOOP.items() if statuses is not None else ():
         values = [(each.name, getattr(each, name)) for each in statuses or ()]
         lines += _metric(name, kind, meaning, {_label(loop): value for loop, value in values if value is not None})
     if statuses is not None:
         lags = {_label(each.name): max(0, each.events - each.model) for each in statuses}
-        lines += _metric("learner_lag", "gauge", "Events that the model does not contain yet.", lags)
+        lines += _metric("learner_lag", "gauge", "Events that the model has not learned yet.", lags)
     for name, (kind, meaning, value) in state(engine, store_up=statuses is not None).items():
         lines += _metric(name, kind, meaning, {"": value})
     return "\n".join([*lines, *requests.lines()]) + "\n"
 
 
 def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, float]]:
-    """All that is read from the engine's memory: kind, meaning and value by name."""
+    """The metrics from memory: kind, meaning and value by name."""
     writer, learner = engine.writer, engine.learner
     return {
         "commits": ("counter", "Transactions written.", writer.commits),
-        "store_failing": ("gauge", "1 while the store takes no writes.", int(writer.failing)),
+        "store_failing": ("gauge", "1 while the store is not writable.", int(writer.failing)),
         "store_up": (
             "gauge",
-            "1 if the store was read in time and takes writes.",
+            "1 if the store can be read and written.",
             int(store_up and not writer.failing),
         ),
         "healthy": ("gauge", "1 if /readyz answers 200.", int(engine.trouble() is None)),
-        "writer_alive": ("gauge", "1 while the thread that writes runs.", int(writer.is_alive())),
-        "writer_queue": ("gauge", "Operations that wait to be written.", writer.depth),
-        "learner_alive": ("gauge", "1 while the thread that learns runs.", int(learner.is_alive())),
-        "leader": ("gauge", "1 if this replica learns.", int(learner.leads())),
-        "loops": ("gauge", "Loops.", len(engine.loops)),
+        "writer_alive": ("gauge", "1 while the writer thread is running.", int(writer.is_alive())),
+        "writer_queue": ("gauge", "Operations waiting to be written.", writer.depth),
+        "learner_alive": ("gauge", "1 while the learner thread is running.", int(learner.is_alive())),
+        "leader": ("gauge", "1 if this replica is the leader, which learns.", int(learner.leads())),
+        "loops": ("gauge", "Number of loops.", len(engine.loops)),
         "resident_bytes": ("gauge", "Resident memory of the process.", resident_bytes()),
     }
 

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description, made from the table of routes and the structs."""
+"""The OpenAPI 3.1 description, generated from the route table and the structs."""
 
 from __future__ import annotations
 
@@ -9,27 +9,15 @@ import msgspec
 
 import manul
 from manul.service import schema
+from manul.service.errors import KINDS
 from manul.service.http.route_table import OPERATIONS, Operation
 
-ERRORS = {
-    400: "A request that is not HTTP, or a body that is not JSON.",
-    401: "No token, or one that nobody was given.",
-    403: "A token without the right; without tokens, a foreign host name or a request of another site.",
-    404: "A path, loop or decision that does not exist.",
-    405: "Another method.",
-    408: "A request that did not arrive in time.",
-    409: "Something else is there already.",
-    413: "A body beyond the limit.",
-    422: "A value that cannot be used.",
-    431: "A head beyond the limit.",
-    500: "A fault of the service.",
-    503: "The store or the service cannot take anything more at the moment; nothing was changed. Try again.",
-}
+ERRORS = {kind.status: kind.__doc__ or "" for kind in sorted(KINDS, key=lambda kind: kind.status)}
 REFERENCE = "#/components/schemas/{name}"
 
 
 def document() -> dict[str, Any]:
-    """The whole description.
+    """Return the whole description.
 
     >>> document()["openapi"]
     '3.1.0'
@@ -45,7 +33,7 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "manul",
             "version": manul.__version__,
-            "summary": "Decisions that loops learn to make better.",
+            "summary": "Contextual bandits with continuous actions: decisions, losses and models.",
         },
         "paths": paths,
         "components": {
@@ -56,14 +44,14 @@ def document() -> dict[str, Any]:
 
 
 def _operation(each: Operation) -> dict[str, Any]:
-    answer = {"description": "Done.", "content": _content(each.answers)}
+    answer = {"description": "Success.", "content": _content(each.answers)}
     responses = {str(status): answer for status in each.status}
     responses |= {
-        str(status): {"description": says, "content": _content(schema.Error)} for status, says in ERRORS.items()
+        str(status): {"description": summary, "content": _content(schema.Error)} for status, summary in ERRORS.items()
     }
     described: dict[str, Any] = {
         "operationId": each.name,
-        "summary": each.says,
+        "summary": each.summary,
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in re.findall(r"{(\w+)}", each.path)
@@ -81,7 +69,7 @@ def _query(each: Operation) -> list[dict[str, Any]]:
     if each.query is None:
         return []
     values = {"type": "string"} | ({"enum": list(each.query.choices)} if each.query.choices else {})
-    return [{"name": each.query.name, "in": "query", "description": each.query.says, "schema": values}]
+    return [{"name": each.query.name, "in": "query", "description": each.query.summary, "schema": values}]
 
 
 def _content(kind: type | str) -> dict[str, Any]:
@@ -91,14 +79,14 @@ def _content(kind: type | str) -> dict[str, Any]:
 
 
 def _portable(value: Any) -> Any:
-    """What many tools read: `$` for the end of a text, and pairs as arrays of two."""
+    r"""Rewrite what many tools do not support: `\Z` becomes `$`, and pairs become arrays."""
     if isinstance(value, list):
         return [_portable(each) for each in value]
     if not isinstance(value, dict):
         return value
-    made = {name: _portable(each) for name, each in value.items()}
-    if isinstance(made.get("pattern"), str):
-        made["pattern"] = made["pattern"].replace(r"\Z", "$")
-    if "prefixItems" in made:
-        made["items"] = made.pop("prefixItems")[0]
-    return made
+    portable = {name: _portable(each) for name, each in value.items()}
+    if isinstance(portable.get("pattern"), str):
+        portable["pattern"] = portable["pattern"].replace(r"\Z", "$")
+    if "prefixItems" in portable:
+        portable["items"] = portable.pop("prefixItems")[0]
+    return portable

@@ -1,4 +1,4 @@
-"""What requests led to, and how long they took, counted in memory for Prometheus."""
+"""Counts and latencies of requests for Prometheus, kept in memory."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
+# Upper bounds of the histogram's buckets.
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OTHER = "other"
 
 
 class RequestMetrics:
-    """Answers by route and status, and a histogram of latencies by route."""
+    """Responses by route and status, and a histogram of latencies by route."""
 
     def __init__(self) -> None:
         self._answers: Counter[tuple[str, int]] = Counter()
@@ -19,7 +20,7 @@ class RequestMetrics:
         self._sums: Counter[str] = Counter()
 
     def add(self, route: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+        """Count a response."""
         self._answers[route, status] += 1
         if route not in self._counts:
             self._counts[route] = [0] * (len(SECONDS) + 1)
@@ -27,11 +28,11 @@ class RequestMetrics:
         self._sums[route] += seconds  # type: ignore[assignment]
 
     def lines(self) -> Iterator[str]:
-        """The text format of Prometheus."""
-        yield from ("# HELP manul_requests_total Answers by route and status.", "# TYPE manul_requests_total counter")
+        """The metrics in the text format of Prometheus."""
+        yield from ("# HELP manul_requests_total Responses by route and status.", "# TYPE manul_requests_total counter")
         for (route, status), count in sorted(self._answers.items()):
             yield f'manul_requests_total{{route="{route}",status="{status}"}} {count}'
-        yield "# HELP manul_request_seconds Time from the head of a request to the end of its answer."
+        yield "# HELP manul_request_seconds Time from the headers of a request to the end of its response."
         yield "# TYPE manul_request_seconds histogram"
         for route in sorted(self._counts):
             yield from self._histogram(route)

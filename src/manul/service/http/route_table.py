@@ -1,4 +1,4 @@
-"""All routes in one table: the application is built from it, and so is its OpenAPI description."""
+"""All routes in one table, from which the application and its OpenAPI description are built."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ FILE = "application/octet-stream"
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What may follow a `?`: one of `choices` where there are any."""
+    """A query parameter; if there are `choices`, one of them."""
 
     name: str
-    says: str
+    summary: str
     choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """A route: `asks` and `answers` are structs, or else the media type of a file."""
+    """A route: `asks` and `answers` are structs, or the media type of a file."""
 
     name: str
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     right: Right | None
-    says: str
+    summary: str
     asks: type | str | None = None
     answers: type | str
     status: tuple[int, ...] = field(default=(200,))
@@ -40,45 +40,46 @@ class Operation:
 
 OPERATIONS = (
     Operation(name="create", method="POST", path="/v1/loops", right="admin", asks=schema.NewLoop, answers=schema.Status,
-              status=(200, 201), says="Create a loop; the same settings again give the loop that is there."),
-    Operation(name="loops", method="GET", path="/v1/loops", right="report", answers=schema.Loops, says="All loops."),
-    Operation(name="status", method="GET", path=ONE, right="report", answers=schema.Status, says="A loop as it is now."),
+              status=(200, 201), summary="Create a loop. If it exists with the same settings, return it."),
+    Operation(name="loops", method="GET", path="/v1/loops", right="report", answers=schema.Loops, summary="List all loops."),
+    Operation(name="status", method="GET", path=ONE, right="report", answers=schema.Status, summary="Return the status of a loop."),
     Operation(name="delete", method="DELETE", path=ONE, right="admin", answers=schema.Deleted,
-              says="Delete a loop with all its decisions, losses and models. It cannot be undone: download its log first."),
+              summary="Delete a loop with all its decisions, losses and models. This cannot be undone; download its log first."),
     Operation(name="reset", method="POST", path=f"{ONE}/reset", right="admin", answers=schema.Status,
-              says="Start a loop again from nothing, with the settings it was created with. It cannot be undone."),
+              summary="Delete all data of a loop and restart it with its original settings. This cannot be undone."),
     Operation(name="decide", method="POST", path=f"{ONE}/decisions", right="decide", asks=schema.NewDecision,
-              answers=schema.Decision, says="Decide. The decision is durable before it is answered."),
+              answers=schema.Decision, summary="Decide in one context. The decision is stored durably before the response is sent."),
     Operation(name="decide_many", method="POST", path=f"{ONE}/decisions/batch", right="decide", asks=schema.NewDecisions,
-              answers=schema.Decisions, says="Decide in many contexts: in all of them or, where one cannot be used, in none."),
-    Operation(name="lose", method="POST", path=f"{ONE}/decisions/{{id}}/loss", right="report", asks=schema.NewLoss,
-              answers=schema.Loss, says="Report what a decision led to. The loss is durable before it is acknowledged."),
-    Operation(name="lose_many", method="POST", path=f"{ONE}/losses", right="report", asks=schema.NewLosses,
-              answers=schema.Losses, says="Report many losses: all are taken or, where one cannot be used, none."),
+              answers=schema.Decisions, summary="Decide in many contexts. If one context is invalid, no decision is made."),
+    Operation(name="report_loss", method="POST", path=f"{ONE}/decisions/{{id}}/loss", right="report", asks=schema.NewLoss,
+              answers=schema.Loss, summary="Report the loss of a decision. It is stored durably before the response is sent."),
+    Operation(name="report_losses", method="POST", path=f"{ONE}/losses", right="report", asks=schema.NewLosses,
+              answers=schema.Losses, summary="Report many losses. If one is invalid, none is stored."),
     Operation(name="observe", method="POST", path=f"{ONE}/observations", right="report", asks=schema.NewObservation,
-              answers=schema.Observed, says="Report what the caller did by itself; an apprentice learns from nothing else."),
+              answers=schema.Observed, summary="Report an action that the caller chose itself. An apprentice learns only from these."),
     Operation(name="pause", method="POST", path=f"{ONE}/pause", right="admin", answers=schema.Status,
-              says="Freeze the model. Decisions go on with it; losses are kept, and learned after resuming."),
+              summary="Pause learning. Decisions continue with the current model; losses are stored and learned after resuming."),
     Operation(name="resume", method="POST", path=f"{ONE}/resume", right="admin", answers=schema.Status,
-              says="Learn what came during the pause, and go on."),
+              summary="Resume learning, beginning with the losses that arrived during the pause."),
     Operation(name="promote", method="POST", path=f"{ONE}/promote", right="admin", answers=schema.Status,
-              says="Let an apprentice decide."),
+              summary="Promote an apprentice: from now on the loop decides."),
     Operation(name="report", method="GET", path=f"{ONE}/report", right="report", answers=schema.Report,
-              says="What the agent believes, and what it and others would have lost, with intervals."),
+              summary="Return the agent's estimates, and the losses of the model and of alternatives with 95 % confidence intervals."),
     Operation(name="summary", method="GET", path=f"{ONE}/summary", right="report", answers=schema.Summary,
-              query=Query(name="span", says="How far back; all by default.", choices=get_args(Span)),
-              says="What the dashboard shows: the past in stretches, traffic, the density now, the latest report and findings."),
+              query=Query(name="span", summary="The period to show; all by default.", choices=get_args(Span)),
+              summary="Return what the dashboard shows: history by time interval, traffic, current density, latest report and findings."),
     Operation(name="policy", method="GET", path=f"{ONE}/policy", right="report", answers=schema.PolicyView,
-              query=Query(name="feature", says="A feature of the context; the first by default."),
-              says="What is played for each value of one feature, the others at their typical values."),
+              query=Query(name="feature", summary="A feature of the context; the first one by default."),
+              summary="Return the policy as a function of one feature, with the others at typical values."),
     Operation(name="log", method="GET", path=f"{ONE}/log", right="admin", answers=PARQUET,
-              says="Decisions with their outcomes as a Parquet log, for manul check, evaluate and optimize."),
+              summary="Download decisions with their losses as a Parquet log for manul check, evaluate and optimize."),
     Operation(name="model", method="GET", path=f"{ONE}/model", right="admin", answers=FILE,
-              says="The model as a .manul file."),
+              summary="Download the model as a .manul file."),
     Operation(name="replace", method="PUT", path=f"{ONE}/model", right="admin", asks=FILE, answers=schema.Status,
-              says="Put a .manul file in the place of the model, once it has been seen to fit."),
-    Operation(name="healthz", method="GET", path="/healthz", right=None, answers=schema.Health, says="The process is alive."),
+              summary="Replace the model by a .manul file, after checking that it fits the loop."),
+    Operation(name="healthz", method="GET", path="/healthz", right=None, answers=schema.Health, summary="Check that the process is alive."),
     Operation(name="readyz", method="GET", path="/readyz", right=None, answers=schema.Health,
-              says="Everything is loaded, the store takes writes, and the threads that write and learn are alive."),
-    Operation(name="metrics", method="GET", path="/metrics", right="report", answers="text/plain", says="Metrics for Prometheus."),
+              summary="Check that all loops are loaded, the store is writable, and the writer and learner threads are running."),
+    Operation(name="metrics", method="GET", path="/metrics", right="report", answers="text/plain",
+              summary="Return metrics in the Prometheus text format."),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The service over HTTP: each route parses, calls the engine once, and answers."""
+"""The handlers of all routes: each parses the request, calls the engine once, and encodes the response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from manul.service import schema
 from manul.service.engine.engine import Engine
 from manul.service.engine.loop import Loop
 from manul.service.engine.status import status
-from manul.service.engine.writes import Future, decision, id_of
+from manul.service.engine.writes import Future, decision_answer, id_of
 from manul.service.errors import Invalid, Unavailable
 from manul.service.http import bodies, metrics
 from manul.service.http.openapi import document
@@ -30,10 +30,10 @@ from manul.service.insights import log_export, loop_report
 from manul.service.insights.examination import Examinations
 from manul.service.insights.policy_view import policy_view
 from manul.service.insights.summary import summary
-from manul.service.store.blocks import Decided
+from manul.service.store.blocks import DecisionRow
 
 T = TypeVar("T")
-# Where the scope of a request says which operation it is.
+# The key in the scope of a request that holds the name of its operation.
 ROUTE = "manul.route"
 DOCS = Path(__file__).with_name("docs.html")
 DASHBOARD = Path(__file__).with_name("dashboard")
@@ -49,28 +49,28 @@ DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
 
 
 def json(value: Any, status: int = 200) -> Response:
-    """An answer in JSON."""
-    return Response(bodies.encoded(value), status, media_type="application/json")
+    """A response in JSON."""
+    return Response(bodies.encode(value), status, media_type="application/json")
 
 
-def asked_for(engine: Engine, name: str, body: bytes) -> tuple[Future, Encode]:
-    """A decision in one context: a future of it, and how it is answered."""
-    return engine.decide(name, bodies.decoded(body, _decision)), _decided
+def start_decision(engine: Engine, name: str, body: bytes) -> tuple[Future, Encode]:
+    """Start one decision: its future, and the encoder of its response."""
+    return engine.decide(name, bodies.decode(body, _decision)), _encode_decision
 
 
-def lost(engine: Engine, name: str, given: str, body: bytes) -> tuple[Future, Encode]:
-    """The loss of one decision: a future of what became of it, and how that is answered."""
-    new = bodies.decoded(body, _loss)
-    loss = schema.LossOf(id=given, loss=new.loss, key=new.key)
-    return engine.lose(name, [loss], alone=True), _taken
+def start_loss_report(engine: Engine, name: str, decision: str, body: bytes) -> tuple[Future, Encode]:
+    """Start to store one loss: its future, and the encoder of its response."""
+    new = bodies.decode(body, _loss)
+    loss = schema.LossOf(id=decision, loss=new.loss, key=new.key)
+    return engine.report_losses(name, [loss], alone=True), _encode_loss
 
 
-def _decided(made: Decided) -> bytes:
-    return bodies.encoded(decision(made))
+def _encode_decision(decision: DecisionRow) -> bytes:
+    return bodies.encode(decision_answer(decision))
 
 
-def _taken(losses: list[schema.Loss]) -> bytes:
-    return bodies.encoded(losses[0])
+def _encode_loss(losses: list[schema.Loss]) -> bytes:
+    return bodies.encode(losses[0])
 
 
 class Routes:
@@ -83,7 +83,7 @@ class Routes:
 
     async def create(self, request: Request) -> Response:
         """Create a loop."""
-        settings = await self._asked(request, schema.NewLoop)
+        settings = await self._parse(request, schema.NewLoop)
         new = settings.name not in self.engine.loops
         loop = await self.engine.create(settings)
         return json(await self._status(loop), 201 if new else 200)
@@ -105,51 +105,51 @@ class Routes:
         return json(schema.Deleted(name=name))
 
     async def reset(self, request: Request) -> Response:
-        """Start a loop again from nothing."""
+        """Delete the data of a loop and restart it."""
         return json(await self._status(await self.engine.reset(request.path_params["loop"])))
 
     async def decide(self, request: Request) -> Response:
         """Decide."""
         body = await self._body(request, self.engine.limits.body)
-        written, answer = asked_for(self.engine, request.path_params["loop"], body)
+        written, answer = start_decision(self.engine, request.path_params["loop"], body)
         return Response(answer(await written), media_type="application/json")
 
-    async def lose(self, request: Request) -> Response:
-        """Take a loss."""
+    async def report_loss(self, request: Request) -> Response:
+        """Store a loss."""
         body, path = await self._body(request, self.engine.limits.body), request.path_params
-        written, answer = lost(self.engine, path["loop"], path["id"], body)
+        written, answer = start_loss_report(self.engine, path["loop"], path["id"], body)
         return Response(answer(await written), media_type="application/json")
 
     async def decide_many(self, request: Request) -> Response:
         """Decide in many contexts."""
-        asked = await self._asked(request, schema.NewDecisions)
-        self._check_batch("decisions", len(asked.decisions))
-        decided = await self.engine.decide_many(await self._loop(request), asked.decisions)
-        return json(schema.Decisions(decisions=decided))
+        batch = await self._parse(request, schema.NewDecisions)
+        self._check_batch("decisions", len(batch.decisions))
+        decisions = await self.engine.decide_many(await self._loop(request), batch.decisions)
+        return json(schema.Decisions(decisions=decisions))
 
     async def observe(self, request: Request) -> Response:
-        """Keep what the caller did by itself."""
-        seen = await self._asked(request, schema.NewObservation)
-        decided = await self.engine.observe(await self._loop(request), seen)
-        return json(schema.Observed(id=id_of(decided)))
+        """Store an action that the caller chose itself."""
+        observation = await self._parse(request, schema.NewObservation)
+        stored = await self.engine.observe(await self._loop(request), observation)
+        return json(schema.Observed(id=id_of(stored)))
 
-    async def lose_many(self, request: Request) -> Response:
-        """Take many losses."""
-        asked = await self._asked(request, schema.NewLosses)
-        self._check_batch("losses", len(asked.losses))
-        return json(schema.Losses(losses=await self.engine.lose(request.path_params["loop"], asked.losses)))
+    async def report_losses(self, request: Request) -> Response:
+        """Store many losses."""
+        batch = await self._parse(request, schema.NewLosses)
+        self._check_batch("losses", len(batch.losses))
+        return json(schema.Losses(losses=await self.engine.report_losses(request.path_params["loop"], batch.losses)))
 
     async def pause(self, request: Request) -> Response:
-        """Stop learning."""
-        return await self._changed(request, paused=True)
+        """Pause learning."""
+        return await self._change(request, paused=True)
 
     async def resume(self, request: Request) -> Response:
-        """Learn what came in the meantime, and go on."""
-        return await self._changed(request, paused=False)
+        """Resume learning."""
+        return await self._change(request, paused=False)
 
     async def promote(self, request: Request) -> Response:
         """Let an apprentice decide."""
-        return await self._changed(request, apprentice=False)
+        return await self._change(request, apprentice=False)
 
     async def model(self, request: Request) -> Response:
         """The model as a `.manul` file."""
@@ -162,13 +162,13 @@ class Routes:
         return Response(snapshot.model, 200, headers, "application/octet-stream")
 
     async def replace(self, request: Request) -> Response:
-        """Put a `.manul` file in the place of the model."""
+        """Replace the model by a `.manul` file."""
         loop = await self._loop(request)
         await self.engine.replace(loop, await self._body(request, self.engine.limits.model))
         return json(await self._status(loop))
 
     async def report(self, request: Request) -> Response:
-        """What the agent believes, and what others would have lost."""
+        """The agent's estimates, and the estimated losses of alternatives."""
         loop = await self._loop(request)
         snapshot = await asyncio.to_thread(loop.snapshot)
         return json(await asyncio.to_thread(loop_report.report, self.engine.store, loop, snapshot))
@@ -179,16 +179,16 @@ class Routes:
         span: Any = request.query_params.get("span", "all")
         if span not in loop.history.spans:
             known = ", ".join(loop.history.spans)
-            raise Invalid(f"span must be one of {known}; got {span!r}. Leave it out for all.", "span")
+            raise Invalid(f"span must be one of {known},  got {span!r}.", "span")
         examined = self.examinations.latest(loop)
         return json(summary(loop, await self._status(loop), examined, self.engine.now(), span))
 
     async def policy(self, request: Request) -> Response:
-        """What is played for each value of a feature."""
+        """The policy as a function of one feature."""
         return json(policy_view(await self._loop(request), request.query_params.get("feature")))
 
     async def log(self, request: Request) -> Response:
-        """The log as Parquet, written to a file first and sent from there."""
+        """The log as Parquet, sent from a temporary file."""
         loop = await self._loop(request)
         folder = tempfile.TemporaryDirectory()
         path = Path(folder.name, f"{loop.name}.parquet")
@@ -200,15 +200,15 @@ class Routes:
         return FileResponse(path, media_type=PARQUET, filename=path.name, background=BackgroundTask(folder.cleanup))
 
     async def openapi(self, request: Request) -> Response:  # noqa: ARG002
-        """The description of all routes."""
+        """The OpenAPI description."""
         return json(document())
 
     async def dashboard(self, request: Request) -> Response:  # noqa: ARG002
-        """The page that shows all loops; it asks nobody but this service."""
+        """The dashboard; it sends requests to this service only."""
         return FileResponse(DASHBOARD / "index.html", headers=ONLY_HERE)
 
     async def docs(self, request: Request) -> Response:  # noqa: ARG002
-        """A page to try the routes."""
+        """A page to try out the routes."""
         return Response(DOCS.read_bytes(), media_type="text/html")
 
     async def healthz(self, request: Request) -> Response:  # noqa: ARG002
@@ -216,14 +216,14 @@ class Routes:
         return json(schema.Health(status="ok"))
 
     async def readyz(self, request: Request) -> Response:  # noqa: ARG002
-        """Everything is loaded, and the store takes writes."""
+        """All loops are loaded, and the store is writable."""
         trouble = self.engine.trouble()
         if trouble is not None:
             raise Unavailable(f"Not ready: {trouble}.")
         return json(schema.Health(status="ok"))
 
     async def metrics(self, request: Request) -> Response:  # noqa: ARG002
-        """Counts for Prometheus; it never waits long for the store, nor fails with it."""
+        """Metrics for Prometheus, also while the store is unavailable."""
         statuses = await self.counts.read()
         text = metrics.text(self.engine, statuses, self.requests)
         return Response(text, 200, media_type="text/plain; version=0.0.4")
@@ -234,26 +234,26 @@ class Routes:
     async def _status(self, loop: Loop) -> schema.Status:
         return await asyncio.to_thread(status, self.engine.store, loop)
 
-    async def _asked(self, request: Request, kind: type[T]) -> T:
-        asked: T = bodies.decoded(await self._body(request, self._most(kind)), DECODERS[kind])
-        return asked
+    async def _parse(self, request: Request, kind: type[T]) -> T:
+        parsed: T = bodies.decode(await self._body(request, self._body_limit(kind)), DECODERS[kind])
+        return parsed
 
     async def _body(self, request: Request, limit: int) -> bytes:
         length = request.headers.get("content-length")
         return await self.reader.read(request.receive, limit, length.encode() if length else None)
 
-    def _most(self, kind: type) -> int:
+    def _body_limit(self, kind: type) -> int:
         batches = (schema.NewDecisions, schema.NewLosses)
         return self.engine.limits.batch_body if kind in batches else self.engine.limits.body
 
     def _check_batch(self, field: str, length: int) -> None:
         if not 1 <= length <= self.engine.limits.batch:
             raise Invalid(
-                f"{field} must have 1 to {self.engine.limits.batch} elements; got {length}. Send several batches.",
+                f"{field} must have 1 to {self.engine.limits.batch} elements, got {length}.",
                 field,
             )
 
-    async def _changed(self, request: Request, **change: bool) -> Response:
+    async def _change(self, request: Request, **change: bool) -> Response:
         loop = await self._loop(request)
         await self.engine.change(loop, **change)
         return json(await self._status(loop))

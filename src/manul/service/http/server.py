@@ -1,4 +1,4 @@
-"""Runs the application on uvicorn: logs as JSON lines, and an orderly end on SIGTERM."""
+"""Runs the application on uvicorn, with logs as JSON lines and an orderly shutdown on SIGTERM."""
 
 from __future__ import annotations
 
@@ -34,70 +34,66 @@ OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime",
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line: time, level, message, and whatever else was said."""
+    """Formats a log record as one line of JSON: time, level, message and extra fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """A record as a line."""
-        said = {"time": round(record.created, 3), "level": record.levelname.lower(), "message": record.getMessage()}
-        said |= {name: value for name, value in vars(record).items() if name not in OWN_FIELDS}
+        """Format a record."""
+        fields = {"time": round(record.created, 3), "level": record.levelname.lower(), "message": record.getMessage()}
+        fields |= {name: value for name, value in vars(record).items() if name not in OWN_FIELDS}
         if record.exc_info:
-            said["trace"] = self.formatException(record.exc_info)
-        return json.dumps(said, default=str)
+            fields["trace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
 
 
 def start_logging(level: str = "info") -> None:
-    """Logs to standard error."""
+    """Log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
 def serve(configuration: Configuration) -> None:
-    """Serve until told to stop; returns once everything is kept."""
+    """Serve until SIGTERM or SIGINT; returns once everything is stored."""
     start_logging(configuration.log_level)
-    # The writer and the learner take short turns beside the event loop; at Python's 5 ms each would wait for long.
+    # The writer and learner threads need short turns; with Python's default of 5 ms each would delay the event loop.
     sys.setswitchinterval(0.0005)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_served(configuration))
+        runner.run(_serve(configuration))
 
 
 @contextmanager
-def bound(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets of every address that a host name stands for."""
-    with ExitStack() as opened_sockets:
+def listening_sockets(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Sockets for every address of a host name."""
+    with ExitStack() as stack:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            sockets = [opened_sockets.enter_context(socket.socket(each[0], each[1])) for each in found]
-            for made, each in zip(sockets, found, strict=True):
-                _bind(made, each[4])
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            sockets = [stack.enter_context(socket.socket(each[0], each[1])) for each in addresses]
+            for each, address in zip(sockets, addresses, strict=True):
+                _bind(each, address[4])
         except OSError as error:
-            raise _unbound(host, port, error) from None
+            raise _bind_error(host, port, error) from None
         yield sockets
 
 
-def _bind(made: socket.socket, address: Any) -> None:
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if made.family == socket.AF_INET6:
-        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    made.bind(address)
+def _bind(listener: socket.socket, address: Any) -> None:
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if listener.family == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    listener.bind(address)
 
 
-def _unbound(host: str, port: int, error: OSError) -> ParameterError:
+def _bind_error(host: str, port: int, error: OSError) -> ParameterError:
     if error.errno == errno.EADDRINUSE:
-        return ParameterError(
-            f"port must be free; got {port}, where something listens already. Try another with --port."
-        )
-    return ParameterError(
-        f"host and port must be ones to listen on; got {host} and {port}: {error.strerror}. Try --host 127.0.0.1."
-    )
+        return ParameterError(f"port {port} is already in use. Choose another with --port.")
+    return ParameterError(f"cannot listen on {host}, port {port}: {error.strerror}")
 
 
-async def _served(configuration: Configuration) -> None:
+async def _serve(configuration: Configuration) -> None:
     tokens = Tokens() if configuration.token_file is None else read(configuration.token_file)
     configuration.check(tokens=bool(tokens))
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload_tokens, tokens, configuration.token_file)
     allow_files()
-    with bound(configuration.host, configuration.port) as sockets:
+    with listening_sockets(configuration.host, configuration.port) as sockets:
         engine = Engine(
             opened(configuration.store),
             configuration.limits,
@@ -105,7 +101,7 @@ async def _served(configuration: Configuration) -> None:
             snapshot_events=configuration.snapshot_events,
         )
         await engine.start()
-        # What was made so far stays; looking through it again and again would hold up requests for tens of milliseconds.
+        # Objects created so far live as long as the process; without this, collections would scan them for tens of milliseconds.
         gc.collect()
         gc.freeze()
         archiving = asyncio.create_task(_archive(engine, configuration))
@@ -120,25 +116,25 @@ async def _served(configuration: Configuration) -> None:
 
 
 def reload_tokens(tokens: Tokens, path: Path | None) -> None:
-    """Read the token file again, on SIGHUP; a file that cannot be used leaves the tokens as they are."""
+    """Reload the token file on SIGHUP; if the file is invalid, the tokens do not change."""
     if path is None:
-        log.info("there is no token file to read again")
+        log.info("no token file to reload")
         return
     try:
         tokens.replace(read(path))
-        log.info("read the token file again")
+        log.info("reloaded the token file")
     except ManulError as error:
-        log.error("the token file cannot be used; the tokens stay as they were", extra={"why": str(error)})
+        log.error("the token file is invalid; keeping the current tokens", extra={"why": str(error)})
 
 
 def allow_files() -> None:
-    """Let the process open as many files and connections as the system allows."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Raise the limit of open files to the system's maximum."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _archive(engine: Engine, configuration: Configuration) -> None:
-    """Moves old decisions out of the store once an hour."""
+    """Archive old decisions once an hour."""
     while configuration.archive is not None:
         before = engine.now() - 86_400 * configuration.archive_after
         for loop in list(engine.loops.values()):
@@ -146,13 +142,13 @@ async def _archive(engine: Engine, configuration: Configuration) -> None:
                 await asyncio.to_thread(archive, engine.store, engine.writer, loop, configuration.archive, before)
             except (ManulError, OSError) as error:
                 log.warning(
-                    "a loop could not be archived; it will be tried again", extra={"loop": loop.name, "why": str(error)}
+                    "could not archive a loop; it will be retried", extra={"loop": loop.name, "why": str(error)}
                 )
         await asyncio.sleep(3600)
 
 
 class Server(uvicorn.Server):
-    """Serves an application: says where it listens, closes what takes too long, and leaves the end to us."""
+    """Serves an application, logs its addresses, and closes connections that take too long."""
 
     def __init__(self, application: Application) -> None:
         self._application, self._connections = application, Connections(application)
@@ -174,14 +170,14 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End in order on SIGTERM and SIGINT; uvicorn's own way would raise them again before anything is kept."""
+        """Shut down on SIGTERM and SIGINT; uvicorn itself would raise the signal again before everything is stored."""
         events = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             events.add_signal_handler(number, self.handle_exit, number, None)
         yield
 
     async def startup(self, sockets: Any = None) -> None:
-        """Listen, and say where."""
+        """Listen, and log the addresses."""
         await super().startup(sockets)
         for server in self.servers:
             for each in server.sockets:
@@ -189,7 +185,7 @@ class Server(uvicorn.Server):
                 log.info("listening", extra={"host": host, "port": port, "loops": len(self._application.engine.loops)})
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second; every other time is often enough for connections."""
+        """Called ten times a second by uvicorn; connections are checked every other time."""
         if counter % 2 == 0:
             self._connections.expire(asyncio.get_running_loop().time())
         return await super().on_tick(counter)

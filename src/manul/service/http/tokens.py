@@ -1,4 +1,4 @@
-"""Bearer tokens: who may decide, report losses, or do everything. Only their hashes are kept."""
+"""Bearer tokens with the rights to decide, report or administer. Only their hashes are stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RIGHTS: tuple[Right, ...] = get_args(Right)
 
 
 def new_token() -> str:
-    """32 random bytes as text.
+    """Generate a token of 32 random bytes.
 
     >>> len(new_token())
     43
@@ -27,26 +27,26 @@ def new_token() -> str:
 
 
 def line(token: str, rights: Iterable[str]) -> str:
-    """A line of a token file: the hash, and the rights. `admin` includes the others.
+    """The line of a token in a token file: its hash and its rights. `admin` includes the others.
 
     >>> line("secret", ["decide"])
     'sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b decide'
     """
     for right in rights:
         if right not in RIGHTS:
-            raise ParameterError(f"rights must be of {', '.join(RIGHTS)}; got {right!r}. Try decide,report.")
+            raise ParameterError(f"rights must be among {', '.join(RIGHTS)}, got {right!r}. Example: decide,report.")
     return f"sha256:{_hash(token)} {','.join(rights)}"
 
 
 def add(path: Path, rights: Iterable[str]) -> str:
-    """A new token, whose hash is added to a file."""
-    made = new_token()
+    """Generate a token and add its hash to a file."""
+    token = new_token()
     try:
         with path.open("a", encoding="utf-8") as lines:
-            lines.write(line(made, rights) + "\n")
+            lines.write(line(token, rights) + "\n")
     except OSError as error:
-        raise FileError(f"{path} must be a file to add to; got {error.strerror}. Choose another with --file.") from None
-    return made
+        raise FileError(f"cannot write {path}: {error.strerror}") from None
+    return token
 
 
 def read(path: Path) -> Tokens:
@@ -56,7 +56,7 @@ def read(path: Path) -> Tokens:
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError):
-        raise FileError(f"{path} must be a readable file of tokens; it is not. Make one with manul token.") from None
+        raise FileError(f"{path} cannot be read as a token file. Create one with manul token.") from None
     known = []
     for number, text in enumerate(lines, 1):
         words = text.partition("#")[0].split()
@@ -64,42 +64,40 @@ def read(path: Path) -> Tokens:
             continue
         rights = words[1].split(",") if len(words) == 2 else []
         if not words[0].startswith("sha256:") or not rights or not set(rights) <= set(RIGHTS):
-            raise FileError(
-                f"{path} must have a hash and rights in every line; line {number} has not. Run manul token."
-            )
+            raise FileError(f"{path}, line {number}: expected a hash and rights. Create tokens with manul token.")
         known.append((words[0].removeprefix("sha256:"), frozenset(rights)))
     if not known:
-        raise FileError(f"{path} must have at least one token; it has none. Make one with manul token.")
+        raise FileError(f"{path} has no tokens. Create one with manul token.")
     return Tokens(known)
 
 
 class Tokens:
-    """Known tokens; where there are none, everybody may do everything."""
+    """The known tokens; if there are none, every request is allowed."""
 
     def __init__(self, known: Sequence[tuple[str, frozenset[str]]] = ()) -> None:
         self._known = known
 
     def replace(self, other: Tokens) -> None:
-        """Know the tokens of another file from now on, and none of the old ones."""
+        """Replace all tokens by those of another file."""
         self._known = other._known
 
     def __bool__(self) -> bool:
         return bool(self._known)
 
     def require(self, header: bytes | None, right: Right) -> None:
-        """Refuses a caller without the right; every known hash is compared, each in constant time."""
+        """Refuse a caller without a right; every known hash is compared, each in constant time."""
         if not self._known:
             return
         if header is None or header[:7].lower() != b"bearer ":
-            raise Unauthorized("token must be sent as 'Authorization: Bearer ...'; got none. Ask who runs the service.")
-        given, rights = _hash(header[7:].strip()), frozenset[str]()
+            raise Unauthorized("The request has no token. Send it as 'Authorization: Bearer TOKEN'.")
+        hashed, rights = _hash(header[7:].strip()), frozenset[str]()
         for known, allowed in self._known:
-            if hmac.compare_digest(given, known):
+            if hmac.compare_digest(hashed, known):
                 rights = allowed
         if not rights:
-            raise Unauthorized("token must be one that was given out; got another. Ask who runs the service.")
+            raise Unauthorized("The token is unknown.")
         if right not in rights and "admin" not in rights:
-            raise Forbidden(f"token must have the right {right!r}; got one without it. Ask who runs the service.")
+            raise Forbidden(f"The token does not have the right {right!r}.")
 
 
 def _hash(token: str | bytes) -> str:

@@ -1,1 +1,1 @@
-"""What people see of a loop: its history, traffic, candidates and logs."""
+"""What users see of a loop: history, traffic, reports, policy views and logs."""

@@ -1,7 +1,8 @@
-"""Moves old decisions out of the store into Parquet files, once the snapshots no longer need them.
+"""Moves old decisions from the store to Parquet files, once the snapshots no longer need them.
 
-A file is written into the folder `unfinished`, then its decisions leave the store in one transaction, and then the file moves to
-its place. After a kill the store says how far that had come: if it still has the decisions the file is removed, else moved.
+A file is written to the folder `unfinished`, its decisions are removed from the store in one transaction, and the file is moved
+to its place. After a crash, the store shows how far this had come: if it still has the decisions, the file is removed,
+otherwise it is moved.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from manul.utils.atomic_files import sync
 
 log = logging.getLogger("manul.service")
 UNFINISHED = "unfinished"
-# Decisions in a file: they leave the store in one transaction, for which other requests wait.
+# Decisions per file; they are removed in one transaction, during which other writes wait.
 ROWS = 20_000
 
 
 def archive(store: Store, writer: Writer, loop: Loop, folder: Path, before: float) -> list[Path]:
-    """Archives what was decided before a time and is settled; returns the files that were written."""
+    """Archive decisions made before a time that have outcomes; returns the new files."""
     (folder / UNFINISHED).mkdir(parents=True, exist_ok=True)
     recover(store, loop, folder)
     written = []
@@ -36,12 +37,12 @@ def archive(store: Store, writer: Writer, loop: Loop, folder: Path, before: floa
         rows = log_export.write(store, loop, folder / UNFINISHED / name, only=firsts, **ends)
         writer.call(partial(_forget, loop.number, blocks))
         written.append(finish(folder, name))
-        log.info("archived", extra={"loop": loop.name, "rows": rows, "file": name})
+        log.info("archived decisions", extra={"loop": loop.name, "rows": rows, "file": name})
     return written
 
 
 def removable(store: Store, loop: int, before: float) -> Iterator[Block]:
-    """Blocks that are old enough and in which every decision has a known density and an outcome that all snapshots contain."""
+    """Blocks that are old enough and whose decisions all have a density and an outcome that every snapshot contains."""
     snapshots, after = store.snapshots(loop), 0
     while snapshots and (blocks := store.blocks(loop, after, log_export.BLOCKS)):
         for block in blocks:
@@ -53,7 +54,7 @@ def removable(store: Store, loop: int, before: float) -> Iterator[Block]:
 
 
 def batches(blocks: Iterator[Block]) -> Iterator[list[Block]]:
-    """The blocks of one file after another."""
+    """Group blocks by file."""
     batch: list[Block] = []
     for block in blocks:
         if batch and sum(each.count for each in batch) + block.count > ROWS:
@@ -65,7 +66,7 @@ def batches(blocks: Iterator[Block]) -> Iterator[list[Block]]:
 
 
 def file_name(loop: Loop, first: int, last: int) -> str:
-    """A loop that was made again under its name has another number, and so other files."""
+    """The name of a file. A loop that was recreated under the same name has another number, and so other files."""
     return f"{loop.name}-{loop.number}-{first:012d}-{last:012d}.parquet"
 
 
@@ -77,13 +78,13 @@ def finish(folder: Path, name: str) -> Path:
 
 
 def recover(store: Store, loop: Loop, folder: Path) -> None:
-    """Go on with what a kill has interrupted."""
+    """Complete what a crash has interrupted."""
     for path in list((folder / UNFINISHED).iterdir()):
-        found = re.search(r"-(\d{12,})-(\d{12,})\.parquet", path.name)
-        if found is None or not path.name.startswith(file_name(loop, int(found[1]), int(found[2]))):
+        match = re.search(r"-(\d{12,})-(\d{12,})\.parquet", path.name)
+        if match is None or not path.name.startswith(file_name(loop, int(match[1]), int(match[2]))):
             continue
-        blocks = store.blocks(loop.number, int(found[1]) - 1, 1)
-        if path.suffix == ".parquet" and not (blocks and blocks[0].first == int(found[1])):
+        blocks = store.blocks(loop.number, int(match[1]) - 1, 1)
+        if path.suffix == ".parquet" and not (blocks and blocks[0].first == int(match[1])):
             finish(folder, path.name)
         else:
             path.unlink()
@@ -94,8 +95,8 @@ def _forget(loop: int, blocks: Sequence[Block], transaction: Transaction) -> Non
 
 
 def _is_settled(store: Store, loop: int, block: Block, snapshot: int) -> bool:
-    decided = block.decisions()
-    events = store.events_of(loop, [each.number for each in decided])
+    decisions = block.decisions()
+    events = store.events_of(loop, [each.number for each in decisions])
     return all(
-        each.density is not None and log_export.outcome(events.get(each.number, [])) is not None for each in decided
+        each.density is not None and log_export.outcome(events.get(each.number, [])) is not None for each in decisions
     ) and all(event.number <= snapshot for some in events.values() for event in some)

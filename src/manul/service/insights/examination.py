@@ -1,4 +1,4 @@
-"""The slow part of a dashboard, in a thread: reports and findings on the latest rows, at most every few seconds."""
+"""The slow part of the dashboard, in a thread: reports and findings on the latest rows, at most every few seconds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from manul.service.insights import loop_report
 from manul.service.store import Store
 
 log = logging.getLogger("manul.service")
+# The shortest time between two examinations of a loop.
 SECONDS = 15.0
 
 
 class Examinations:
-    """The latest examination of each loop that somebody looks at."""
+    """The latest examination of each loop that a dashboard shows."""
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
         self._store, self._now = store, now
@@ -24,20 +25,20 @@ class Examinations:
         self._running: dict[int, asyncio.Task[None]] = {}
 
     def latest(self, loop: Loop) -> schema.Examined | None:
-        """What was found last; where it has become old, the next one is begun."""
-        found = self._latest.get(loop.number)
-        moved = found is None or found.report.model != loop.model
-        old = found is None or self._now() - found.time > (SECONDS if found.report.rows else 1.0)
-        if moved and old and loop.number not in self._running:
+        """The latest examination; if it is outdated, the next one is started."""
+        latest = self._latest.get(loop.number)
+        changed = latest is None or latest.report.model != loop.model
+        old = latest is None or self._now() - latest.time > (SECONDS if latest.report.rows else 1.0)
+        if changed and old and loop.number not in self._running:
             self._running[loop.number] = asyncio.create_task(self._examine(loop))
-        return found
+        return latest
 
     async def _examine(self, loop: Loop) -> None:
         try:
             snapshot = await asyncio.to_thread(loop.snapshot)
             time = self._now()
-            self._latest[loop.number] = await asyncio.to_thread(loop_report.examined, self._store, loop, snapshot, time)
+            self._latest[loop.number] = await asyncio.to_thread(loop_report.examine, self._store, loop, snapshot, time)
         except Exception:
-            log.exception("a loop could not be examined", extra={"loop": loop.name})
+            log.exception("could not examine a loop", extra={"loop": loop.name})
         finally:
             del self._running[loop.number]

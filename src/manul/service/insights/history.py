@@ -1,4 +1,4 @@
-"""How a loop fared over time, as running sums: a fold over its events, kept with every snapshot of the model."""
+"""The history of a loop as running sums over its events, stored with every snapshot of the model."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ import msgspec
 import numpy as np
 
 from manul.service.store import OUTCOMES, Event
-from manul.service.store.blocks import Decided
+from manul.service.store.blocks import DecisionRow
 from manul.types import Floats, Within
 
 Span = Literal["minutes", "day", "all"]
-BUCKETS = 120
-BINS = 32
+# Time intervals of each span, and parts of the range of actions.
+BUCKETS, BINS = 120, 32
+# Contexts that are remembered.
 RECENT = 128
-TOGETHER = 256
+# Events that are counted in one pass.
+BATCH = 256
 SUMS = ("outcomes", "loss", "square", "late", "defaulted")
 PARTS = ("played", "weight", "weight_square", "weighted_loss")
-Fact = tuple[Event, Decided | None]
+Fact = tuple[Event, DecisionRow | None]
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _SavedBuckets(msgspec.Struct, array_like=True):
     seconds: float
     start: float
     used: int
@@ -35,8 +37,8 @@ class _Kept(msgspec.Struct, array_like=True):
 
 
 class Buckets:
-    """Sums over stretches of time. At the end of the last stretch the first ones are let go, or, where it `grows`, two
-    become one and each is twice as long.
+    """Sums over time intervals. When all are used, the first ones are dropped or, if it `grows`, pairs are merged and each
+    interval is twice as long.
 
     >>> buckets = Buckets(1.0, grows=True)
     >>> buckets.add(np.array([0.0, 119.0, 200.0]), np.ones((3, 5)), np.array([0, 0, 31]), np.ones((3, 4)))
@@ -50,22 +52,22 @@ class Buckets:
         self.parts = np.zeros((BUCKETS, BINS, len(PARTS)))
 
     def add(self, times: Floats, sums: Floats, bins: Any, parts: Floats) -> None:
-        """Counts events of ascending times, exactly as if they came one by one."""
+        """Add events with ascending times; the result does not depend on how they are batched."""
         while len(times):
-            self._reach(float(times[0]))
-            some = max(1, int(np.searchsorted(times, self.start + BUCKETS * self.seconds)))
-            places = ((times[:some] - self.start) / self.seconds).astype(np.int64).clip(0, BUCKETS - 1)
-            np.add.at(self.sums, places, sums[:some])
-            np.add.at(self.parts.reshape(BUCKETS * BINS, len(PARTS)), places * BINS + bins[:some], parts[:some])
+            self._extend_to(float(times[0]))
+            count = max(1, int(np.searchsorted(times, self.start + BUCKETS * self.seconds)))
+            places = ((times[:count] - self.start) / self.seconds).astype(np.int64).clip(0, BUCKETS - 1)
+            np.add.at(self.sums, places, sums[:count])
+            np.add.at(self.parts.reshape(BUCKETS * BINS, len(PARTS)), places * BINS + bins[:count], parts[:count])
             self.used = max(self.used, int(places.max()) + 1)
-            times, sums, bins, parts = times[some:], sums[some:], bins[some:], parts[some:]
+            times, sums, bins, parts = times[count:], sums[count:], bins[count:], parts[count:]
 
-    def kept(self) -> _Kept:
-        """As it is stored."""
+    def saved(self) -> _SavedBuckets:
+        """The buckets as they are stored."""
         sums, parts = (table[: self.used].tobytes() for table in (self.sums, self.parts))
-        return _Kept(self.seconds, self.start, self.used, sums, parts)
+        return _SavedBuckets(self.seconds, self.start, self.used, sums, parts)
 
-    def _reach(self, time: float) -> None:
+    def _extend_to(self, time: float) -> None:
         if not self.used:
             self.start = time // self.seconds * self.seconds
         while time >= self.start + BUCKETS * self.seconds:
@@ -83,15 +85,15 @@ class Buckets:
 
     def _roll(self, steps: int) -> None:
         for table in (self.sums, self.parts):
-            kept = table[steps:].copy()
+            rest = table[steps:].copy()
             table[:] = 0.0
-            table[: len(kept)] = kept
+            table[: len(rest)] = rest
         self.start += steps * self.seconds
         self.used = max(0, self.used - steps)
 
 
 class History:
-    """The past of one loop at three lengths, and the latest contexts it learned in."""
+    """The history of one loop over three spans, and its latest contexts with an outcome."""
 
     def __init__(self, actions: Within) -> None:
         self._low, self._high = actions
@@ -101,60 +103,60 @@ class History:
             "all": Buckets(1.0, grows=True),
         }
         self.contexts: deque[Any] = deque(maxlen=RECENT)
-        self._told: list[Fact] = []
+        self._pending: list[Fact] = []
         self._lock = threading.Lock()
 
     def add(self, facts: Sequence[Fact]) -> None:
-        """Takes in the next events, in order; they are counted many at a time."""
+        """Add the next events, in order."""
         with self._lock:
-            self._told += facts
-            if len(self._told) >= TOGETHER:
+            self._pending += facts
+            if len(self._pending) >= BATCH:
                 self._count()
 
     @contextmanager
-    def settled(self) -> Iterator[History]:
-        """Itself with every event counted, and nobody else at it."""
+    def snapshot(self) -> Iterator[History]:
+        """The history with all events counted; it does not change inside the block."""
         with self._lock:
             self._count()
             yield self
 
-    def meet(self, facts: Sequence[Fact]) -> None:
-        """Remembers the contexts of events."""
-        self.contexts.extend(decided.context for event, decided in facts if decided and event.kind in OUTCOMES)
+    def add_contexts(self, facts: Sequence[Fact]) -> None:
+        """Remember the contexts of outcomes."""
+        self.contexts.extend(decision.context for event, decision in facts if decision and event.kind in OUTCOMES)
 
     def _count(self) -> None:
-        facts, self._told = self._told, []
-        told = [(event, decided) for event, decided in facts if decided is not None and event.kind != "part"]
-        if not told:
+        facts, self._pending = self._pending, []
+        counted = [(event, decision) for event, decision in facts if decision is not None and event.kind != "part"]
+        if not counted:
             return
-        rows = np.array([_row(event, decided) for event, decided in told])
+        rows = np.array([_row(event, decision) for event, decision in counted])
         bins = ((rows[:, 1] - self._low) / (self._high - self._low) * BINS).astype(np.int64).clip(0, BINS - 1)
         for buckets in self.spans.values():
             buckets.add(rows[:, 0], rows[:, 2:7], bins, rows[:, 7:])
-        self.meet(facts)
+        self.add_contexts(facts)
 
     def to_bytes(self) -> bytes:
-        """All sums, in a few kilobytes; the contexts are in the store."""
-        with self.settled():
-            kept = [each.kept() for each in self.spans.values()]
-        return zlib.compress(msgspec.msgpack.encode(kept), 1)
+        """Encode all sums in a few kilobytes; contexts are read from the store again."""
+        with self.snapshot():
+            saved = [each.saved() for each in self.spans.values()]
+        return zlib.compress(msgspec.msgpack.encode(saved), 1)
 
-    def restore(self, kept: bytes) -> None:
-        """Go on from sums that were kept."""
-        if not kept:
+    def restore(self, body: bytes) -> None:
+        """Continue from encoded sums."""
+        if not body:
             return
-        found = msgspec.msgpack.decode(zlib.decompress(kept), type=list[_Kept])
-        for buckets, each in zip(self.spans.values(), found, strict=True):
+        saved = msgspec.msgpack.decode(zlib.decompress(body), type=list[_SavedBuckets])
+        for buckets, each in zip(self.spans.values(), saved, strict=True):
             buckets.seconds, buckets.start, buckets.used = each.seconds, each.start, each.used
-            for table, body in ((buckets.sums, each.sums), (buckets.parts, each.parts)):
-                table[: each.used] = np.frombuffer(body).reshape(each.used, *table.shape[1:])
+            for table, numbers in ((buckets.sums, each.sums), (buckets.parts, each.parts)):
+                table[: each.used] = np.frombuffer(numbers).reshape(each.used, *table.shape[1:])
 
 
-def _row(event: Event, decided: Decided) -> tuple[float, ...]:
-    """Time and action, then `SUMS`, then `PARTS`; an action of unknown density says nothing about constant ones."""
-    settles = float(event.kind in OUTCOMES)
-    weight = settles / decided.density if decided.density else 0.0
-    loss = settles * event.loss
+def _row(event: Event, decision: DecisionRow) -> tuple[float, ...]:
+    """Time and action, then `SUMS`, then `PARTS`; an action of unknown density has no weight for constant actions."""
+    outcome = float(event.kind in OUTCOMES)
+    weight = outcome / decision.density if decision.density else 0.0
+    loss = outcome * event.loss
     late, defaulted = float(event.kind == "late"), float(event.kind == "default")
-    sums = (settles, loss, loss * loss, late, defaulted)
-    return (event.time, decided.action, *sums, settles, weight, weight * weight, weight * loss)
+    sums = (outcome, loss, loss * loss, late, defaulted)
+    return (event.time, decision.action, *sums, outcome, weight, weight * weight, weight * loss)

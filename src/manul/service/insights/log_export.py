@@ -1,6 +1,6 @@
-"""The log of a loop as Parquet, out of the store, a few blocks at a time.
+"""Writes the log of a loop as Parquet, reading the store a few blocks at a time.
 
-A row is a decision with its outcome. Decisions that wait, and actions of the caller whose density is not known, have none.
+A row is a decision with its outcome. Decisions without an outcome, and actions of unknown density, are omitted.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from manul.service.engine.loop import Loop
 from manul.service.engine.writes import id_of
 from manul.service.errors import Conflict
 from manul.service.store import OUTCOMES, Event, Store
-from manul.service.store.blocks import Decided
+from manul.service.store.blocks import DecisionRow
 
+# Blocks that are read at a time.
 BLOCKS = 64
-Row = tuple[Decided, float]
+Row = tuple[DecisionRow, float]
 Fields = dict[str, bool]
 VIEWS = {"action": "actions", "density": "densities", "loss": "losses", "low": "lows", "high": "highs", "time": "times"}
 VIEWS |= {"id": "ids"}
@@ -37,21 +38,19 @@ def write(
     through: int | None = None,
     only: Container[int] | None = None,
 ) -> int:
-    """Writes the rows of the decisions after one number and up to another; returns how many there were.
+    """Write the decisions after one number and up to another; returns the number of rows.
 
-    `only` are the first numbers of the blocks to take, if not all.
+    `only` are the first numbers of the blocks to include, if not all.
     """
     fields: Fields = {}
     count = 0
     for rows in pages(store, loop.number, after, through, only):
         count += len(rows)
-        for decided, _ in rows:
-            if isinstance(decided.context, dict):
-                fields = _noted([flattened(decided.context)], fields)
+        for decision, _ in rows:
+            if isinstance(decision.context, dict):
+                fields = _note_types([flattened(decision.context)], fields)
     if not count:
-        raise Conflict(
-            "log must have at least one row; no decision of this loop has an outcome yet. Report losses first."
-        )
+        raise Conflict("The log is empty: no decision of this loop has an outcome yet. Report losses first.")
     with LogWriter(path) as writer:
         for rows in pages(store, loop.number, after, through, only):
             if rows:
@@ -64,18 +63,19 @@ def pages(
 ) -> Iterator[list[Row]]:
     """Decisions with their outcomes, the oldest first."""
     while blocks := store.blocks(loop, after, BLOCKS):
-        taken = [block for block in blocks if only is None or block.first in only]
-        decided = [each for block in taken for each in block.decisions() if through is None or each.number <= through]
-        events = store.events_of(loop, [each.number for each in decided])
-        found = ((each, outcome(events.get(each.number, []))) for each in decided if each.density is not None)
-        yield [(each, loss) for each, loss in found if loss is not None]
+        included = [block for block in blocks if only is None or block.first in only]
+        decisions = [each for block in included for each in block.decisions()]
+        decisions = [each for each in decisions if through is None or each.number <= through]
+        events = store.events_of(loop, [each.number for each in decisions])
+        rows = ((each, outcome(events.get(each.number, []))) for each in decisions if each.density is not None)
+        yield [(each, loss) for each, loss in rows if loss is not None]
         after = blocks[-1].last
         if through is not None and after >= through:
             return
 
 
 def outcome(events: Sequence[Event]) -> float | None:
-    """What a decision led to, if that is known.
+    """The loss of a decision, if it has an outcome.
 
     >>> outcome([Event(1, 7, "default", 1.0, 0.0), Event(2, 7, "late", 0.25, 0.0)])
     1.0
@@ -97,8 +97,8 @@ def flattened(context: dict[str, Any]) -> dict[str, float | str | None]:
     }
 
 
-def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | None = None) -> Fields:
-    """A column is text where any of its values is."""
+def _note_types(contexts: Sequence[dict[str, float | str | None]], before: Fields | None = None) -> Fields:
+    """Note the type of each column; one is text if any of its values is."""
     fields = {} if before is None else before
     for columns in contexts:
         for name, value in columns.items():
@@ -109,35 +109,35 @@ def _noted(contexts: Sequence[dict[str, float | str | None]], before: Fields | N
 def log_of(
     loop: Loop, rows: Sequence[Row], fields: Fields | None = None, *, contexts: npt.ArrayLike | None = None
 ) -> Log:
-    """Rows as a log; `fields` are the columns of contexts with names, where they are known already, and `contexts` numbers
-    in the place of the rows' own."""
+    """Convert rows to a log. `fields` are the columns of contexts that are mappings, if they are known already; `contexts`
+    are numbers that replace the contexts of the rows."""
     import pyarrow as pa
 
-    decided = [each for each, _ in rows]
+    decisions = [each for each, _ in rows]
     ranges: Any = {"action_range": loop.settings.actions, "loss_range": loop.settings.losses}
     columns = _columns(loop, rows)
-    named = bool(fields) or any(isinstance(each.context, dict) for each in decided)
+    named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
     if contexts is not None or not named:
-        numbers = [each.context for each in decided] if contexts is None else contexts
+        numbers = [each.context for each in decisions] if contexts is None else contexts
         views: Any = {VIEWS[name]: column for name, column in columns.items()}
         return Log(np.array(numbers, np.float32), **views, **ranges)
-    flat = [flattened(each.context) if isinstance(each.context, dict) else {} for each in decided]
-    for name, text in (_noted(flat) if fields is None else fields).items():
+    flat = [flattened(each.context) if isinstance(each.context, dict) else {} for each in decisions]
+    for name, text in (_note_types(flat) if fields is None else fields).items():
         values = [row.get(name) for row in flat]
-        kept = [None if value is None else str(value) for value in values] if text else values
-        columns[name] = pa.array(kept, pa.string() if text else pa.float64())
+        column = [None if value is None else str(value) for value in values] if text else values
+        columns[name] = pa.array(column, pa.string() if text else pa.float64())
     return Log.from_table(columns, **ranges)
 
 
 def _columns(loop: Loop, rows: Sequence[Row]) -> dict[str, Any]:
-    decided = [each for each, _ in rows]
-    ends = np.array([each.within or loop.settings.actions for each in decided], np.float64)
+    decisions = [each for each, _ in rows]
+    ends = np.array([each.within or loop.settings.actions for each in decisions], np.float64)
     return {
-        "action": np.array([each.action for each in decided]),
-        "density": np.array([each.density for each in decided], np.float64),
+        "action": np.array([each.action for each in decisions]),
+        "density": np.array([each.density for each in decisions], np.float64),
         "loss": np.array([loss for _, loss in rows]),
         "low": ends[:, 0],
         "high": ends[:, 1],
-        "time": np.array([each.time for each in decided]),
-        "id": [id_of(each) for each in decided],
+        "time": np.array([each.time for each in decisions]),
+        "id": [id_of(each) for each in decisions],
     }

@@ -1,4 +1,4 @@
-"""What a loop's agent believes, and what it and others would have lost, from the latest decisions in the store."""
+"""The report of a loop: its agent's estimates, and the estimated losses of candidate policies on the latest decisions."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from manul.service.insights import log_export
 from manul.service.store import Snapshot, Store
 from manul.types import Policy, Within
 
-LATEST = 4000
-CONSTANTS = 9
-MOST_COLUMNS = 256
+# Decisions that a report is based on, constant actions that are compared, and columns that the doctor examines.
+LATEST, CONSTANTS, MAX_COLUMNS = 4000, 9, 256
 
 
 def report(store: Store, loop: Loop, snapshot: Snapshot) -> schema.Report:
-    """The report of a loop; `snapshot` is its model as it is now."""
+    """The report of a loop; `snapshot` is its current model."""
     return _report(loop, snapshot, _latest(store, loop))
 
 
-def examined(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> schema.Examined:
+def examine(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> schema.Examined:
     """The report of a loop with the doctor's findings on the same rows."""
     rows = _latest(store, loop)
-    found = [schema.Finding(**dataclasses.asdict(each)) for each in doctor(_numeric(loop, rows))] if rows else None
-    return schema.Examined(time=time, report=_report(loop, snapshot, rows), findings=found)
+    findings = [schema.Finding(**dataclasses.asdict(each)) for each in doctor(_numeric(loop, rows))] if rows else None
+    return schema.Examined(time=time, report=_report(loop, snapshot, rows), findings=findings)
 
 
 def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> schema.Report:
@@ -51,8 +50,8 @@ def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> s
 
 def _beliefs(agent: Any) -> dict[str, Any]:
     if isinstance(agent, Auto):
-        found = dataclasses.asdict(agent.report()) if agent.width is not None else {}
-        return {name: _finite(value) for name, value in found.items() if name not in ("actions", "losses")}
+        report = dataclasses.asdict(agent.report()) if agent.width is not None else {}
+        return {name: _finite(value) for name, value in report.items() if name not in ("actions", "losses")}
     if isinstance(agent, AdaptiveCats):
         pairs = zip(agent.bandwidths, agent.estimates.tolist(), agent.risks.tolist(), strict=True)
         members = [{"bandwidth": each[0], "estimate": _finite(each[1]), "risk": _finite(each[2])} for each in pairs]
@@ -71,26 +70,26 @@ def _finite(value: Any) -> Any:
 
 
 def _latest(store: Store, loop: Loop) -> list[log_export.Row]:
-    """The newest rows, with contexts of the loop's kind."""
+    """The latest rows whose contexts have the same shape as the last one."""
     first = max(0, store.counts(loop.number).numbers - 2 * LATEST)
     rows = deque((row for page in log_export.pages(store, loop.number, first) for row in page), LATEST)
-    alike = [(decided._replace(context=loop.context(decided.context)), loss) for decided, loss in rows]
-    return [row for row in alike if _shape(row) == _shape(alike[-1])]
+    filled = [(decision._replace(context=loop.context(decision.context)), loss) for decision, loss in rows]
+    return [row for row in filled if _shape(row) == _shape(filled[-1])]
 
 
 def _shape(row: log_export.Row) -> int | None:
-    """How many numbers a context has; None for one with names."""
+    """The number of values in a context; None for a mapping."""
     context = row[0].context
     return None if isinstance(context, dict) else len(context)
 
 
 def _numeric(loop: Loop, rows: Sequence[log_export.Row]) -> Log:
-    """A log whose contexts are numbers: a text becomes a column that says whether it is that text."""
+    """A log whose contexts are numbers; texts are one-hot encoded."""
     if not _named(rows):
         return log_export.log_of(loop, rows)
-    contexts: list[Any] = [decided.context for decided, _ in rows]
+    contexts: list[Any] = [decision.context for decision, _ in rows]
     flat = [dict(map(_column, log_export.flattened(context).items())) for context in contexts]
-    names = list(dict.fromkeys(name for row in flat for name in row))[:MOST_COLUMNS]
+    names = list(dict.fromkeys(name for row in flat for name in row))[:MAX_COLUMNS]
     return log_export.log_of(loop, rows, contexts=np.array([[row.get(name, 0.0) for name in names] for row in flat]))
 
 
@@ -103,21 +102,24 @@ def _column(pair: tuple[str, float | str | None]) -> tuple[str, float]:
     return (f"{name}={value}", 1.0) if isinstance(value, str) else (name, value or 0.0)
 
 
-class _Recalled:
-    """A policy for contexts with names, on a log that holds their places instead."""
+class _PolicyByRow:
+    """An agent for contexts that are mappings, on a log that holds row numbers.
+
+    The columns of a log cannot hold nested or boolean fields unchanged, and agents refuse a field of another type.
+    """
 
     def __init__(self, agent: Any, rows: Sequence[log_export.Row]) -> None:
         self._agent, self._rows = agent, rows
 
-    def distribution(self, context: Any, within: Within | None = None) -> Any:
-        """What the agent plays in the context of a place."""
-        return self._agent.distribution(self._rows[int(context[0])][0].context, within)
+    def distribution(self, row: Any, within: Within | None = None) -> Any:
+        """The distribution in the context of a row."""
+        return self._agent.distribution(self._rows[int(row[0])][0].context, within)
 
 
 def _candidates(rows: Sequence[log_export.Row], agent: Any, loop: Loop) -> list[schema.Candidate]:
     named = _named(rows)
     log = log_export.log_of(loop, rows, contexts=np.arange(len(rows))[:, np.newaxis] if named else None)
-    policy = _Recalled(agent, rows) if named else agent
+    policy = _PolicyByRow(agent, rows) if named else agent
     mean, error = float(log.losses.mean()), float(log.losses.std() / math.sqrt(len(log)))
     played = schema.Candidate(
         name="played", loss=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, effective_size=float(len(log))
@@ -126,20 +128,19 @@ def _candidates(rows: Sequence[log_export.Row], agent: Any, loop: Loop) -> list[
     constants = [low + (place + 0.5) / CONSTANTS * (high - low) for place in range(CONSTANTS)]
     others: dict[str, Any] = {"model": policy}
     others |= {f"constant {action:g}": (lambda _, action=action: action) for action in constants}
-    found = [_candidate(name, policy, log, (high - low) / 16) for name, policy in others.items()]
-    model, *fixed = found
+    model, *fixed = [_candidate(name, policy, log, (high - low) / 16) for name, policy in others.items()]
     best = min((each for each in fixed if each is not None), key=lambda each: each.loss, default=None)
     return [each for each in (played, model, best) if each is not None]
 
 
 def _candidate(name: str, policy: Any, log: Log, bandwidth: float) -> schema.Candidate | None:
-    """Nothing where the log cannot say anything about a policy."""
+    """Evaluate a policy; None if the log does not support an estimate."""
     try:
         window = None if isinstance(policy, Policy) else bandwidth
-        found = evaluate(policy, log, estimator="snips", interval="normal", bandwidth=window)
+        estimate = evaluate(policy, log, estimator="snips", interval="normal", bandwidth=window)
     except ManulError:
         return None
-    values = (found.value, found.low, found.high, found.effective_size)
+    values = (estimate.value, estimate.low, estimate.high, estimate.effective_size)
     if not np.isfinite(values).all():
         return None
     value, low, high, size = map(float, values)

@@ -1,4 +1,4 @@
-"""What a loop plays, as tables of density: now, and for each value of one feature of its contexts."""
+"""The policy of a loop as tables of density: the current one, and as a function of one feature."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from manul.service.errors import Invalid
 from manul.service.insights.history import RECENT
 from manul.types import Floats
 
-ACTIONS = 64
-VALUES = 17
-LATEST = 8
+# Parts of the range of actions, values of a feature, and contexts that the current density is averaged over.
+ACTIONS, VALUES, LATEST = 64, 17, 8
 Value = float | str | bool
 Table = dict[str, Sequence[Value]]
 
 
 def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
-    """The density over even parts of the range of actions, averaged over the latest contexts; nothing before the first."""
+    """The density over equal parts of the range of actions, averaged over the latest contexts; empty before the first."""
     edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
-    found = [densities(loop, context, edges) for context in contexts]
-    return np.mean(found, axis=0).tolist() if found else []
+    rows = [densities(loop, context, edges) for context in contexts]
+    return np.mean(rows, axis=0).tolist() if rows else []
 
 
 def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
-    """The density over actions for values of a feature."""
+    """The density over actions as a function of a feature."""
     contexts = loop.latest_contexts(RECENT)
     known = table(contexts)
     if feature is None:
@@ -44,19 +43,19 @@ def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
     values = spread(known[feature])
     edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
     varied = vary(known if isinstance(contexts[-1], dict) else contexts, feature, values)
-    found = [densities(loop, context, edges) for context in varied]
+    rows = [densities(loop, context, edges) for context in varied]
     middles = (edges[:-1] + edges[1:]) / 2
     return schema.PolicyView(
         feature=feature,
         values=[shown(value) for value in values],
         typical=shown(typical_value(known[feature])),
-        density=[each.tolist() for each in found],
-        mean=[float(each @ middles / each.sum()) for each in found],
+        density=[each.tolist() for each in rows],
+        mean=[float(each @ middles / each.sum()) for each in rows],
     )
 
 
 def shown(value: Value) -> float | str:
-    """A value as it is answered: true and false are texts.
+    """A value as it is sent: booleans become texts.
 
     >>> shown(True), shown(2.5)
     ('true', 2.5)
@@ -65,7 +64,7 @@ def shown(value: Value) -> float | str:
 
 
 def features(contexts: Sequence[Any]) -> list[str]:
-    """The features of the latest of some contexts; rows of numbers have their places for names.
+    """The features of contexts; those of rows of numbers are named by their positions.
 
     >>> features([[0.5, 2.0]]), features([{"outdoor": 4.5, "sky": "grey"}])
     (['0', '1'], ['outdoor', 'sky'])
@@ -74,7 +73,7 @@ def features(contexts: Sequence[Any]) -> list[str]:
 
 
 def table(contexts: Sequence[Any]) -> Table:
-    """What is known of each feature.
+    """The values of each feature.
 
     >>> table([{"sky": "grey"}, {"sky": None, "rooms": [2]}])
     {'sky': ['grey'], 'rooms[0]': [2]}
@@ -92,7 +91,7 @@ def table(contexts: Sequence[Any]) -> Table:
 
 
 def spread(column: Sequence[Value]) -> list[Value]:
-    """Even steps over all but the outermost numbers, or the texts or flags, the most common first.
+    """Equal steps between the 2nd and 98th percentiles of numbers, or the most common texts or booleans.
 
     >>> spread(["grey", "blue", "grey"]), spread([3.0, 3.0])
     (['grey', 'blue'], [3.0])
@@ -107,11 +106,11 @@ def densities(loop: Loop, context: Any, edges: Floats) -> Floats:
     """The mean density between edges."""
     with loop.lock:
         distribution = loop.agent.distribution(context)
-    found: Floats = distribution.mean_densities(edges)
-    return found
+    means: Floats = distribution.mean_densities(edges)
+    return means
 
 
 def _unknown(feature: str, known: Sequence[str]) -> str:
     close = get_close_matches(feature, known, 1) or list(known[:1])
     remedy = f"Did you mean {close[0]!r}?" if close else "Report losses first."
-    return f"feature must be one of this loop's contexts; got {feature!r}. {remedy}"
+    return f"the contexts of this loop have no feature {feature!r}. {remedy}"

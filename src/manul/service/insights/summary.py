@@ -1,4 +1,4 @@
-"""What the dashboard asks for every few seconds: running sums as tables. Nothing here reads the store's log."""
+"""What the dashboard requests every few seconds: running sums as tables. Nothing here reads the store."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from manul.service.insights.history import BINS, PARTS, Buckets, Span
 from manul.service.insights.policy_view import LATEST, density_now, features
 from manul.types import Floats, Within
 
-# A constant action is judged by what was played within a sixteenth of the range around it, as in the report.
-AROUND = BINS // 8
-LEAST = 10.0
-ENOUGH = 25
-FEWEST = 12
+# A constant action is judged by the actions within a sixteenth of the range on either side, as in the report.
+WINDOW = BINS // 8
+# The effective sample size below which a constant action is not judged.
+MIN_EFFECTIVE_SIZE = 10.0
+# Time intervals are merged until each has about so many outcomes, but at least so many intervals remain.
+OUTCOMES_PER_INTERVAL, MIN_INTERVALS = 25, 12
 
 
 def summary(
     loop: Loop, status: schema.Status, examined: schema.Examined | None, time: float, span: Span
 ) -> schema.Summary:
-    """A loop at a glance."""
+    """The summary of a loop."""
     contexts = loop.latest_contexts(LATEST)
-    with loop.history.settled() as settled:
-        past = history(settled.spans[span], loop.settings.actions)
+    with loop.history.snapshot() as current:
+        past = history(current.spans[span], loop.settings.actions)
     return schema.Summary(
         time=time,
         status=status,
@@ -38,13 +39,13 @@ def summary(
 
 
 def history(buckets: Buckets, actions: Within) -> schema.History:
-    """Sums of a span as means and intervals.
+    """The sums of a span as means and confidence intervals.
 
     >>> history(Buckets(1.0, grows=True), (20, 70)).loss
     []
     """
-    together = _together(buckets)
-    sums, parts = (_joined(table[: buckets.used], together) for table in (buckets.sums, buckets.parts))
+    factor = _merge_factor(buckets)
+    sums, parts = (_merge(table[: buckets.used], factor) for table in (buckets.sums, buckets.parts))
     outcomes, loss, square, late, defaulted = sums.T
     counted = np.maximum(outcomes, 1)
     mean = loss / counted
@@ -52,7 +53,7 @@ def history(buckets: Buckets, actions: Within) -> schema.History:
     error = 1.96 * spread / np.sqrt(counted)
     return schema.History(
         start=buckets.start,
-        seconds=buckets.seconds * together,
+        seconds=buckets.seconds * factor,
         outcomes=_whole(outcomes),
         loss=_where(mean, outcomes > 0),
         low=_where(mean - error, outcomes > 1),
@@ -64,29 +65,29 @@ def history(buckets: Buckets, actions: Within) -> schema.History:
     )
 
 
-def _together(buckets: Buckets) -> int:
-    """How many stretches become one, so that where losses are few a stretch has enough of them to say something."""
+def _merge_factor(buckets: Buckets) -> int:
+    """How many time intervals to merge so that each has enough outcomes."""
     outcomes = buckets.sums[:, 0].sum()
-    wanted = int(np.ceil(ENOUGH * buckets.used / outcomes)) if outcomes else 1
-    return max(1, min(wanted, buckets.used // FEWEST))
+    wanted = int(np.ceil(OUTCOMES_PER_INTERVAL * buckets.used / outcomes)) if outcomes else 1
+    return max(1, min(wanted, buckets.used // MIN_INTERVALS))
 
 
-def _joined(table: Floats, together: int) -> Floats:
-    joined: Floats = np.add.reduceat(table, np.arange(0, len(table), together), axis=0) if len(table) else table
-    return joined
+def _merge(table: Floats, factor: int) -> Floats:
+    merged: Floats = np.add.reduceat(table, np.arange(0, len(table), factor), axis=0) if len(table) else table
+    return merged
 
 
 def best_constant(parts: Floats, actions: Within) -> schema.Constant | None:
-    """The best of the constant actions that enough was played around; none where there is no such action."""
-    _, weight, square, loss = (np.convolve(row, np.ones(AROUND), "valid") for row in parts.T)
+    """The best constant action among those with enough data around them; None if there is none."""
+    _, weight, square, loss = (np.convolve(row, np.ones(WINDOW), "valid") for row in parts.T)
     size = weight**2 / np.where(square > 0, square, 1.0)
-    known = size >= LEAST
+    known = size >= MIN_EFFECTIVE_SIZE
     if not known.any():
         return None
     losses = np.where(known, loss / np.where(known, weight, 1.0), np.inf)
     best = int(losses.argmin())
     low, high = actions
-    action = low + (best + AROUND / 2) / BINS * (high - low)
+    action = low + (best + WINDOW / 2) / BINS * (high - low)
     return schema.Constant(action=action, loss=float(losses[best]), effective_size=float(size[best]))
 
 

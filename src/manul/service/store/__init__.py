@@ -1,4 +1,4 @@
-"""Where decisions and losses are kept: what is stored, and what every store must do."""
+"""The store of decisions and losses: what is stored, and the interface of every store."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Literal, NamedTuple, Protocol
 from msgspec import Struct
 
 from manul.service.errors import Unknown
-from manul.service.store.blocks import Block, Decided
+from manul.service.store.blocks import Block, DecisionRow
 
 Kind = Literal["loss", "part", "default", "combined", "late", "import", "damaged"]
 
-# The kinds that settle a decision: the model learns these, and each decision has at most one.
+# The kinds of events that are outcomes: the model learns these, and each decision has at most one.
 OUTCOMES: tuple[Kind, ...] = ("loss", "default", "combined")
 
 
 class Event(NamedTuple):
-    """Something that happened to a decision, or to a whole loop where `decision` is 0. Numbers count from 1 in each loop.
+    """An event of a decision, or of a whole loop if `decision` is 0. Events are numbered from 1 in each loop.
 
-    `loss` is the outcome, `part` one of several losses that will combine, `default` and `combined` what was learned at
-    the end of the wait, `late` a loss that came after it, and `import` a model that takes the place of the one before.
+    `loss` is the outcome, `part` one of several losses that will be combined, `default` and `combined` the outcome at the
+    end of the wait, `late` a loss reported after it, and `import` a model that replaces the previous one.
     `damaged` is a row that cannot be read.
     """
 
@@ -34,7 +34,7 @@ class Event(NamedTuple):
 
 
 class LoopRow(Struct, frozen=True, kw_only=True):
-    """A loop as it is stored; `settings` is the JSON that made it."""
+    """A loop as it is stored; `settings` is the JSON it was created with."""
 
     number: int
     name: str
@@ -45,7 +45,7 @@ class LoopRow(Struct, frozen=True, kw_only=True):
 
 
 class Counts(Struct):
-    """How much a loop has had; `events` and `numbers` are the highest numbers given so far."""
+    """The totals of a loop; `events` and `numbers` are the highest numbers of events and decisions so far."""
 
     decisions: int = 0
     outcomes: int = 0
@@ -58,7 +58,7 @@ class Counts(Struct):
 
 
 class Snapshot(NamedTuple):
-    """A model as bytes, the last event it contains, how many outcomes it has learned and refused, and its past in sums."""
+    """A model as bytes, the last event it contains, the numbers of outcomes learned and refused, and the loop's history."""
 
     event: int
     model: bytes
@@ -67,97 +67,100 @@ class Snapshot(NamedTuple):
     history: bytes = b""
 
 
-class StoreFailure(Exception):  # noqa: N818 - reads as what it is
-    """The store cannot take anything now, a full disk for example. Nothing of the transaction was kept."""
+class StoreFailure(Exception):  # noqa: N818 - not an error of manul but of what it stores to
+    """The store is unavailable, because of a full disk for example. The transaction was rolled back."""
 
 
-class Collision(Exception):  # noqa: N818 - reads as what it is
-    """Another replica was in the way. Nothing of the transaction was kept, and the same again can work."""
+class Collision(Exception):  # noqa: N818 - an event to handle, not a fault
+    """The transaction collided with that of another replica and was rolled back; a retry can succeed."""
 
 
 class LoopGone(Unknown):
-    """The loop was deleted. Nothing was written for it."""
+    """The loop was deleted; nothing was written for it."""
 
     def __init__(self) -> None:
         super().__init__("The loop was deleted.", "loop")
 
 
 class State(NamedTuple):
-    """What replicas tell each other about a loop: `begun` once it has a decision, `snapshot` the event of the newest."""
+    """The state of a loop that replicas share; `snapshot` is the last event of the newest snapshot."""
 
     number: int
     paused: bool
     apprentice: bool
     events: int
     snapshot: int
-    begun: bool
+    has_decisions: bool
 
 
 class Replicas(Protocol):
-    """The services on one store: exactly one of them leads, which is to learn and to settle what has waited too long."""
+    """The services on one store. Exactly one of them, the leader, learns and ends waits."""
 
     def leads(self) -> bool:
-        """Whether it is this one."""
+        """Whether this replica is the leader."""
 
     def states(self) -> list[State]:
-        """The loops as the others left them."""
+        """The current state of all loops."""
 
 
 class Transaction(Protocol):
-    """Reads and writes that become durable together. LoopGone comes out of each call that writes to a loop which any
-    replica has deleted: at once or, where the store finds it out only then, at the end of the transaction, of which nothing is kept."""
+    """Reads and writes that become durable together.
+
+    A write to a loop that any replica has deleted raises LoopGone, either immediately or at the end of the transaction,
+    which is then rolled back.
+    """
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
-        """The number of a new loop; None where the name is taken."""
+        """Add a loop; returns its number, or None if the name is taken."""
 
     def change_loop(self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
-        """Keep a new state of a loop."""
+        """Change the state of a loop."""
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
-        """Give ids to decision numbers; returns those that other decisions have already, with their numbers."""
+        """Assign ids to decision numbers; returns the ids that other decisions already have, with their numbers."""
 
     def add_block(self, loop: int, block: Block) -> None:
-        """Keep decisions."""
+        """Add decisions."""
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
-        """The decision numbers behind given ids."""
+        """The decision numbers of ids."""
 
-    def decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
+    def decisions(self, loop: int, numbers: Sequence[int]) -> list[DecisionRow | None]:
         """Stored decisions."""
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All events of some decisions, in order; decisions without one are left out."""
+        """All events of some decisions, in order; decisions without events are omitted."""
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
-        """Keep events under the next numbers of the loop; returns them with these."""
+        """Add events; returns them with the numbers they were assigned."""
 
-    def ended(self, loop: int, before: float, limit: int) -> list[int]:
-        """Decisions made before a time that have not been asked for by this before, the oldest first.
+    def take_expired(self, loop: int, before: float, limit: int) -> list[int]:
+        """Decisions made before a time that this method has not returned before, the oldest first.
 
-        They count as asked for once the transaction is durable.
+        They count as returned once the transaction is durable.
         """
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
-        """Keep an imported model under its event."""
+        """Add an imported model under its event."""
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
-        """Keep a snapshot, and of the older ones the newest, `keep` in all."""
+        """Add a snapshot, and delete all but the newest `keep`."""
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
-        """Remove blocks, the ids and the events of their decisions; counts go on, and blocks that are gone already are no error."""
+        """Remove blocks with the ids and events of their decisions. Totals do not change; missing blocks are ignored."""
 
     def delete_loop(self, loop: int) -> None:
-        """Remove a loop, at once whatever its history; `purge` removes the rest. Its number is not given again."""
+        """Remove a loop immediately; `purge` removes its data later. Its number is not reused."""
 
     def purge(self, limit: int) -> bool:
-        """Remove up to `limit` rows of deleted loops; whether more are left."""
+        """Remove up to `limit` rows of deleted loops; returns whether more are left."""
 
 
 class Store(Protocol):
-    """A place that survives. Transactions come from one thread; reads may come from any.
+    """A durable store. Transactions come from one thread; reads may come from any.
 
-    Every call but `reserve` may wait for the store, at most for some seconds, and then raises StoreFailure.
-    `replicas` is None where one service has the store for itself.
+    Every call except `reserve` may wait for the store, for a few seconds at most, and then raises StoreFailure.
+    `replicas` is None if only one service can use the store.
     """
 
     @property
@@ -165,49 +168,49 @@ class Store(Protocol):
         """The services on this store."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Everything inside is durable after the block or, where an error comes out of it, undone."""
+        """Everything inside is durable after the block; if it raises, everything is rolled back."""
 
     def reserve(self, loop: int, count: int) -> int | None:
-        """The first of some consecutive decision numbers that nobody else gets; None if not as many are at hand.
+        """Reserve consecutive decision numbers; returns the first, or None if too few are at hand.
 
-        It never waits. After None, `refill` in another thread.
+        It never waits. After None, call `refill` in another thread.
         """
 
     def refill(self, loop: int, count: int) -> None:
-        """Have at least `count` numbers at hand; it may wait for the store."""
+        """Fetch decision numbers until at least `count` are at hand; it may wait for the store."""
 
     def loops(self) -> list[LoopRow]:
-        """All loops in the order they were made."""
+        """All loops in the order of their creation."""
 
     def counts(self, loop: int) -> Counts:
-        """How much a loop holds."""
+        """The totals of a loop."""
 
-    def first_decision(self, loop: int) -> Decided | None:
-        """The oldest decision, whose context says what contexts look like."""
+    def first_decision(self, loop: int) -> DecisionRow | None:
+        """The first decision, whose context determines the shape of contexts."""
 
-    def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, Decided | None]]:
+    def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, DecisionRow | None]]:
         """The next events in order, each with its decision."""
 
     def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
         """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All durable events of some decisions, in order; decisions without one are left out."""
+        """All durable events of some decisions, in order; decisions without events are omitted."""
 
     def model(self, loop: int, event: int) -> bytes:
         """An imported model; empty if it is missing."""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
-        """The newest snapshot, or the newest of those that contain only events before a number."""
+        """The newest snapshot, or the newest one that contains only events before a number."""
 
     def snapshots(self, loop: int) -> list[int]:
-        """The events of all snapshots, newest first."""
+        """The last events of all snapshots, newest first."""
 
     def check(self) -> None:
-        """Raises StoreFailure where the store cannot be used."""
+        """Raise StoreFailure if the store cannot be used."""
 
     def close(self) -> None:
-        """Let go of everything; nothing is used afterwards."""
+        """Close the store."""
 
 
 __all__ = [
@@ -215,7 +218,7 @@ __all__ = [
     "Block",
     "Collision",
     "Counts",
-    "Decided",
+    "DecisionRow",
     "Event",
     "Kind",
     "LoopGone",

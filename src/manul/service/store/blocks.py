@@ -1,4 +1,4 @@
-"""Decisions that were made together, packed into one row of the store: a row of its own for each would cost ten times as much."""
+"""Blocks: decisions that were made together, packed into one row of the store, at a tenth of the cost of one row each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Context = list[float] | dict[str, Any]
 UNKNOWN = float("nan")
 
 
-class Decided(NamedTuple):
-    """One decision as it is stored; `density` is None where the caller acted by itself and knows none."""
+class DecisionRow(NamedTuple):
+    """One decision as it is stored; `density` is None if the caller chose the action and did not report a density."""
 
     number: int
     id: str | None
@@ -28,12 +28,12 @@ class Decided(NamedTuple):
     observed: bool = False
 
 
-class DamagedBlock(Exception):  # noqa: N818 - reads as what it is
+class DamagedBlock(Exception):  # noqa: N818 - the state of a row
     """A block that cannot be read."""
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """Decisions by column; arrays are little-endian bytes, contexts a matrix of numbers or else one JSON text each."""
+    """Decisions by column. Arrays are little-endian bytes; contexts are a matrix of numbers, or one JSON text each."""
 
     count: int
     time: float
@@ -61,28 +61,28 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         numbers: list[int] = np.frombuffer(self.numbers, "<u8").tolist()
         return numbers
 
-    def decision(self, number: int) -> Decided | None:
-        """The decision of a number, if it is in here."""
+    def decision(self, number: int) -> DecisionRow | None:
+        """The decision with a number, if the block contains it."""
         place = int(np.searchsorted(np.frombuffer(self.numbers, "<u8"), np.uint64(number)))
         return self._at(place, number) if place < self.count and self._number(place) == number else None
 
-    def decisions(self) -> list[Decided]:
+    def decisions(self) -> list[DecisionRow]:
         """All decisions, in the order of their numbers."""
         return [self._at(place, number) for place, number in enumerate(self.all_numbers())]
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """The approximate size in bytes."""
         contexts = self.contexts if isinstance(self.contexts, list) else [self.contexts]
         return 400 + 60 * self.count + sum(map(len, contexts))
 
     def _number(self, place: int) -> int:
         return int.from_bytes(self.numbers[8 * place : 8 * place + 8], "little")
 
-    def _at(self, place: int, number: int) -> Decided:
+    def _at(self, place: int, number: int) -> DecisionRow:
         action, density = (float(_floats(column, place, 1)[0]) for column in (self.actions, self.densities))
         low, high = (UNKNOWN, UNKNOWN) if self.ends is None else _floats(self.ends, 2 * place, 2)
-        return Decided(
+        return DecisionRow(
             number,
             None if self.ids is None else self.ids[place],
             self._context(place),
@@ -107,29 +107,29 @@ _decoder = msgspec.msgpack.Decoder(Block)
 _context_decoder: msgspec.json.Decoder[Context] = msgspec.json.Decoder(list[Any] | dict[str, Any])
 
 
-def packed(decided: Sequence[Decided]) -> Block:
-    """Decisions of one moment and one kind, in the order of their numbers.
+def pack(decisions: Sequence[DecisionRow]) -> Block:
+    """Pack decisions that share time, model and kind, in the order of their numbers.
 
-    >>> block = packed([Decided(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
+    >>> block = pack([DecisionRow(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
     >>> block.decision(7)
-    Decided(number=7, id=None, context=[0.5, 2.0], within=None, action=21.4, density=0.24, time=1.5, model=3, observed=False)
+    DecisionRow(number=7, id=None, context=[0.5, 2.0], within=None, action=21.4, density=0.24, time=1.5, model=3, observed=False)
     """
-    head = decided[0]
-    densities = [UNKNOWN if each.density is None else each.density for each in decided]
-    block = in_columns(
+    head = decisions[0]
+    densities = [UNKNOWN if each.density is None else each.density for each in decisions]
+    block = pack_columns(
         head.time,
         head.model,
-        [each.number for each in decided],
-        np.array([each.action for each in decided]),
+        [each.number for each in decisions],
+        np.array([each.action for each in decisions]),
         np.array(densities),
-        [each.context for each in decided],
-        [each.within for each in decided],
+        [each.context for each in decisions],
+        [each.within for each in decisions],
     )
-    ids = [each.id for each in decided] if any(each.id is not None for each in decided) else None
+    ids = [each.id for each in decisions] if any(each.id is not None for each in decisions) else None
     return msgspec.structs.replace(block, ids=ids, observed=head.observed)
 
 
-def in_columns(
+def pack_columns(
     time: float,
     model: int,
     numbers: Sequence[int],
@@ -138,7 +138,7 @@ def in_columns(
     contexts: Sequence[Context] | Floats,
     withins: Sequence[Within | None],
 ) -> Block:
-    """Decisions that were given no ids, by column; see `packed` for an example."""
+    """Pack decisions without ids that are given as columns; see `pack` for an example."""
     return Block(
         count=len(numbers),
         time=time,
@@ -146,15 +146,15 @@ def in_columns(
         numbers=np.array(numbers, "<u8").tobytes(),
         actions=actions.astype("<f8", copy=False).tobytes(),
         densities=densities.astype("<f8", copy=False).tobytes(),
-        contexts=packed_contexts(contexts),
-        ends=packed_ends(withins),
+        contexts=pack_contexts(contexts),
+        ends=pack_ranges(withins),
     )
 
 
-def packed_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]:
-    """Lists of one length as a matrix of numbers; any other mixture as one JSON text each.
+def pack_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]:
+    """Pack contexts: lists of one length as a matrix of numbers, others as one JSON text each.
 
-    >>> packed_contexts([{"outdoor": 4.5}, []])
+    >>> pack_contexts([{"outdoor": 4.5}, []])
     [b'{"outdoor":4.5}', b'[]']
     """
     if isinstance(contexts, np.ndarray):
@@ -164,10 +164,10 @@ def packed_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]
     return np.array(contexts, "<f8").tobytes()
 
 
-def packed_ends(withins: Sequence[Within | None]) -> bytes | None:
-    """The ranges of decisions, nothing where all had the whole range.
+def pack_ranges(withins: Sequence[Within | None]) -> bytes | None:
+    """Pack the ranges of decisions; None if all had the full range.
 
-    >>> packed_ends([None, None])
+    >>> pack_ranges([None, None])
     """
     if not any(withins):
         return None
@@ -175,31 +175,31 @@ def packed_ends(withins: Sequence[Within | None]) -> bytes | None:
 
 
 def ranges(blocks: Sequence[Block]) -> list[tuple[int, int]]:
-    """The first and last numbers of runs of blocks, in the order of their numbers, without a gap between them.
+    """The first and last numbers of runs of consecutive blocks.
 
-    >>> ranges([packed([Decided(number, None, [], None, 0.5, 1.0, 1.5, 3)]) for number in (7, 8, 10)])
+    >>> ranges([pack([DecisionRow(number, None, [], None, 0.5, 1.0, 1.5, 3)]) for number in (7, 8, 10)])
     [(7, 8), (10, 10)]
     """
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for block in blocks:
-        adjacent = bool(found) and block.first == found[-1][1] + 1
-        first = found.pop()[0] if adjacent else block.first
-        found.append((first, block.last))
-    return found
+        adjacent = bool(runs) and block.first == runs[-1][1] + 1
+        first = runs.pop()[0] if adjacent else block.first
+        runs.append((first, block.last))
+    return runs
 
 
-def encoded(block: Block) -> bytes:
-    """A block as it is written.
+def encode(block: Block) -> bytes:
+    """Encode a block.
 
-    >>> block = packed([Decided(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
-    >>> decoded(encoded(block)) == block
+    >>> block = pack([DecisionRow(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
+    >>> decode(encode(block)) == block
     True
     """
     return _encoder.encode(block)
 
 
-def decoded(body: bytes) -> Block:
-    """A block as it was written, or DamagedBlock; see `encoded` for an example."""
+def decode(body: bytes) -> Block:
+    """Decode a block, or raise DamagedBlock; see `encode` for an example."""
     try:
         block = _decoder.decode(body)
         if isinstance(block.contexts, list):

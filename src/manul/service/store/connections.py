@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: opened as they are needed, kept while they are free, and ended if they wait too long."""
+"""Connections to PostgreSQL: opened on demand, reused, and closed if the server does not answer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import psycopg
 from manul.service.store import StoreFailure
 from manul.service.store.watchdog import Connection, Watchdog
 
-# Seconds.
-CONNECTING = 3
-# Lost connections, full disks, servers that shut down or only read.
+CONNECT_SECONDS = 3
+# Lost connections, full disks, servers that are shutting down or read-only.
 GONE = (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError)
-# A replica that hangs inside a transaction must not hold its locks for ever, and nobody waits for them for long.
+# A replica that hangs inside a transaction must not hold its locks forever, and others wait for them only briefly.
 SESSION = b"""
 SELECT set_config('lock_timeout', '3s', false), set_config('idle_in_transaction_session_timeout', '5s', false),
   CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END
@@ -22,7 +21,7 @@ SELECT set_config('lock_timeout', '3s', false), set_config('idle_in_transaction_
 
 
 class Connections:
-    """Connections to the database of a URL. Queries may come from any thread."""
+    """Connections to a database. Queries may come from any thread."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -30,11 +29,11 @@ class Connections:
         self.watchdog = Watchdog()
         self.watchdog.start()
 
-    def connected(self) -> Connection:
-        """A new connection, for the caller to close."""
-        connection: Connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECTING)
+    def connect(self) -> Connection:
+        """Open a connection, which the caller closes."""
+        connection: Connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS)
         try:
-            with self.watchdog.watching(connection):
+            with self.watchdog.watch(connection):
                 connection.execute(SESSION)
         except BaseException:
             connection.close()
@@ -42,7 +41,7 @@ class Connections:
         return connection
 
     def read(self, query: str, *values: object) -> list[Any]:
-        """What a query finds, with a ? for each of its values; a connection that was lost is replaced."""
+        """Run a query, with a ? for each of its values; a lost connection is replaced."""
         statement = query.replace("?", "%s").encode()
         while True:
             try:
@@ -50,8 +49,8 @@ class Connections:
             except IndexError:
                 connection, is_new = self._new(), True
             try:
-                with self.watchdog.watching(connection):
-                    found = connection.execute(statement, values).fetchall()
+                with self.watchdog.watch(connection):
+                    rows = connection.execute(statement, values).fetchall()
             except GONE as error:
                 connection.close()
                 self._drop_free()
@@ -63,21 +62,21 @@ class Connections:
                 self._drop_free()
                 raise
             self._free.append(connection)
-            return found
+            return rows
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all connections."""
         self.watchdog.stop()
         self._drop_free()
 
     def _new(self) -> Connection:
         try:
-            return self.connected()
+            return self.connect()
         except GONE as error:
             raise StoreFailure(str(error).strip()) from error
 
     def _drop_free(self) -> None:
-        """After one was lost, the others most likely are."""
+        """If one connection is lost, most likely the others are too."""
         with suppress(IndexError):
             while True:
                 self._free.pop().close()

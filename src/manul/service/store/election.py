@@ -1,7 +1,7 @@
-"""Which replica learns: the one whose session holds an advisory lock.
+"""Leader election: the leader is the replica whose session holds an advisory lock.
 
-Nothing that is stored depends on there being only one: models are a function of the events alone, and every loss is
-settled under its loop's lock. The lock spares the others the work.
+The stored data would be correct with several leaders: models are a function of the events alone, and every loss is stored
+under its loop's lock. The election only avoids duplicate work.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from manul.service.store.postgres_schema import LEADING
 from manul.service.store.watchdog import Watchdog
 
 log = logging.getLogger("manul.service")
-SECONDS = 1.0
-# The server ends the session, and so frees the lock, of a replica that hangs, or whose machine is gone.
-PATIENCE = """
+RENEWAL_SECONDS = 1.0
+# The server ends the session of a replica that hangs or whose machine is gone, which frees the lock.
+SESSION_TIMEOUTS = """
 SELECT set_config('idle_session_timeout', '5s', false), set_config('tcp_keepalives_idle', '2', false),
   set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)
 """
 
 
 class Election(threading.Thread):
-    """Tries for the lock every second and, once it has it, shows every second that it is alive."""
+    """Tries to get the lock every second and, while it holds it, keeps its session alive."""
 
     def __init__(
         self, connect: Callable[[], psycopg.Connection[Any]], states: Callable[[], list[State]], watchdog: Watchdog
@@ -39,16 +39,16 @@ class Election(threading.Thread):
         self._try()
 
     def leads(self) -> bool:
-        """Whether this replica learns."""
+        """Whether this replica is the leader."""
         return self._leads
 
     def run(self) -> None:
-        """Until stopped."""
-        while not self._stopping.wait(SECONDS):
+        """Run until stopped."""
+        while not self._stopping.wait(RENEWAL_SECONDS):
             self._try()
 
     def stop(self) -> None:
-        """Leave the lock to the others."""
+        """Release the lock and stop."""
         self._stopping.set()
         self._watchdog.end_waits()
         if self.is_alive():
@@ -59,23 +59,23 @@ class Election(threading.Thread):
     def _try(self) -> None:
         led = self._leads
         try:
-            self._leads = self._asked()
+            self._leads = self._hold_lock()
         except (psycopg.Error, StoreFailure):
             self._leads = False
             self._close()
         if self._leads != led:
-            log.info("leads: learns for all replicas" if self._leads else "follows: another replica learns")
+            log.info("this replica is now the leader" if self._leads else "this replica is no longer the leader")
 
-    def _asked(self) -> bool:
+    def _hold_lock(self) -> bool:
         if self._session is None:
             self._session = self._connect()
             self._leads = False
-            with self._watchdog.watching(self._session):
-                self._session.execute(PATIENCE)
+            with self._watchdog.watch(self._session):
+                self._session.execute(SESSION_TIMEOUTS)
         query = "SELECT true" if self._leads else f"SELECT pg_try_advisory_lock({LEADING})"
-        with self._watchdog.watching(self._session):
-            found = self._session.execute(query.encode()).fetchone()
-        return found is not None and bool(found[0])
+        with self._watchdog.watch(self._session):
+            row = self._session.execute(query.encode()).fetchone()
+        return row is not None and bool(row[0])
 
     def _close(self) -> None:
         if self._session is not None:

@@ -1,8 +1,7 @@
 """The store in a PostgreSQL database, for one or several replicas of the service.
 
-Decision numbers are reserved by the chunk, so that replicas never wait for each other to decide. Events get their numbers
-under a lock of their loop that is held until they are durable: they have no gaps, and whoever has read one has read all
-before it.
+Decision numbers are reserved in chunks, so that decisions of different replicas do not wait for each other. Events are
+numbered under a lock of their loop that is held until they are durable: numbers have no gaps, and become visible in order.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ FROM loops l JOIN heads h ON h.loop = l.number LEFT JOIN firsts f ON f.loop = l.
 
 
 class PostgresStore(Reading):
-    """A store in a database by its URL. The first of its replicas leads: it learns, and the others follow its snapshots."""
+    """A store in a database. One replica is the leader and learns; the others follow its snapshots."""
 
     def __init__(self, url: str) -> None:
         self._recent = Recent()
-        self._begun: set[int] = set()
+        self._has_first: set[int] = set()
         self._forgets: dict[int, int] = {}
         self._writer: Connection | None = None
         self._connections = Connections(url)
         self._watchdog, self._read = self._connections.watchdog, self._connections.read  # type: ignore[method-assign]
-        self._numbers = Numbers(self._reserved)
+        self._numbers = Numbers(self._reserve_numbers)
         try:
             self._set_up()
         except FileError:
@@ -55,21 +54,19 @@ class PostgresStore(Reading):
         except (psycopg.Error, StoreFailure) as error:
             self._connections.close()
             why = str(error).strip().partition("\n")[0]
-            raise FileError(
-                f"store must be a PostgreSQL database that lets manul in; got {why}. Check the URL."
-            ) from None
-        self.replicas = self._election = Election(self._connections.connected, self.states, self._watchdog)
+            raise FileError(f"cannot connect to the PostgreSQL store: {why}") from None
+        self.replicas = self._election = Election(self._connections.connect, self.states, self._watchdog)
         self._election.start()
         self._numbers.start()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Everything inside is durable after the block or, where an error comes out of it, undone."""
+        """Everything inside is durable after the block; if it raises, everything is rolled back."""
         try:
             if self._writer is None or self._writer.closed:
-                self._writer = self._connections.connected()
-            current = PostgresTransaction(self._writer, self._watchdog, self._recent, self._begun, self._forgets)
-            with self._watchdog.watching(self._writer), self._writer.pipeline(), self._writer.transaction():
+                self._writer = self._connections.connect()
+            current = PostgresTransaction(self._writer, self._watchdog, self._recent, self._has_first, self._forgets)
+            with self._watchdog.watch(self._writer), self._writer.pipeline(), self._writer.transaction():
                 yield current
                 current.finish()
         except psycopg.errors.NotNullViolation as error:
@@ -82,28 +79,28 @@ class PostgresStore(Reading):
         except GONE as error:
             self._abandon()
             raise StoreFailure(str(error).strip()) from error
-        current.kept()
+        current.on_commit()
 
     def reserve(self, loop: int, count: int) -> int | None:
-        """The first of some consecutive decision numbers that nobody else gets; None if not as many are at hand."""
+        """Reserve consecutive decision numbers; returns the first, or None if too few are at hand."""
         return self._numbers.take(loop, count)
 
     def refill(self, loop: int, count: int) -> None:
-        """Have at least `count` numbers at hand."""
+        """Fetch decision numbers until at least `count` are at hand."""
         self._numbers.refill(loop, count)
 
     def loops(self) -> list[LoopRow]:
-        """All loops in the order they were made."""
+        """All loops in the order of their creation."""
         names = ("number", "name", "settings", "created", "paused", "apprentice")
         rows = self._read(f"SELECT {', '.join(names)} FROM loops ORDER BY number")
         return [LoopRow(**dict(zip(names, row, strict=True))) for row in rows]
 
     def states(self) -> list[State]:
-        """What replicas tell each other about their loops."""
+        """The state of all loops that replicas share."""
         return [State(*row) for row in self._read(STATES)]
 
     def counts(self, loop: int) -> Counts:
-        """How much a loop holds."""
+        """The totals of a loop."""
         names = ("decisions", "outcomes", "loss_sum", "late", "defaulted", "events", "numbers", "latest")
         rows = self._read(COUNTS, loop, loop)
         if not rows:
@@ -111,29 +108,29 @@ class PostgresStore(Reading):
         return Counts(**dict(zip(names, rows[0], strict=True)))
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All durable events of some decisions, in order; decisions without one are left out."""
+        """All durable events of some decisions, in order; decisions without events are omitted."""
         return events_of(self._read, loop, numbers)
 
     def check(self) -> None:
-        """Raises StoreFailure where the store cannot be used."""
+        """Raise StoreFailure if the store cannot be used."""
         self._read("SELECT 1")
 
     def close(self) -> None:
-        """Let go of everything; nothing is used afterwards."""
+        """Close the store."""
         self._election.stop()
         self._numbers.stop()
         self._abandon()
         self._connections.close()
 
     def _set_up(self) -> None:
-        """A store of the present version is only read, so that a start waits for nobody."""
-        with self._connections.connected() as connection:
-            with self._watchdog.watching(connection):
+        """Create or migrate the tables. A current store is only read, so that a start waits for no lock."""
+        with self._connections.connect() as connection:
+            with self._watchdog.watch(connection):
                 current = is_current(connection)
             if not current:
                 migrate(connection)
 
-    def _reserved(self, loop: int, count: int) -> int:
+    def _reserve_numbers(self, loop: int, count: int) -> int:
         reserving = "UPDATE reserved SET numbers = numbers + ? WHERE loop = ? RETURNING numbers"
         rows = self._read(reserving, count, loop)
         if not rows:

@@ -8,14 +8,14 @@ import psycopg
 
 from manul.errors import FileError
 
-# Keys of advisory locks: one is held while the tables are made, the other by the replica that leads.
-STARTING, LEADING = 0x6D616E756C00, 0x6D616E756C01
-# The first that ends the session of a replica that hangs.
-OLDEST = 140_000
+# Keys of advisory locks: one is held while the tables are created or migrated, the other by the leader.
+MIGRATING, LEADING = 0x6D616E756C00, 0x6D616E756C01
+# The first version with idle_session_timeout, which ends the session of a replica that hangs.
+MIN_SERVER_VERSION = 140_000
 
-# What one replica changes all the time has a row of its own: `heads` are locked for numbering events, `reserved` for a
-# moment, and `tallies` have several rows per loop so that replicas seldom meet in one. Texts of callers are bytes, as
-# PostgreSQL's own texts cannot hold every character.
+# Frequently changed values have separate tables to avoid lock conflicts: `heads` are locked while events are numbered,
+# `reserved` only briefly, and `tallies` have several rows per loop so that replicas seldom update the same one. Texts of
+# callers are stored as bytes, because PostgreSQL's text type cannot hold every character.
 VERSION_1 = """
 CREATE TABLE manul (version integer NOT NULL);
 INSERT INTO manul VALUES (0);
@@ -56,31 +56,29 @@ VERSION = len(MIGRATIONS)
 
 
 def is_current(connection: psycopg.Connection[Any]) -> bool:
-    """Whether a store has the present version; a server or a store that cannot be used is refused."""
-    if connection.info.server_version < OLDEST:
-        raise FileError(f"store must be PostgreSQL {OLDEST // 10_000} or newer; got an older one. Update it.")
+    """Whether a store has the current version; refuses a server or store that cannot be used."""
+    if connection.info.server_version < MIN_SERVER_VERSION:
+        raise FileError(f"the store needs PostgreSQL {MIN_SERVER_VERSION // 10_000} or newer")
     return _version(connection) == VERSION
 
 
 def migrate(connection: psycopg.Connection[Any]) -> None:
-    """Bring a store to the present version, all of it or nothing; replicas that start at once take turns."""
+    """Migrate a store to the current version in one transaction; replicas that start together take turns."""
     with connection.transaction():
         connection.execute("SET LOCAL lock_timeout = '60s'")
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (STARTING,))
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
         for migration in MIGRATIONS[_version(connection) :]:
             connection.execute(migration.encode())
         connection.execute("UPDATE manul SET version = %s", (VERSION,))
 
 
 def _version(connection: psycopg.Connection[Any]) -> int:
-    # Not to_regclass, which after a wait for the lock may still know of no table that was made in the meantime.
-    there = "SELECT 1 FROM pg_tables WHERE tablename = 'manul' AND schemaname = ANY(current_schemas(false))"
-    if not connection.execute(there).fetchall():
+    # Not to_regclass: after a wait for the lock it may not yet see a table that was created in the meantime.
+    exists = "SELECT 1 FROM pg_tables WHERE tablename = 'manul' AND schemaname = ANY(current_schemas(false))"
+    if not connection.execute(exists).fetchall():
         return 0
     rows = connection.execute("SELECT version FROM manul").fetchall()
     version = int(rows[0][0]) if rows else 0
     if version > VERSION:
-        raise FileError(
-            f"store must have version {VERSION} or older; got {version}. A newer manul reads it: pip install -U manul."
-        )
+        raise FileError(f"the store has version {version}, newer than {VERSION}. Upgrade manul: pip install -U manul.")
     return version

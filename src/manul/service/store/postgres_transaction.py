@@ -1,4 +1,4 @@
-"""One transaction on PostgreSQL. Statements that nobody waits for go out together (libpq's pipeline)."""
+"""One transaction on PostgreSQL. Statements without a result are sent together (libpq's pipeline mode)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from manul.service.store import OUTCOMES, Event, LoopGone, Snapshot
-from manul.service.store.blocks import Block, Decided, encoded, ranges
+from manul.service.store.blocks import Block, DecisionRow, encode, ranges
 from manul.service.store.reading import EVENT, HISTORY, block_of, block_with, event_of
 from manul.service.store.recent import Recent
 from manul.service.store.watchdog import Connection, Watchdog
@@ -26,7 +26,7 @@ EVENTS = """
 INSERT INTO events SELECT %s, * FROM
   unnest(%s::bigint[], %s::bigint[], %s::text[], %s::double precision[], %s::double precision[], %s::bytea[])
 """
-# The number of a loop, none if it was deleted, which a table refuses; nobody can delete it until the transaction ends.
+# The number of a loop, NULL if it was deleted, which tables refuse; it cannot be deleted until the transaction ends.
 PRESENT = "(SELECT number FROM loops WHERE number = %s FOR KEY SHARE)"
 CLAIM = f"""
 INSERT INTO ids SELECT {PRESENT}, * FROM unnest(%s::bytea[], %s::bigint[]) ON CONFLICT DO NOTHING RETURNING id
@@ -34,41 +34,41 @@ INSERT INTO ids SELECT {PRESENT}, * FROM unnest(%s::bytea[], %s::bigint[]) ON CO
 
 
 class PostgresTransaction:
-    """One transaction; remembered blocks are taken over once it is durable."""
+    """One transaction; the cache of recent blocks is updated once it is durable."""
 
     def __init__(
         self,
         connection: Connection,
         watchdog: Watchdog,
         recent: Recent,
-        begun: set[int],
+        has_first: set[int],
         forgets: dict[int, int],
     ) -> None:
         self._connection, self._watchdog = connection, watchdog
-        self._recent, self._begun, self._forgets = recent, begun, forgets
+        self._recent, self._has_first, self._forgets = recent, has_first, forgets
         self._blocks: list[tuple[int, Block]] = []
         self._heads: dict[int, int] = {}
         self._gone: list[int] = []
 
     def finish(self) -> None:
-        """Write the counts, loops in order so that replicas do not wait for each other in a circle."""
-        made: dict[int, tuple[int, float]] = {}
+        """Write the totals, ordered by loop so that replicas do not deadlock."""
+        totals: dict[int, tuple[int, float]] = {}
         for loop, block in self._blocks:
-            count, latest = made.get(loop, (0, 0.0))
-            made[loop] = (count + block.count, max(latest, block.time))
-        for loop, (count, latest) in sorted(made.items()):
+            count, latest = totals.get(loop, (0, 0.0))
+            totals[loop] = (count + block.count, max(latest, block.time))
+        for loop, (count, latest) in sorted(totals.items()):
             self._execute(TALLY, loop, count, latest)
 
-    def kept(self) -> None:
-        """The transaction is durable."""
+    def on_commit(self) -> None:
+        """Update the cache once the transaction is durable."""
         for loop, block in self._blocks:
             self._recent.add(loop, block)
-            self._begun.add(loop)
+            self._has_first.add(loop)
         for loop in self._gone:
             self._recent.drop(loop)
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
-        """The number of a new loop; None where the name is taken."""
+        """Add a loop; returns its number, or None if the name is taken."""
         added = self._read(
             "INSERT INTO loops (name, settings, created, apprentice) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING "
             "RETURNING number",
@@ -85,7 +85,7 @@ class PostgresTransaction:
         return number
 
     def change_loop(self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
-        """Keep a new state of a loop."""
+        """Change the state of a loop."""
         change = (
             "UPDATE loops SET paused = coalesce(%s, paused), apprentice = coalesce(%s, apprentice) WHERE number = %s "
             "RETURNING number"
@@ -94,32 +94,32 @@ class PostgresTransaction:
             raise LoopGone
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
-        """Give ids to decision numbers; returns those that other decisions have already, with their numbers."""
+        """Assign ids to decision numbers; returns the ids that other decisions already have, with their numbers."""
         ordered = sorted(ids)
         names, numbers = [each.encode() for each in ordered], [ids[each] for each in ordered]
         claimed = {row[0] for row in self._read(CLAIM, loop, names, numbers)} if ids else set()
         others = [each for each in ordered if each.encode() not in claimed]
         known = zip(others, self.numbers(loop, others), strict=True)
-        return {given: number for given, number in known if number is not None}
+        return {id_: number for id_, number in known if number is not None}
 
     def add_block(self, loop: int, block: Block) -> None:
-        """Keep decisions."""
-        body = encoded(block)
-        if loop not in self._begun:
+        """Add decisions."""
+        body = encode(block)
+        if loop not in self._has_first:
             self._execute("INSERT INTO firsts VALUES (%s, %s) ON CONFLICT DO NOTHING", loop, body)
         insertion = f"INSERT INTO blocks (loop, first, last, time, body) VALUES ({PRESENT}, %s, %s, %s, %s)"
         self._execute(insertion, loop, block.first, block.last, block.time, body)
         self._blocks.append((loop, block))
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
-        """The decision numbers behind given ids."""
+        """The decision numbers of ids."""
         if not ids:
             return []
         query = "SELECT id, decision FROM ids WHERE loop = %s AND id = ANY(%s::bytea[])"
         known = dict(self._read(query, loop, [each.encode() for each in ids]))
         return [known.get(each.encode()) for each in ids]
 
-    def decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
+    def decisions(self, loop: int, numbers: Sequence[int]) -> list[DecisionRow | None]:
         """Stored decisions."""
         if not numbers:
             return []
@@ -127,14 +127,14 @@ class PostgresTransaction:
         return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All events of some decisions, in order; no replica can add any until this transaction ends."""
+        """All events of some decisions, in order; no replica can add events until this transaction ends."""
         if not numbers:
             return {}
         self._lock(loop)
         return events_of(self._read, loop, numbers)
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
-        """Keep events under the next numbers of the loop; returns them with these."""
+        """Add events; returns them with the numbers they were assigned."""
         first = self._lock(loop) + 1
         numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
         keys = [None if event.key is None else event.key.encode() for event in numbered]
@@ -147,8 +147,8 @@ class PostgresTransaction:
         self._heads[loop] += len(numbered)
         return numbered
 
-    def ended(self, loop: int, before: float, limit: int) -> list[int]:
-        """Decisions made before a time that have not been asked for by this before, the oldest first."""
+    def take_expired(self, loop: int, before: float, limit: int) -> list[int]:
+        """Decisions made before a time that this method has not returned before, the oldest first."""
         query = (
             "SELECT first, body FROM blocks WHERE loop = %s AND NOT ended AND time < %s ORDER BY time, first LIMIT %s"
         )
@@ -167,18 +167,18 @@ class PostgresTransaction:
         return numbers
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
-        """Keep an imported model under its event."""
+        """Add an imported model under its event."""
         self._execute(f"INSERT INTO models VALUES ({PRESENT}, %s, %s)", loop, event, model)
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
-        """Keep a snapshot, and of the older ones the newest, `keep` in all."""
+        """Add a snapshot, and delete all but the newest `keep`."""
         insertion = f"INSERT INTO snapshots VALUES ({PRESENT}, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
         self._execute(insertion, loop, *snapshot)
         kept = "SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT %s"
         self._execute(f"DELETE FROM snapshots WHERE loop = %s AND event NOT IN ({kept})", loop, loop, keep)
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
-        """Remove blocks, the ids and the events of their decisions; counts go on."""
+        """Remove blocks with the ids and events of their decisions. Totals do not change."""
         self._lock(loop)
         for first, last in ranges(blocks):
             for table, key in (("ids", "decision"), ("events", "decision"), ("blocks", "first")):
@@ -187,7 +187,7 @@ class PostgresTransaction:
         self._recent.drop(loop)
 
     def delete_loop(self, loop: int) -> None:
-        """Remove a loop, at once whatever its history."""
+        """Remove a loop immediately; `purge` removes its data later."""
         self._lock(loop)
         self._execute("DELETE FROM loops WHERE number = %s", loop)
         for table in ("heads", "reserved", "tallies", "firsts"):
@@ -196,7 +196,7 @@ class PostgresTransaction:
         self._gone.append(loop)
 
     def purge(self, limit: int) -> bool:
-        """Remove up to `limit` rows of deleted loops; whether more are left."""
+        """Remove up to `limit` rows of deleted loops; returns whether more are left."""
         rows = self._read("SELECT loop FROM deleted ORDER BY loop LIMIT 1 FOR UPDATE SKIP LOCKED")
         if not rows:
             return False
@@ -211,7 +211,7 @@ class PostgresTransaction:
         return bool(self._read("SELECT 1 FROM deleted LIMIT 1"))
 
     def _lock(self, loop: int) -> int:
-        """The number of the last event; nobody else adds one, or forgets decisions, until this transaction ends."""
+        """Lock a loop; returns its last event. No replica adds events or forgets decisions until this transaction ends."""
         if loop not in self._heads:
             rows = self._read("SELECT events, forgets FROM heads WHERE loop = %s FOR UPDATE", loop)
             if not rows:
@@ -225,20 +225,20 @@ class PostgresTransaction:
         return self._heads[loop]
 
     def _read(self, query: str, *values: object) -> list[Any]:
-        return self._sent(query, values).fetchall()
+        return self._run(query, values).fetchall()
 
     def _execute(self, query: str, *values: object) -> None:
-        self._sent(query, values)
+        self._run(query, values)
 
-    def _sent(self, query: str, values: tuple[object, ...]) -> psycopg.Cursor[Any]:
-        self._watchdog.go_on(self._connection)
+    def _run(self, query: str, values: tuple[object, ...]) -> psycopg.Cursor[Any]:
+        self._watchdog.restart(self._connection)
         return self._connection.execute(query.replace("?", "%s").encode(), values)
 
 
 def events_of(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-    """All events of some decisions, in order; decisions without one are left out."""
-    found: dict[int, list[Event]] = {}
+    """All events of some decisions, in order; decisions without events are omitted."""
+    events: dict[int, list[Event]] = {}
     query = f"SELECT {EVENT} FROM events WHERE loop = %s AND decision = ANY(%s::bigint[]) ORDER BY decision, number"
     for row in read(query, loop, list(numbers)):
-        found.setdefault(row[1], []).append(event_of(loop, row))
-    return found
+        events.setdefault(row[1], []).append(event_of(loop, row))
+    return events

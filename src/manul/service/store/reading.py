@@ -1,4 +1,4 @@
-"""What both stores read in the same way. A row that is damaged is set aside with a line in the log: it stops nothing else."""
+"""The queries that both stores share. A damaged row is logged and skipped."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import math
 from typing import Any, get_args
 
 from manul.service.store import Event, Kind, Snapshot
-from manul.service.store.blocks import Block, DamagedBlock, Decided, decoded
+from manul.service.store.blocks import Block, DamagedBlock, DecisionRow, decode
 from manul.service.store.recent import Recent
 
 log = logging.getLogger("manul.service")
 EVENT = "number, decision, kind, loss, time, key"
-# The tables with the history of loops, and what orders the rows of one loop in each.
+# The tables with the data of loops, and the columns that order the rows of one loop.
 HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"}
 KINDS = frozenset(get_args(Kind))
 
 
 class Reading:
-    """The queries of a store; `_read` runs one, with a ? for each of its values."""
+    """The shared queries; `_read` runs one, with a ? for each of its values."""
 
     _recent: Recent
 
     def _read(self, query: str, *values: object) -> list[Any]:
         raise NotImplementedError
 
-    def first_decision(self, loop: int) -> Decided | None:
-        """The decision that was durable first, whose context says what contexts look like."""
+    def first_decision(self, loop: int) -> DecisionRow | None:
+        """The first stored decision, whose context determines the shape of contexts."""
         rows = self._read("SELECT 0, body FROM firsts WHERE loop = ?", loop)
         first = block_of(loop, *rows[0]) if rows else None
         blocks = [first] if first is not None else self.blocks(loop, 0, 1)
         return blocks[0].decisions()[0] if blocks else None
 
-    def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, Decided | None]]:
+    def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, DecisionRow | None]]:
         """The next events in order, each with its decision."""
         query = f"SELECT {EVENT} FROM events WHERE loop = ? AND number > ? ORDER BY number LIMIT ?"
         events = [event_of(loop, row) for row in self._read(query, loop, after, limit)]
@@ -42,9 +42,9 @@ class Reading:
         """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
         query = "SELECT first, body FROM blocks WHERE loop = ? AND first > ? ORDER BY first LIMIT ?"
         while rows := self._read(query, loop, after, limit):
-            found = [block for first, body in rows if (block := block_of(loop, first, body)) is not None]
-            if found:
-                return found
+            blocks = [block for first, body in rows if (block := block_of(loop, first, body)) is not None]
+            if blocks:
+                return blocks
             after = rows[-1][0]
         return []
 
@@ -54,7 +54,7 @@ class Reading:
         return bytes(rows[0][0]) if rows and isinstance(rows[0][0], bytes) else b""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
-        """The newest snapshot, or the newest of those that contain only events before a number."""
+        """The newest snapshot, or the newest one that contains only events before a number."""
         newest = (
             "SELECT event, body, learned, refused, history FROM snapshots WHERE loop = ? AND event < ? "
             "ORDER BY event DESC LIMIT 1"
@@ -63,41 +63,41 @@ class Reading:
             if _is_snapshot(rows[0]):
                 return Snapshot(*rows[0])
             before = rows[0][0]
-            log.warning("snapshot %s of loop %d is damaged; an older one takes its place", before, loop)
+            log.warning("snapshot %s of loop %d is damaged; using an older one", before, loop)
         return None
 
     def snapshots(self, loop: int) -> list[int]:
-        """The events of all snapshots, newest first."""
+        """The last events of all snapshots, newest first."""
         return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC", loop)]
 
-    def _decisions(self, loop: int, numbers: list[int]) -> list[Decided | None]:
+    def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:
         return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
 
 
 def block_with(read: Any, loop: int, number: int) -> Block | None:
-    """The block that a number would be in; None if there is none or it is damaged."""
+    """The block that would contain a number; None if there is none or it is damaged."""
     query = "SELECT first, body FROM blocks WHERE loop = ? AND first <= ? ORDER BY first DESC LIMIT 1"
     rows = read(query, loop, number)
     return block_of(loop, *rows[0]) if rows else None
 
 
 def block_of(loop: int, first: int, body: bytes) -> Block | None:
-    """A block out of its row; None if it is damaged."""
+    """The block of a row; None if it is damaged."""
     try:
-        return decoded(body)
+        return decode(body)
     except DamagedBlock as damage:
-        log.warning("block %d of loop %d is damaged (%s); its decisions are unknown", first, loop, damage)
+        log.warning("block %d of loop %d is damaged (%s); its decisions are lost", first, loop, damage)
         return None
 
 
 def event_of(loop: int, row: tuple[Any, ...]) -> Event:
-    """An event out of its row; one that is damaged keeps its number only."""
+    """The event of a row; a damaged one keeps only its number."""
     number, decision, kind, loss, time, key = row
     key = key.decode(errors="replace") if isinstance(key, bytes) else key
     event = Event(number, decision, kind, loss, time, key)
     if _is_event(event):
         return event
-    log.warning("event %s of loop %d is damaged; it is not learned", number, loop)
+    log.warning("event %s of loop %d is damaged and will not be learned", number, loop)
     return Event(number, 0, "damaged", 0.0, 0.0)
 
 

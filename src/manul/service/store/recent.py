@@ -1,4 +1,4 @@
-"""Blocks that were written or read of late: a loss mostly comes soon after its decision."""
+"""A cache of recently written or read blocks: most losses arrive soon after their decisions."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 
-from manul.service.store.blocks import Block, Decided
+from manul.service.store.blocks import Block, DecisionRow
 
-BYTES = 8 * 2**20
+CACHE_BYTES = 8 * 2**20
 Find = Callable[[int], Block | None]
 
 
 class Recent:
-    """Blocks by loop and first number, those that came first forgotten first."""
+    """Blocks by loop and first number; the oldest are evicted first."""
 
-    def __init__(self, limit: int = BYTES) -> None:
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._limit, self._bytes = limit, 0
         self._blocks: dict[tuple[int, int], Block] = {}
         self._firsts: dict[int, list[int]] = {}
         self._lock = threading.Lock()
 
     def add(self, loop: int, block: Block) -> None:
-        """Remember a block."""
+        """Add a block."""
         with self._lock:
             key = (loop, block.first)
             if key in self._blocks:
@@ -34,15 +34,15 @@ class Recent:
                 self._forget(next(iter(self._blocks)))
 
     def drop(self, loop: int) -> None:
-        """Forget a loop's blocks."""
+        """Drop a loop's blocks."""
         with self._lock:
             for first in list(self._firsts.get(loop, [])):
                 self._forget((loop, first))
             self._firsts.pop(loop, None)
 
-    def decisions(self, loop: int, numbers: Sequence[int], find: Find) -> list[Decided | None]:
-        """Decisions out of remembered blocks, and out of those that `find` reads."""
-        found: list[Decided | None] = []
+    def decisions(self, loop: int, numbers: Sequence[int], find: Find) -> list[DecisionRow | None]:
+        """Decisions from cached blocks, or from those that `find` reads."""
+        decisions: list[DecisionRow | None] = []
         block: Block | None = None
         for number in numbers:
             if block is None or not block.first <= number <= block.last:
@@ -51,8 +51,8 @@ class Recent:
                 block = find(number)
                 if block is not None:
                     self.add(loop, block)
-            found.append(None if block is None else block.decision(number))
-        return found
+            decisions.append(None if block is None else block.decision(number))
+        return decisions
 
     def _block(self, loop: int, number: int) -> Block | None:
         with self._lock:

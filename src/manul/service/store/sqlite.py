@@ -1,4 +1,4 @@
-"""The store in one SQLite file: write-ahead log, synced on every commit, one process at a time."""
+"""The store in one SQLite file, for one process: write-ahead log, synced on every commit."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
 from manul.service.store.sqlite_file import FileLock, check_file
 from manul.service.store.sqlite_schema import migrate
-from manul.service.store.sqlite_transaction import SqliteTransaction, found_events
+from manul.service.store.sqlite_transaction import SqliteTransaction, events_of
 
+# Pages (128 MiB) beyond which the writer itself has to checkpoint; see `Checkpoints`.
 WAL_PAGES = 32_768
 CHECKPOINT_SECONDS = 1.0
-# The longest wait for another program that has locked the file.
+# The longest wait for another program that holds a lock on the file.
 BUSY_SECONDS = 2.0
 
 
 class SqliteStore(Reading):
-    """A store in a file, and in its two companions `-wal` and `-shm` while it is open."""
+    """A store in a file, with the companion files `-wal` and `-shm` while it is open."""
 
     replicas = None
 
@@ -32,26 +33,26 @@ class SqliteStore(Reading):
         self._path = Path(path)
         self._lock = FileLock(self._path)
         self._recent = Recent()
-        self._readers = Readers(self._connected)
+        self._readers = Readers(self._connect)
         self._open: list[sqlite3.Connection] = []
         self._reserving = threading.Lock()
         try:
             version = check_file(self._path)
-            self._writer = self._connected()
+            self._writer = self._connect()
             migrate(self._writer, version)
             self._counts = {loop: Counts(*counts) for loop, *counts in self._read("SELECT * FROM counts")}
         except (sqlite3.DatabaseError, StoreFailure) as error:
-            self._let_go()
-            raise FileError(f"{self._path} must be a store of manul; got {error}. Choose another file.") from error
+            self._close_all()
+            raise FileError(f"{self._path} cannot be opened as a store of manul: {error}") from error
         except BaseException:
-            self._let_go()
+            self._close_all()
             raise
-        self._checkpoints = Checkpoints(self._connected)
+        self._checkpoints = Checkpoints(self._connect)
         self._checkpoints.start()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Everything inside is durable after the block or, where an error comes out of it, undone."""
+        """Everything inside is durable after the block; if it raises, everything is rolled back."""
         current = SqliteTransaction(self._writer, self._recent, self._counts)
         try:
             self._writer.execute("BEGIN IMMEDIATE")
@@ -64,7 +65,7 @@ class SqliteStore(Reading):
         except BaseException:
             self._undo()
             raise
-        current.kept()
+        current.on_commit()
         self._checkpoints.due.set()
 
     def _undo(self) -> None:
@@ -75,7 +76,7 @@ class SqliteStore(Reading):
                 raise StoreFailure(str(error)) from error
 
     def reserve(self, loop: int, count: int) -> int | None:
-        """The first of some consecutive decision numbers that nobody else gets."""
+        """Reserve consecutive decision numbers; returns the first."""
         with self._reserving:
             counts = self.counts(loop)
             first = counts.numbers + 1
@@ -86,7 +87,7 @@ class SqliteStore(Reading):
         """Numbers are always at hand."""
 
     def loops(self) -> list[LoopRow]:
-        """All loops in the order they were made."""
+        """All loops in the order of their creation."""
         rows = self._read("SELECT number, name, settings, created, paused, apprentice FROM loops ORDER BY number")
         return [
             LoopRow(
@@ -101,32 +102,32 @@ class SqliteStore(Reading):
         ]
 
     def counts(self, loop: int) -> Counts:
-        """How much a loop holds."""
+        """The totals of a loop."""
         if loop not in self._counts:
             raise LoopGone
         return self._counts[loop]
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All durable events of some decisions, in order; decisions without one are left out."""
-        return found_events(self._read, loop, numbers)
+        """All durable events of some decisions, in order; decisions without events are omitted."""
+        return events_of(self._read, loop, numbers)
 
     def check(self) -> None:
-        """Raises StoreFailure where the store cannot be used."""
+        """Raise StoreFailure if the store cannot be used."""
         self._read("SELECT 1 FROM loops LIMIT 1")
 
     def close(self) -> None:
-        """Let go of everything; nothing is used afterwards."""
+        """Close the store."""
         self._checkpoints.stop()
         self._readers.stop()
-        self._let_go()
+        self._close_all()
 
-    def _let_go(self) -> None:
-        """The lock last: closing its descriptor would drop the locks of connections that are open."""
+    def _close_all(self) -> None:
+        """Close the lock last: closing its descriptor would drop the locks of open connections."""
         for connection in self._open:
             connection.close()
         self._lock.close()
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
         self._open.append(connection)
         connection.text_factory = lambda text: text.decode(errors="replace")
@@ -144,7 +145,7 @@ class SqliteStore(Reading):
 
 
 class Readers:
-    """A connection for each thread that reads. Closing one that is in use crashes the process: reads are ended first."""
+    """One connection per reading thread. Closing a connection in use would crash the process, so reads are interrupted first."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self._connect, self._connections = connect, threading.local()
@@ -154,7 +155,7 @@ class Readers:
 
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection]:
-        """The connection of this thread, which stays open until the block ends."""
+        """The connection of this thread, which is not closed inside the block."""
         thread = threading.get_ident()
         connection: sqlite3.Connection | None = getattr(self._connections, "own", None)
         with self._changed:
@@ -171,7 +172,7 @@ class Readers:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Refuse further reads, interrupt those that run, and wait until they have ended."""
+        """Refuse further reads, interrupt running ones, and wait for them to end."""
         with self._changed:
             self._stopped = True
             while self._reading:
@@ -182,22 +183,22 @@ class Readers:
 
 
 class Checkpoints(threading.Thread):
-    """Moves pages from the write-ahead log into the file, beside the writer instead of in its way."""
+    """Checkpoints the write-ahead log in a thread of its own, so that the writer does not have to."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(name="manul-checkpoints", daemon=True)
         self.due, self._stopping, self._connection = threading.Event(), threading.Event(), connect()
 
     def run(self) -> None:
-        """Until stopped."""
+        """Run until stopped."""
         while not self._stopping.wait(CHECKPOINT_SECONDS):
             if self.due.is_set():
                 self.due.clear()
-                # Where it fails, the writer will meet the same failure and report it.
+                # If this fails, the writer will meet the same failure and report it.
                 with suppress(sqlite3.DatabaseError):
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def stop(self) -> None:
-        """End; the connection is for others to close."""
+        """Stop; the store closes the connection."""
         self._stopping.set()
         self.join()

@@ -1,4 +1,4 @@
-"""The file of a store in SQLite: whose it is, read without changing it, and a lock that holds for all of its names."""
+"""The file of a store in SQLite: checks it without changing it, and locks it against other processes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAGIC = b"SQLite format 3\0"
 
 
 class FileLock:
-    """Held from the first look at a file until its last connection is closed.
+    """Held from before a file is first read until its last connection is closed.
 
-    The lock is on the file itself and not on its name, so that links lead to the same lock. Closing any descriptor of a file
-    drops SQLite's own locks in the same process: a file that this process has open already is never opened for a try.
+    The lock is on the file itself, not on its name, so that links lead to the same lock. Closing any descriptor of a file
+    drops SQLite's own locks in the same process, so a file that this process has open already is not opened again.
     """
 
     _held: ClassVar[set[tuple[int, int]]] = set()
@@ -39,7 +39,7 @@ class FileLock:
                 self._lock(path)
                 self._held.add(self._identity)
         except OSError as error:
-            raise FileError(f"{path} must be writable; got {error.strerror}. Choose another folder.") from error
+            raise FileError(f"cannot open {path} for writing: {error.strerror}") from error
 
     def _lock(self, path: Path) -> None:
         try:
@@ -49,33 +49,31 @@ class FileLock:
             raise _in_use(path) if isinstance(error, BlockingIOError) else error from None
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the lock."""
         with self._holding:
             self._held.discard(self._identity)
             os.close(self._descriptor)
 
 
 def check_file(path: Path) -> int:
-    """The version of a store, 0 where there is none yet; the file of another program is refused as it is."""
+    """The version of a store, 0 of a new file; refuses another program's file without changing it."""
     if path.stat().st_nlink > 1:
-        log.warning("%s has several names (hard links); use one only, as its write-ahead log goes by the name", path)
+        log.warning("%s has hard links; always use the same name, because the write-ahead log is named after it", path)
     with path.open("rb") as file:
         start = file.read(len(MAGIC))
     # SQLite regards a file of a few bytes as empty, whatever they are.
     if start and start != MAGIC:
-        raise FileError(f"{path} must be a store of manul or a new file; got another file. Choose another name.")
+        raise FileError(f"{path} is not a store of manul. Choose another file.")
     version = _version(path.resolve()) if start else 0
     if version is None:
-        raise FileError(f"{path} must be a store of manul; got a database of another program. Choose another file.")
+        raise FileError(f"{path} is a database of another program. Choose another file.")
     if version > VERSION:
-        raise FileError(
-            f"{path} must have version {VERSION} or older; got {version}. A newer manul reads it: pip install -U manul."
-        )
+        raise FileError(f"{path} has version {version}, newer than {VERSION}. Upgrade manul: pip install -U manul.")
     return version
 
 
 def _version(path: Path) -> int | None:
-    # Without a write-ahead log the file is all there is, and reading it so leaves no companions behind.
+    # Without a write-ahead log, `immutable` avoids creating companion files.
     mode = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
     with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)) as connection:
         return version_of(connection)
@@ -86,4 +84,4 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _in_use(path: Path) -> FileError:
-    return FileError(f"{path} must not be in use; another process serves it. Stop that one, or choose another file.")
+    return FileError(f"{path} is in use by another process. Stop that one, or choose another file.")

@@ -28,9 +28,9 @@ CREATE TABLE IF NOT EXISTS snapshots (
   refused INTEGER NOT NULL, history BLOB NOT NULL, PRIMARY KEY (loop, event));
 """
 
-# Counts were summed over all events at each start; they have a table now. `waiting` are the blocks that `ended` has not given
-# yet: before, it gave those after the last number it had given, and missed blocks that became durable late. The
-# columns `ended` and `archived` of loops are not used any more. AUTOINCREMENT gives no number of a deleted loop again.
+# `counts` holds totals, which version 1 summed over all events at each start. `waiting` are the blocks that `take_expired` has
+# not returned yet; version 1 kept only the last number returned, and missed blocks that became durable late. The columns
+# `ended` and `archived` of loops are no longer used. AUTOINCREMENT does not reuse the number of a deleted loop.
 VERSION_2 = """
 CREATE TABLE counts (
   loop INTEGER PRIMARY KEY AUTOINCREMENT, decisions INTEGER NOT NULL DEFAULT 0, outcomes INTEGER NOT NULL DEFAULT 0,
@@ -67,7 +67,7 @@ LOOPS_1 = ["number", "name", "settings", "created", "paused", "apprentice", "end
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a store of a version to the present one, all of it or nothing."""
+    """Migrate a store to the current version in one transaction."""
     if version == VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -80,12 +80,12 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-    # From now on the file itself says whose it is, not only its write-ahead log.
+    # Write the application id to the file itself, not only to its write-ahead log.
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def version_of(connection: sqlite3.Connection) -> int | None:
-    """The version of a store, 0 of an empty database; None of one that another program made."""
+    """The version of a store, 0 of an empty database, None of another program's database."""
     application, version = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
     )
@@ -101,12 +101,12 @@ def version_of(connection: sqlite3.Connection) -> int | None:
 
 
 def columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    """The names of a table's columns, none if there is no such table."""
+    """The names of a table's columns; empty if there is no such table."""
     return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def _run(connection: sqlite3.Connection, migration: str) -> None:
-    """Stores of version 1 that were made before snapshots had a history lack its column."""
+    """Run a migration. Early stores of version 1 lack the column `history` of snapshots."""
     if migration == VERSION_2 and "history" not in columns(connection, "snapshots"):
         connection.execute("ALTER TABLE snapshots ADD COLUMN history BLOB NOT NULL DEFAULT x''")
     for statement in filter(str.strip, migration.split(";")):

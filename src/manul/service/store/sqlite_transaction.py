@@ -10,14 +10,13 @@ from typing import Any, TypeVar
 from msgspec.structs import astuple
 
 from manul.service.store import OUTCOMES, Counts, Event, LoopGone, Snapshot
-from manul.service.store.blocks import Block, Decided, encoded, ranges
+from manul.service.store.blocks import Block, DecisionRow, encode, ranges
 from manul.service.store.reading import EVENT, HISTORY, block_with, event_of
 from manul.service.store.recent import Recent
 
 _Value = TypeVar("_Value")
-AT_ONCE = 500
-
-
+# Values per query; SQLite limits the number of parameters.
+PARAMETERS = 500
 COUNT = """
 UPDATE counts SET decisions = decisions + ?, outcomes = outcomes + ?, loss_sum = loss_sum + ?, late = late + ?,
   defaulted = defaulted + ?, events = events + ?, numbers = max(numbers, ?), latest = max(latest, ?) WHERE loop = ?
@@ -25,7 +24,7 @@ UPDATE counts SET decisions = decisions + ?, outcomes = outcomes + ?, loss_sum =
 
 
 class SqliteTransaction:
-    """One transaction; counts and remembered blocks are taken over once it is durable."""
+    """One transaction; totals and cached blocks are updated once it is durable."""
 
     def __init__(self, connection: sqlite3.Connection, recent: Recent, counts: dict[int, Counts]) -> None:
         self._connection, self._recent, self._counts = connection, recent, counts
@@ -36,12 +35,12 @@ class SqliteTransaction:
         self._gone: set[int] = set()
 
     def finish(self) -> None:
-        """Write the counts."""
+        """Write the totals."""
         rows = [(*astuple(added), loop) for loop, added in self._added.items() if loop not in self._gone]
         self._connection.executemany(COUNT, rows)
 
-    def kept(self) -> None:
-        """The transaction is durable."""
+    def on_commit(self) -> None:
+        """Update totals and cache once the transaction is durable."""
         for loop in self._created:
             self._counts[loop] = Counts()
         for loop in self._gone:
@@ -56,7 +55,7 @@ class SqliteTransaction:
                 self._recent.add(loop, block)
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
-        """The number of a new loop; None where the name is taken."""
+        """Add a loop; returns its number, or None if the name is taken."""
         if self._read("SELECT 1 FROM loops WHERE name = ?", name):
             return None
         number = self._connection.execute("INSERT INTO counts DEFAULT VALUES").lastrowid
@@ -67,24 +66,24 @@ class SqliteTransaction:
         return number
 
     def change_loop(self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
-        """Keep a new state of a loop."""
+        """Change the state of a loop."""
         self._check(loop)
         change = "UPDATE loops SET paused = coalesce(?, paused), apprentice = coalesce(?, apprentice) WHERE number = ?"
         self._connection.execute(change, (paused, apprentice, loop))
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
-        """Give ids to decision numbers; returns those that other decisions have already, with their numbers."""
+        """Assign ids to decision numbers; returns the ids that other decisions already have, with their numbers."""
         self._check(loop)
-        taken = dict(zip(ids, self.numbers(loop, list(ids)), strict=True))
-        found = {given: number for given, number in taken.items() if number is not None}
-        fresh = [(loop, given, number) for given, number in ids.items() if given not in found]
+        known = zip(ids, self.numbers(loop, list(ids)), strict=True)
+        taken = {id_: number for id_, number in known if number is not None}
+        fresh = [(loop, id_, number) for id_, number in ids.items() if id_ not in taken]
         self._connection.executemany("INSERT INTO ids VALUES (?, ?, ?)", fresh)
-        return found
+        return taken
 
     def add_block(self, loop: int, block: Block) -> None:
-        """Keep decisions."""
+        """Add decisions."""
         added = self._adding(loop)
-        body = encoded(block)
+        body = encode(block)
         if added.decisions == 0 and (loop not in self._counts or self._counts[loop].decisions == 0):
             self._connection.execute("INSERT INTO firsts VALUES (?, ?) ON CONFLICT DO NOTHING", (loop, body))
         row = (loop, block.first, block.last, block.count, block.time, body)
@@ -95,26 +94,26 @@ class SqliteTransaction:
         added.numbers, added.latest = max(added.numbers, block.last), max(added.latest, block.time)
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
-        """The decision numbers behind given ids."""
+        """The decision numbers of ids."""
         known: dict[str, int] = {}
-        for some in _some(ids):
-            marks = ", ".join("?" * len(some))
+        for batch in _batches(ids):
+            marks = ", ".join("?" * len(batch))
             query = f"SELECT id, decision FROM ids WHERE loop = ? AND id IN ({marks})"
-            known.update(self._connection.execute(query, (loop, *some)).fetchall())
+            known.update(self._connection.execute(query, (loop, *batch)).fetchall())
         return [known.get(each) for each in ids]
 
-    def decisions(self, loop: int, numbers: Sequence[int]) -> list[Decided | None]:
+    def decisions(self, loop: int, numbers: Sequence[int]) -> list[DecisionRow | None]:
         """Stored decisions."""
         self._check(loop)
         return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All events of some decisions, in order; decisions without one are left out."""
+        """All events of some decisions, in order; decisions without events are omitted."""
         self._check(loop)
-        return found_events(self._read, loop, numbers)
+        return events_of(self._read, loop, numbers)
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
-        """Keep events under the next numbers of the loop; returns them with these."""
+        """Add events; returns them with the numbers they were assigned."""
         added = self._adding(loop)
         first = added.events + 1 + (self._counts[loop].events if loop in self._counts else 0)
         numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
@@ -127,47 +126,47 @@ class SqliteTransaction:
         _add(added, counted)
         return numbered
 
-    def ended(self, loop: int, before: float, limit: int) -> list[int]:
-        """Decisions made before a time that have not been asked for by this before, the oldest first."""
+    def take_expired(self, loop: int, before: float, limit: int) -> list[int]:
+        """Decisions made before a time that this method has not returned before, the oldest first."""
         self._check(loop)
         query = "SELECT loop, time, first FROM waiting WHERE loop = ? AND time < ? ORDER BY time, first LIMIT ?"
         numbers: list[int] = []
-        given = []
+        expired = []
         for row in self._read(query, loop, before, limit):
             block = block_with(self._read, loop, row[2])
             numbers += [] if block is None else block.all_numbers()
-            given.append(row)
+            expired.append(row)
             if len(numbers) >= limit:
                 break
-        self._connection.executemany("DELETE FROM waiting WHERE loop = ? AND time = ? AND first = ?", given)
+        self._connection.executemany("DELETE FROM waiting WHERE loop = ? AND time = ? AND first = ?", expired)
         return numbers
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
-        """Keep an imported model under its event."""
+        """Add an imported model under its event."""
         self._check(loop)
         self._connection.execute("INSERT INTO models VALUES (?, ?, ?)", (loop, event, model))
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
-        """Keep a snapshot, and of the older ones the newest, `keep` in all."""
+        """Add a snapshot, and delete all but the newest `keep`."""
         self._check(loop)
         self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", (loop, *snapshot))
         kept = "SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT ?"
         self._connection.execute(f"DELETE FROM snapshots WHERE loop = ? AND event NOT IN ({kept})", (loop, loop, keep))
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
-        """Remove blocks, the ids and the events of their decisions; counts go on."""
+        """Remove blocks with the ids and events of their decisions. Totals do not change."""
         self._check(loop)
         ids = [(loop, each) for block in blocks for each in block.ids or [] if each is not None]
         self._connection.executemany("DELETE FROM ids WHERE loop = ? AND id = ?", ids)
-        given = [(loop, block.time, block.first) for block in blocks]
-        self._connection.executemany("DELETE FROM waiting WHERE loop = ? AND time = ? AND first = ?", given)
+        expired = [(loop, block.time, block.first) for block in blocks]
+        self._connection.executemany("DELETE FROM waiting WHERE loop = ? AND time = ? AND first = ?", expired)
         for table in ("events INDEXED BY events_of WHERE loop = ? AND decision", "blocks WHERE loop = ? AND first"):
             numbers = [(loop, first, last) for first, last in ranges(blocks)]
             self._connection.executemany(f"DELETE FROM {table} BETWEEN ? AND ?", numbers)
         self._forgotten.add(loop)
 
     def delete_loop(self, loop: int) -> None:
-        """Remove a loop, at once whatever its history."""
+        """Remove a loop immediately; `purge` removes its data later."""
         self._check(loop)
         self._connection.execute("DELETE FROM loops WHERE number = ?", (loop,))
         for table in ("counts", "firsts"):
@@ -176,14 +175,14 @@ class SqliteTransaction:
         self._gone.add(loop)
 
     def purge(self, limit: int) -> bool:
-        """Remove up to `limit` rows of deleted loops; whether more are left."""
+        """Remove up to `limit` rows of deleted loops; returns whether more are left."""
         rows = self._read("SELECT loop FROM deleted ORDER BY loop LIMIT 1")
         if not rows:
             return False
         (loop,) = rows[0]
         for table, key in (HISTORY | {"waiting": "time, first"}).items():
-            some = f"SELECT {key} FROM {table} WHERE loop = ? ORDER BY {key} LIMIT ?"
-            removal = f"DELETE FROM {table} WHERE loop = ? AND ({key}) IN ({some})"
+            batch = f"SELECT {key} FROM {table} WHERE loop = ? ORDER BY {key} LIMIT ?"
+            removal = f"DELETE FROM {table} WHERE loop = ? AND ({key}) IN ({batch})"
             limit -= self._connection.execute(removal, (loop, loop, limit)).rowcount
             if limit <= 0:
                 return True
@@ -195,7 +194,7 @@ class SqliteTransaction:
             raise LoopGone
 
     def _adding(self, loop: int) -> Counts:
-        """What this transaction adds to a loop's counts; its `events` is how many they are."""
+        """What this transaction adds to a loop's totals."""
         self._check(loop)
         return self._added.setdefault(loop, Counts())
 
@@ -211,27 +210,27 @@ def _add(counts: Counts, added: Counts) -> None:
     counts.defaulted += added.defaulted
     counts.events += added.events
     counts.latest = max(counts.latest, added.latest)
-    # Numbers are reserved in another thread, which is why they are left alone where they are ahead, as they mostly are.
+    # Another thread reserves numbers, so they are mostly ahead already and must not be set back.
     if added.numbers > counts.numbers:
         counts.numbers = added.numbers
 
 
-def found_events(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-    """All events of some decisions, in order; decisions without one are left out."""
-    found: dict[int, list[Event]] = {}
-    for some in _some(numbers):
-        marks = ", ".join("?" * len(some))
-        # Left to itself, SQLite takes the primary key for a single decision, and reads all events of the loop.
+def events_of(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
+    """All events of some decisions, in order; decisions without events are omitted."""
+    events: dict[int, list[Event]] = {}
+    for batch in _batches(numbers):
+        marks = ", ".join("?" * len(batch))
+        # Without a hint, SQLite uses the primary key for a single decision and reads all events of the loop.
         query = (
             f"SELECT {EVENT} FROM events INDEXED BY events_of WHERE loop = ? AND decision IN ({marks}) "
             "ORDER BY decision, number"
         )
-        for row in read(query, loop, *some):
-            found.setdefault(row[1], []).append(event_of(loop, row))
-    return found
+        for row in read(query, loop, *batch):
+            events.setdefault(row[1], []).append(event_of(loop, row))
+    return events
 
 
-def _some(values: Sequence[_Value]) -> Iterator[list[_Value]]:
+def _batches(values: Sequence[_Value]) -> Iterator[list[_Value]]:
     remaining = iter(values)
-    while some := list(islice(remaining, AT_ONCE)):
-        yield some
+    while batch := list(islice(remaining, PARAMETERS)):
+        yield batch

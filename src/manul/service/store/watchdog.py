@@ -1,4 +1,4 @@
-"""Ends connections to PostgreSQL that wait too long: a frozen server keeps them open, and libpq would wait for ever."""
+"""Closes connections to PostgreSQL that wait too long: a frozen server keeps them open, and libpq would wait forever."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import psycopg
 
 from manul.service.store import StoreFailure
 
-# Seconds: the longest wait for one answer, and between two looks.
-LONGEST, TICK = 5.0, 0.25
+# Seconds: the longest wait for one answer, and between two checks.
+ANSWER_SECONDS, TICK = 5.0, 0.25
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class Watchdog(threading.Thread):
-    """Shuts the socket of a connection whose wait has been too long, which wakes whoever waits with an error.
+    """Shuts down the socket of a connection that waits too long, which wakes the waiting thread with an error.
 
-    Time is counted in ticks of this thread, so that a process which was stopped for a while ends nothing when it goes on.
+    Time is counted in ticks of this thread, so that a process that was suspended closes nothing when it resumes.
     """
 
     def __init__(self) -> None:
         super().__init__(name="manul-watchdog", daemon=True)
         self._ticks, self._stopping = 0, threading.Event()
         self._ends: dict[Connection, int] = {}
-        # Held while a socket is shut: its owner cannot close it, and so nobody else can get its number.
+        # Held while a socket is shut down, so that its owner cannot close it and its descriptor cannot be reused.
         self._lock = threading.Lock()
 
     @contextmanager
-    def watching(self, connection: Connection) -> Iterator[None]:
-        """Inside, the connection ends if one answer takes too long, and StoreFailure says so."""
-        self.go_on(connection)
+    def watch(self, connection: Connection) -> Iterator[None]:
+        """Inside the block, an answer that takes too long closes the connection and raises StoreFailure."""
+        self.restart(connection)
         failure: psycopg.Error | None = None
         try:
             yield
@@ -45,26 +45,26 @@ class Watchdog(threading.Thread):
                 late = self._ends.pop(connection, None) is None
         if failure is not None:
             if late:
-                raise StoreFailure(f"PostgreSQL did not answer in {LONGEST:g} s") from failure
+                raise StoreFailure(f"PostgreSQL did not answer in {ANSWER_SECONDS:g} s") from failure
             raise failure
 
-    def go_on(self, connection: Connection) -> None:
-        """An answer has come, and the next is waited for."""
+    def restart(self, connection: Connection) -> None:
+        """Restart the time limit, because an answer has arrived."""
         with self._lock:
-            self._ends[connection] = self._ticks + round(LONGEST / TICK)
+            self._ends[connection] = self._ticks + round(ANSWER_SECONDS / TICK)
 
     def run(self) -> None:
-        """Until stopped."""
+        """Run until stopped."""
         while not self._stopping.wait(TICK):
             self._ticks += 1
             self._end(self._ticks)
 
     def end_waits(self) -> None:
-        """End every wait at once."""
+        """End all waits immediately."""
         self._end(None)
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         self._stopping.set()
         self.join()
 

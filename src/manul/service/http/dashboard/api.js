@@ -1,4 +1,4 @@
-// Requests to this service and to nobody else; the token lives as long as the tab.
+// Requests to this service; the token is stored until the tab is closed.
 const TOKEN = "manul-token"
 
 export class Refusal extends Error {
@@ -19,14 +19,14 @@ export async function ask(path, { method = "GET", body } = {}) {
   try {
     reply = await fetch(`v1/loops${path}`, { method, headers, body: body && JSON.stringify(body), cache: "no-store" })
   } catch {
-    throw new Refusal(0, "The service does not answer. It is asked again every few seconds.")
+    throw new Refusal(0, "The service does not respond. Retrying every few seconds.")
   }
   const answer = await reply.json().catch(() => ({}))
-  if (!reply.ok) throw new Refusal(reply.status, answer.error?.message ?? `The service answered ${reply.status}.`)
+  if (!reply.ok) throw new Refusal(reply.status, answer.error?.message ?? `The service responded with status ${reply.status}.`)
   return answer
 }
 
-// Why the service cannot work as it should, in a sentence; nothing if it can.
+// Why the service is not ready; empty if it is.
 export async function trouble() {
   const reply = await fetch("readyz", { cache: "no-store" })
   return reply.ok ? "" : ((await reply.json().catch(() => ({}))).error?.message ?? "The service is not ready.")

@@ -1,4 +1,4 @@
-// The page: which loop is shown, and asking for it again every other second while somebody looks.
+// The page: chooses the loop to show, and refreshes it every two seconds while the page is visible.
 import { ask, at, trouble } from "./api.js"
 import { Board } from "./board.js"
 import { forgetAll, redrawAll } from "./charts.js"
@@ -47,13 +47,13 @@ async function refresh() {
     turn += 1
     say(await trouble())
   } catch (refusal) {
-    told(refusal)
+    showRefusal(refusal)
   } finally {
     busy = false
   }
 }
 
-function told(refusal) {
+function showRefusal(refusal) {
   if (refusal.status === 401) return askForToken()
   if (refusal.status === 404) turn = 0
   return say(refusal.message)
@@ -65,7 +65,7 @@ async function change(verb) {
     await board.refresh(true)
     say()
   } catch (refusal) {
-    told(refusal)
+    showRefusal(refusal)
   }
 }
 

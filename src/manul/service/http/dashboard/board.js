@@ -1,4 +1,4 @@
-// Everything about one loop: takes the answers of /summary and /policy and shows them.
+// Everything about one loop: shows the responses of /summary and /policy.
 import { ask, at } from "./api.js"
 import { Heat, Lines } from "./charts.js"
 import { clock, count, key, make, milliseconds, number, seconds } from "./format.js"
@@ -14,7 +14,7 @@ export class Board {
     this.part("span").onchange = () => this.refresh(false)
     this.part("feature").onchange = () => this.refresh(true)
     const chart = (kind, place, options) =>
-      new kind(root.querySelector(`[data-chart=${place}]`), { ...options, read: found => this.read(place, found) })
+      new kind(root.querySelector(`[data-chart=${place}]`), { ...options, read: value => this.read(place, value) })
     this.loss = chart(Lines, "loss", {
       y: "loss",
       time: true,
@@ -56,26 +56,26 @@ export class Board {
     this.part(`${name}-caption`).replaceChildren(...content)
   }
 
-  // What is under the cursor stands in the place of the caption.
-  read(name, found) {
+  // Shows the value under the cursor instead of the caption.
+  read(name, value) {
     const text =
-      typeof found === "string" ? found : found === null || found === undefined ? null : this.readings?.[name]?.(found)
+      typeof value === "string" ? value : value === null || value === undefined ? null : this.readings?.[name]?.(value)
     this.part(`${name}-caption`).replaceChildren(...(text ? [text] : (this.captions?.[name] ?? [])))
   }
 
   async refresh(policy) {
-    const found = await ask(at(this.name, `/summary?span=${this.part("span").value}`))
-    this.summary = found
+    const summary = await ask(at(this.name, `/summary?span=${this.part("span").value}`))
+    this.summary = summary
     this.readings = {}
-    this.head(found)
-    this.past(found)
-    this.now(found)
-    this.traffic(found)
-    this.waiting(found)
-    candidates(this.part("candidates"), found.examined, found.status)
-    beliefs(this.part("beliefs"), found.examined)
-    findings(this.part("findings"), found.examined)
-    if (policy || (found.features.length && !this.policy?.plot)) await this.against(found.features)
+    this.head(summary)
+    this.past(summary)
+    this.now(summary)
+    this.traffic(summary)
+    this.waiting(summary)
+    candidates(this.part("candidates"), summary.examined, summary.status)
+    beliefs(this.part("beliefs"), summary.examined)
+    findings(this.part("findings"), summary.examined)
+    if (policy || (summary.features.length && !this.policy?.plot)) await this.against(summary.features)
   }
 
   head({ status, history }) {
@@ -90,9 +90,9 @@ export class Board {
     const tiles = {
       Decisions: count(status.decisions),
       Learned: count(status.learned),
-      Waiting: count(status.waiting),
-      Late: count(status.late),
-      Defaulted: count(status.defaulted),
+      "Without loss": count(status.waiting),
+      "Late losses": count(status.late),
+      "Default losses": count(status.defaulted),
       Refused: count(status.refused),
       "Mean loss": number(status.mean_loss),
       "Best constant": number(best?.loss),
@@ -103,7 +103,7 @@ export class Board {
       ),
     )
     this.part("start").hidden = status.decisions > 0
-    this.part("first").textContent = status.apprentice ? "Report the first observation" : "Ask for the first decision"
+    this.part("first").textContent = status.apprentice ? "Report the first observation" : "Request the first decision"
     if (!status.decisions) this.part("commands").textContent = commands(status)
   }
 
@@ -115,18 +115,18 @@ export class Board {
       settled
         ? null
         : status.paused
-          ? "Paused: losses are kept, and shown once they are learned."
-          : "No losses yet. Report what a decision led to, and the curve begins here.",
+          ? "Paused: losses are stored, and shown once they are learned."
+          : "No losses yet. Report the loss of a decision to start the curve.",
     )
-    this.moved.say(settled ? null : "Shows which actions were played when, once losses come in.")
+    this.moved.say(settled ? null : "Shows the actions over time once losses are reported.")
     if (!settled) return
     this.loss.show([times, history.loss, history.low, history.high, times.map(() => best?.loss ?? null)])
     this.readings.loss = place =>
       `${clock(times[place])}: ${number(history.loss[place])} (${number(history.low[place])} to ${number(history.high[place])}) over ${count(history.outcomes[place])} losses`
     this.caption(
       "loss",
-      key(`mean loss over ${seconds(history.seconds)} each`, "var(--accent)"),
-      key("95 % interval", "", "area"),
+      key(`mean loss in intervals of ${seconds(history.seconds)}`, "var(--accent)"),
+      key("95 % confidence interval", "", "area"),
       ...(best
         ? [key(`best constant action, ${number(best.action)}: ${number(best.loss)}`, "var(--other)", "dashed")]
         : []),
@@ -136,7 +136,7 @@ export class Board {
     const edges = { x: [history.start, history.start + history.seconds * rows.length], y: status.actions }
     const most = strongest(rows)
     this.moved.show({ rows, edges, most, value: density => `density ${number(density)}` })
-    this.caption("moved", key(`density of what was played, 0 to ${number(most)} per unit of action`, "", "ramp"))
+    this.caption("moved", key(`density of the actions, 0 to ${number(most)} per unit`, "", "ramp"))
   }
 
   now({ density, status }) {
@@ -148,7 +148,7 @@ export class Board {
       range: status.actions,
       series: [{ colour: "accent", steps: true, area: true }],
     })
-    this.density.say(density.length ? null : `${first(status)}: the density depends on the context.`)
+    this.density.say(density.length ? null : `${first(status)}. The density depends on the context.`)
     if (!density.length) return
     const width = (high - low) / density.length
     const edges = [...density.map((_, place) => low + place * width), high]
@@ -164,7 +164,7 @@ export class Board {
       `action ${number(edges[place])} to ${number(edges[Math.min(place + 1, density.length)])}: density ${number(density[Math.min(place, density.length - 1)])}`
     this.caption(
       "density",
-      `Mean action ${number(mean)}; four of five between ${number(at(0.1))} and ${number(at(0.9))}. Per unit of action, averaged over the latest contexts.`,
+      `Mean action ${number(mean)}; 80 % of actions between ${number(at(0.1))} and ${number(at(0.9))}. Density per unit of action, averaged over the latest contexts.`,
     )
   }
 
@@ -172,21 +172,21 @@ export class Board {
     const times = traffic.decisions.map((_, place) => traffic.start + (place + 0.5) * traffic.seconds)
     const busy = traffic.decisions.some(each => each > 0)
     this.rate.show([times, traffic.decisions])
-    this.latency.say(busy ? null : "No decision in the last five minutes.")
+    this.latency.say(busy ? null : "No decisions in the last five minutes.")
     this.latency.show([times, traffic.median, traffic.slowest])
     const last = traffic.median.findLastIndex(each => each !== null)
     this.caption(
       "rate",
-      `Now ${number(traffic.decisions.at(-1))}; most in the last five minutes ${number(Math.max(...traffic.decisions))}.`,
+      `Current: ${number(traffic.decisions.at(-1))}. Maximum of the last five minutes: ${number(Math.max(...traffic.decisions))}.`,
     )
     this.caption(
       "latency",
-      key(`median, now ${milliseconds(traffic.median[last])}`, "var(--accent)"),
-      key(`99 of 100, now ${milliseconds(traffic.slowest[last])}`, "var(--other)", "dashed"),
+      key(`median, currently ${milliseconds(traffic.median[last])}`, "var(--accent)"),
+      key(`p99, currently ${milliseconds(traffic.slowest[last])}`, "var(--other)", "dashed"),
     )
     this.readings.rate = place => `${clock(times[place])}: ${number(traffic.decisions[place])} decisions per second`
     this.readings.latency = place =>
-      `${clock(times[place])}: median ${milliseconds(traffic.median[place])}, 99 of 100 within ${milliseconds(traffic.slowest[place])}`
+      `${clock(times[place])}: median ${milliseconds(traffic.median[place])}, p99 ${milliseconds(traffic.slowest[place])}`
   }
 
   waiting({ history, status }) {
@@ -194,23 +194,23 @@ export class Board {
     const any = [...history.late, ...history.defaulted].some(each => each > 0)
     const rule =
       status.wait === null
-        ? "This loop waits for ever: no loss is ever late."
-        : `After ${seconds(status.wait)} a loss of ${number(status.default_loss)} is taken.`
-    this.waits.say(any ? null : status.wait === null ? rule : `${rule} None was late or defaulted in this span.`)
+        ? "This loop has no time limit for losses, so none is late."
+        : `After ${seconds(status.wait)} without a loss, the default of ${number(status.default_loss)} is used.`
+    this.waits.say(any ? null : status.wait === null ? rule : `${rule} No late or default losses in this period.`)
     const both = history.defaulted.map((each, place) => each + history.late[place])
     if (any) this.waits.show([times, positive(both), positive(history.late)])
     this.caption(
       "waits",
-      make("span", { className: "key", textContent: `${count(status.waiting)} waiting` }),
+      make("span", { className: "key", textContent: `${count(status.waiting)} decisions without a loss` }),
       ...(any
         ? [
-            key(`defaulted, ${count(status.defaulted)} in all`, "var(--accent)", "block"),
-            key(`late, ${count(status.late)} in all`, "var(--other)", "block"),
+            key(`default, ${count(status.defaulted)} in total`, "var(--accent)", "block"),
+            key(`late, ${count(status.late)} in total`, "var(--other)", "block"),
           ]
         : []),
     )
     this.readings.waits = place =>
-      `${clock(times[place])}: ${count(history.defaulted[place])} defaulted, ${count(history.late[place])} late`
+      `${clock(times[place])}: ${count(history.defaulted[place])} default, ${count(history.late[place])} late`
   }
 
   async against(features) {
@@ -222,13 +222,13 @@ export class Board {
     }
     choice.parentElement.hidden = !features.length
     const box = this.root.querySelector("[data-chart=policy]")
-    this.policy ??= new Heat(box, { x: "feature", y: "action", read: found => this.read("policy", found) })
+    this.policy ??= new Heat(box, { x: "feature", y: "action", read: value => this.read("policy", value) })
     this.policy.say(
       features.length
         ? null
         : this.summary.status.decisions
-          ? "The contexts of this loop are empty: the same density is played everywhere."
-          : `${first(this.summary.status)}: then there are features to choose from.`,
+          ? "The contexts of this loop are empty, so the density is always the same."
+          : `${first(this.summary.status)} to see its features.`,
     )
     if (!features.length) return
     this.view(await ask(at(this.name, `/policy?feature=${encodeURIComponent(choice.value)}`)))
@@ -253,14 +253,14 @@ export class Board {
       edges: { x: ends, y: this.summary.status.actions },
       labels,
       line: mean,
-      value: found => `density ${number(found)}`,
+      value: value => `density ${number(value)}`,
     })
     const usual = typeof typical === "number" ? number(typical) : typical
     return this.caption(
       "policy",
       key(`density, 0 to ${number(most)}`, "", "ramp"),
       key("mean action", "var(--other)"),
-      `Other features at their typical values; ${this.named(feature)} is typically ${usual}.`,
+      `Other features at typical values; ${this.named(feature)} is typically ${usual}.`,
     )
   }
 }
@@ -273,7 +273,7 @@ const widened = values => {
   return [values[0] - half, values.at(-1) + half]
 }
 
-// A few cells with little behind them must not make all others pale.
+// The 99th percentile, so that a few extreme cells do not make all others pale.
 function strongest(rows) {
   const filled = rows
     .flat()
@@ -282,7 +282,7 @@ function strongest(rows) {
   return filled[Math.floor(0.99 * (filled.length - 1))] ?? 1
 }
 
-const first = ({ apprentice }) => (apprentice ? "Report an observation first" : "Ask for a decision first")
+const first = ({ apprentice }) => (apprentice ? "Report an observation first" : "Request a decision first")
 
 function shares(row, part) {
   const total = row.reduce((sum, each) => sum + each, 0)

@@ -1,4 +1,4 @@
-// Charts that follow their box and the theme: lines on uPlot, and tables of density as pictures under uPlot's axes.
+// Charts that follow the size of their box and the theme: lines on uPlot, and heat maps under uPlot's axes.
 import { clock, make, number } from "./format.js"
 
 const probe = document.body.appendChild(make("span", { hidden: true }))
@@ -69,7 +69,7 @@ class Chart {
     if (this.plot && width) this.plot.setSize({ width, height })
   }
 
-  // Shows a sentence in the place of the chart; null takes it away.
+  // Shows a sentence instead of the chart; null removes it.
   say(sentence) {
     this.note.hidden = !sentence
     this.note.textContent = sentence ?? ""
@@ -130,7 +130,7 @@ const clockAxis = {
     .sort((a, b) => a - b),
 }
 
-// Half a stretch of time more on both sides, and a few seconds at least.
+// Adds half an interval on both sides, and a few seconds at least.
 function widened(places, low, high) {
   const half = Math.max(places.length > 1 ? places[1] - places[0] : 1, 10 - (high - low)) / 2
   return [low - half, high + half]
@@ -159,20 +159,20 @@ function line({ colour: name, dashed, area, steps, bars, quiet }) {
   }
 }
 
-// A value with none beside it has no line to be on, and so gets a dot.
+// A value without neighbours is not on any line, and so gets a dot.
 const lonely = ({ data }, place) =>
   data[place].flatMap((value, at, all) =>
     value !== null && (all[at - 1] ?? null) === null && (all[at + 1] ?? null) === null ? [at] : [],
   )
 
-// A table of numbers, one row per place on the x axis, as colours: the more, the stronger.
+// A heat map: a table of numbers as colours, one row per place on the x axis.
 export class Heat extends Chart {
   constructor(box, { x, y, time = false, read }) {
     super(box)
     Object.assign(this, { x, y, time, read })
   }
 
-  // `edges` are the two ends of both axes; `labels` name the rows where they are no numbers.
+  // `edges` are the ends of both axes; `labels` name the rows if they are not numbers.
   show({ rows, edges, labels, line: means = [], most, value }) {
     const shape = JSON.stringify([edges.y, labels])
     if (this.plot && shape !== this.shape) {
@@ -234,11 +234,11 @@ export class Heat extends Chart {
     if (left === undefined || left < 0) return this.read?.(null)
     const across = Math.floor((left / plot.over.clientWidth) * this.rows.length)
     const up = Math.floor((1 - top / plot.over.clientHeight) * this.rows[0].length)
-    const found = this.rows[across]?.[up]
-    if (found === undefined) return undefined
+    const value = this.rows[across]?.[up]
+    if (value === undefined) return undefined
     const x = plot.posToVal(left, "x")
-    const where = this.labels ? this.labels[across] : this.time ? clock(x) : `${this.x} ${number(x)}`
-    return this.read?.(`${where}, action ${number(plot.posToVal(top, "y"))}: ${this.value(found)}`)
+    const place = this.labels ? this.labels[across] : this.time ? clock(x) : `${this.x} ${number(x)}`
+    return this.read?.(`${place}, action ${number(plot.posToVal(top, "y"))}: ${this.value(value)}`)
   }
 }
 

@@ -1,4 +1,4 @@
-// Numbers, times and elements, as people read them.
+// Formats numbers and times, and makes elements.
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 })
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 })
 
@@ -29,13 +29,13 @@ export const clock = time => new Date(1000 * time).toLocaleTimeString("en-GB")
 
 export function make(name, options = {}, ...children) {
   const { style = {}, ...given } = options
-  const made = Object.assign(document.createElement(name), given)
-  Object.assign(made.style, style)
-  made.append(...children)
-  return made
+  const element = Object.assign(document.createElement(name), given)
+  Object.assign(element.style, style)
+  element.append(...children)
+  return element
 }
 
-// What a mark in a chart means; `kind` is dashed, area, ramp or nothing.
+// An entry of a chart's legend; `kind` is dashed, area, ramp or empty.
 export function key(text, colour, kind = "") {
   return make("span", { className: "key" }, make("i", { className: kind, style: { borderColor: colour } }), text)
 }

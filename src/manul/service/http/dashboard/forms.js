@@ -1,4 +1,4 @@
-// The dialogs: a new loop, what cannot be undone, and the token if the service asks for one.
+// The dialogs: a new loop, confirmation of reset and delete, and the token.
 import { ask, at, token } from "./api.js"
 
 const create = document.getElementById("create"),
@@ -31,7 +31,7 @@ function settings(fields) {
   }
 }
 
-// Keeps a dialog open, and says why, until `done` takes what was entered.
+// Keeps a dialog open and shows the error until `done` accepts the input.
 function submitted(dialog, done) {
   const form = dialog.querySelector("form"),
     error = dialog.querySelector(".error")
@@ -51,12 +51,12 @@ function submitted(dialog, done) {
 const ERASING = {
   reset: {
     title: "Reset",
-    meaning: "All decisions, losses and models are deleted. The loop starts again with the same settings.",
+    meaning: "This deletes all decisions, losses and models, and restarts the loop with the same settings. It cannot be undone.",
     send: loop => ask(at(loop, "/reset"), { method: "POST" }),
   },
   delete: {
     title: "Delete",
-    meaning: "The loop is deleted with all its decisions, losses and models. This cannot be undone.",
+    meaning: "This deletes the loop with all its decisions, losses and models. It cannot be undone.",
     send: loop => ask(at(loop), { method: "DELETE" }),
   },
 }

@@ -1,7 +1,7 @@
-// Tables: candidates with their intervals, what the agent believes, and the doctor's findings.
+// Tables: candidate policies with their intervals, the agent's estimates, and the doctor's findings.
 import { clock, count, make, number } from "./format.js"
 
-const NAMES = { played: "what was played", model: "the model now" }
+const NAMES = { played: "logged policy", model: "current model" }
 
 const note = text => make("p", { className: "caption", textContent: text })
 
@@ -14,12 +14,12 @@ function table(heads, rows) {
         each?.node ?? each?.text ?? each,
       ),
     )
-  const made = make("table")
-  made.append(
+  const element = make("table")
+  element.append(
     make("tr", {}, ...cells("th", heads)),
     ...rows.map(({ row, plays }) => make("tr", { className: plays ? "plays" : "" }, ...cells("td", row))),
   )
-  return made
+  return element
 }
 
 function interval({ loss, low, high }, [from, to]) {
@@ -34,15 +34,15 @@ function interval({ loss, low, high }, [from, to]) {
 }
 
 export function candidates(box, examined, { apprentice }) {
-  const found = examined?.report.candidates ?? []
-  if (!found.length)
+  const policies = examined?.report.candidates ?? []
+  if (!policies.length)
     return box.replaceChildren(
-      note("Once losses come in, what was played, the model now and the best constant are compared here."),
+      note("Once losses are reported, this compares the logged policy, the current model and the best constant action."),
     )
-  const low = Math.min(...found.map(each => each.low)),
-    high = Math.max(...found.map(each => each.high))
+  const low = Math.min(...policies.map(each => each.low)),
+    high = Math.max(...policies.map(each => each.high))
   const room = 0.06 * (high - low || 1)
-  const rows = found.map(each => ({
+  const rows = policies.map(each => ({
     row: [
       NAMES[each.name] ?? each.name.replace(/[-\d.e+]+$/, action => number(Number(action))),
       { text: number(each.loss) },
@@ -50,9 +50,9 @@ export function candidates(box, examined, { apprentice }) {
     ],
     plays: each.name === (apprentice ? "played" : "model"),
   }))
-  const who = apprentice ? "The caller plays, the model learns beside it." : "The model plays."
-  const said = `${who} Loss on the latest ${count(examined.report.rows)} decisions, with 95 % intervals; the model has learned from them, and so looks a little too good.`
-  return box.replaceChildren(table(["", { text: "loss" }, `${number(low)} to ${number(high)}`], rows), note(said))
+  const who = apprentice ? "The caller decides and the model learns." : "The model decides."
+  const caption = `${who} Estimated loss on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. The model's estimate is slightly optimistic, because it has learned from these decisions.`
+  return box.replaceChildren(table(["", { text: "loss" }, `${number(low)} to ${number(high)}`], rows), note(caption))
 }
 
 function share(weight) {
@@ -85,16 +85,16 @@ export function beliefs(box, examined) {
   const plays = each => ("weight" in each ? each.weight === best : each.bandwidth === others.bandwidth)
   const rows = members.map(each => ({ row: kind.row(each), plays: plays(each) }))
   const words = Object.entries(others).filter(([, value]) => value !== null && typeof value !== "object")
-  const told = words.map(
+  const texts = words.map(
     ([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "number" ? number(value) : value}`,
   )
-  return box.replaceChildren(...(rows.length ? [table(kind.heads, rows)] : []), note(`${told.join(", ")}.`))
+  return box.replaceChildren(...(rows.length ? [table(kind.heads, rows)] : []), note(`${texts.join(", ")}.`))
 }
 
 export function findings(box, examined) {
-  const found = examined?.findings
-  if (!found) return box.replaceChildren(note("Examined once there are decisions with losses and known densities."))
-  const made = found.map(each =>
+  const problems = examined?.findings
+  if (!problems) return box.replaceChildren(note("Available once there are decisions with losses and known densities."))
+  const paragraphs = problems.map(each =>
     make(
       "p",
       { className: `finding ${each.severity}` },
@@ -102,15 +102,15 @@ export function findings(box, examined) {
       each.sentence,
     ),
   )
-  if (!found.length)
-    made.push(
+  if (!problems.length)
+    paragraphs.push(
       make("p", {
         className: "finding good",
-        textContent: "Nothing speaks against it: densities, support, sample, drift and duplicates look right.",
+        textContent: "No problems found in densities, support, sample size, drift and duplicates.",
       }),
     )
   return box.replaceChildren(
-    ...made,
-    note(`From the latest ${count(examined.report.rows)} decisions with losses, at ${clock(examined.time)}.`),
+    ...paragraphs,
+    note(`Based on the last ${count(examined.report.rows)} decisions with losses, at ${clock(examined.time)}.`),
   )
 }
