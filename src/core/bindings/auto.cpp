@@ -4,9 +4,7 @@
 namespace manul {
 namespace {
 
-struct AutoPlayer : ModelPlayer<CriticModel> {
-  using ModelPlayer::ModelPlayer;
-};
+using AutoPlayer = ModelPlayer<CriticModel>;
 
 CriticModel* build(PlayerSettings& settings) {
   return kernels().new_auto({settings.actions, settings.width, settings.exploration.seed});

@@ -49,8 +49,8 @@ inline const InstructionSet& machine() {
 
 inline const Kernels& kernels() { return machine().kernels; }
 
-// A player that knows more of its model than that it is one.
-template <class Model>
+// A player that knows which interface its model has; `Name` tells types with the same interface apart.
+template <class Model, class Name = Model>
 struct ModelPlayer : Player {
   ModelPlayer(Model* model, const PlayerSettings& settings)
       : Player(std::unique_ptr<PolicyModel>(model), settings), model(*model) {}
@@ -61,7 +61,7 @@ struct ModelPlayer : Player {
 template <class Type, class Model, class... Own, class... Names>
 void bind_constructor(nb::class_<Type, Player>& type, Model* (*build)(PlayerSettings&, Own...), const Names&... names) {
   static_assert(sizeof...(Own) == sizeof...(Names));
-  const auto construct = [build](Type* self, const Limits& actions, const Limits& losses, std::size_t width,
+  const auto construct = [build](Type* self, const Limits& actions, const Limits& losses, std::uint32_t width,
                                  double epsilon, std::uint64_t seed, Own... own) {
     PlayerSettings settings{to_range(actions), to_range(losses), width, {epsilon, seed}};
     Model* model = build(settings, own...);

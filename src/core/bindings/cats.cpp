@@ -4,9 +4,7 @@
 namespace manul {
 namespace {
 
-struct CatsPlayer : ModelPlayer<RoutingModel> {
-  using ModelPlayer::ModelPlayer;
-};
+using CatsPlayer = ModelPlayer<RoutingModel>;
 
 RoutingModel* build_cats(PlayerSettings& settings, std::uint32_t depth, double bandwidth, std::uint32_t bits) {
   if (bits > 0) settings.naming = Naming::hashed;
@@ -34,9 +32,7 @@ Steps route(CatsPlayer& player, const Context& context, double low, double high)
   return steps;
 }
 
-struct PaperCatsPlayer : ModelPlayer<TracingModel> {
-  using ModelPlayer::ModelPlayer;
-};
+using PaperCatsPlayer = ModelPlayer<TracingModel>;
 
 TracingModel* build_paper_cats(PlayerSettings& settings, std::uint32_t depth, double bandwidth, double offset,
                                NodeLearner learner) {
@@ -56,9 +52,7 @@ auto trace(PaperCatsPlayer& player, const Vector<float>& context, double action,
   return updates.all;
 }
 
-struct AdaptiveCatsPlayer : ModelPlayer<BandwidthSelectingModel> {
-  using ModelPlayer::ModelPlayer;
-};
+using AdaptiveCatsPlayer = ModelPlayer<BandwidthSelectingModel>;
 
 BandwidthSelectingModel* build_adaptive_cats(PlayerSettings& settings, std::uint32_t depth,
                                              const std::vector<double>& bandwidths, Penalty penalty,

@@ -4,13 +4,8 @@
 namespace manul {
 namespace {
 
-struct DiscreteTreePlayer : ModelPlayer<PolicyModel> {
-  using ModelPlayer::ModelPlayer;
-};
-
-struct DiscreteLinearPlayer : ModelPlayer<PolicyModel> {
-  using ModelPlayer::ModelPlayer;
-};
+using DiscreteTreePlayer = ModelPlayer<PolicyModel, struct DiscreteTree>;
+using DiscreteLinearPlayer = ModelPlayer<PolicyModel, struct DiscreteLinear>;
 
 DiscreteSettings discretise(PlayerSettings& settings, std::uint32_t depth) {
   settings.exploration.atoms = {settings.actions, std::int64_t{1} << depth};

@@ -4,9 +4,7 @@
 namespace manul {
 namespace {
 
-struct LinearPlayer : ModelPlayer<PolicyModel> {
-  using ModelPlayer::ModelPlayer;
-};
+using LinearPlayer = ModelPlayer<PolicyModel, struct Linear>;
 
 PolicyModel* build(PlayerSettings& settings, double bandwidth, double rate) {
   return kernels().new_linear({settings.actions, settings.width, bandwidth, rate});

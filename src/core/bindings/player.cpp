@@ -56,7 +56,7 @@ void decide_many(Player& player, const Matrix<float>& contexts, const Vector<dou
   const Rows all = rows(player, contexts, lows, highs);
   check_sizes(all.count, actions, densities);
   nb::gil_scoped_release unlocked;
-  player.decide_many(all, actions.data(), densities.data());
+  player.decide_many(all, nullptr, actions.data(), densities.data());
 }
 
 void decide_many_again(Player& player, const Matrix<float>& contexts, const Vector<double>& lows,
@@ -65,7 +65,7 @@ void decide_many_again(Player& player, const Matrix<float>& contexts, const Vect
   const Rows all = rows(player, contexts, lows, highs);
   check_sizes(all.count, numbers, actions, densities);
   nb::gil_scoped_release unlocked;
-  player.decide_many_again(all, numbers.data(), actions.data(), densities.data());
+  player.decide_many(all, numbers.data(), actions.data(), densities.data());
 }
 
 void learn_many(Player& player, const Matrix<float>& contexts, const Vector<double>& actions,

@@ -46,45 +46,46 @@ struct Decision {
   double density;
 };
 
-// `atoms` are for models whose windows have no width.
+// Epsilon-greedy over the range. Models whose windows have no width play `atoms`: each one of the range has weight
+// epsilon over their number, the chosen one the rest.
 struct Exploration {
   double epsilon;
   std::uint64_t seed;
   MANUL_SIMD::Atoms atoms = {};
-};
 
-// Each atom of the range with weight epsilon over their number, the chosen one with the rest.
-inline double atom_density(double chosen, const Exploration& exploration, Range within, double action) {
-  const auto [first, last] = exploration.atoms.inside(within);
-  const double mass = exploration.epsilon / static_cast<double>(last - first + 1) +
-                      (action == chosen ? 1.0 - exploration.epsilon : 0.0);
-  return mass / exploration.atoms.spacing();
-}
-
-inline Decision decide_atom(double chosen, const Exploration& exploration, Range within, const Draws& draws) {
-  const auto [first, last] = exploration.atoms.inside(within);
-  const auto explored = first + static_cast<std::int64_t>(draws.second * static_cast<double>(last - first + 1));
-  const double action = draws.first < exploration.epsilon ? exploration.atoms.at(explored) : chosen;
-  return {action, atom_density(chosen, exploration, within, action)};
-}
-
-inline Moments atom_moments(double chosen, const Exploration& exploration, Range within) {
-  const auto [first, last] = exploration.atoms.inside(within);
-  Moments all{0.0, 0.0};
-  for (std::int64_t leaf = first; leaf <= last; ++leaf) {
-    all.mean += exploration.atoms.at(leaf);
-    all.square += exploration.atoms.at(leaf) * exploration.atoms.at(leaf);
+  double atom_density(double chosen, Range within, double action) const {
+    return (share(within) + (action == chosen ? 1.0 - epsilon : 0.0)) / atoms.spacing();
   }
-  const double share = exploration.epsilon / static_cast<double>(last - first + 1);
-  return {share * all.mean + (1.0 - exploration.epsilon) * chosen,
-          share * all.square + (1.0 - exploration.epsilon) * chosen * chosen};
-}
+
+  Decision decide_atom(double chosen, Range within, const Draws& draws) const {
+    const auto [first, last] = atoms.inside(within);
+    const auto explored = first + static_cast<std::int64_t>(draws.second * static_cast<double>(last - first + 1));
+    const double action = draws.first < epsilon ? atoms.at(explored) : chosen;
+    return {action, atom_density(chosen, within, action)};
+  }
+
+  Moments atom_moments(double chosen, Range within) const {
+    const auto [first, last] = atoms.inside(within);
+    double sum = 0.0, squares = 0.0;
+    for (std::int64_t leaf = first; leaf <= last; ++leaf)
+      sum += atoms.at(leaf), squares += atoms.at(leaf) * atoms.at(leaf);
+    return {share(within) * sum + (1.0 - epsilon) * chosen,
+            share(within) * squares + (1.0 - epsilon) * chosen * chosen};
+  }
+
+ private:
+  // The mass of an explored atom.
+  double share(Range within) const {
+    const auto [first, last] = atoms.inside(within);
+    return epsilon / static_cast<double>(last - first + 1);
+  }
+};
 
 inline Decision decide(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within,
                        std::uint64_t number) {
   const Window window = model.window(context, within);
   const Draws draws = draw(exploration.seed, number);
-  if (window.bandwidth == 0.0) return decide_atom(window.centre, exploration, within, draws);
+  if (window.bandwidth == 0.0) return exploration.decide_atom(window.centre, within, draws);
   const Mixture mixture(window, exploration.epsilon, within);
   const Range part = draws.first < exploration.epsilon ? mixture.within : mixture.window;
   const double action = part.low + draws.second * (part.high - part.low);
@@ -98,12 +99,12 @@ inline double density(PolicyModel& model, const Exploration& exploration, const 
   if (!(action >= within.low && action <= within.high)) return 0.0;
   if (window.bandwidth > 0.0) return Mixture(window, exploration.epsilon, within).density(action);
   const bool atom = exploration.atoms.at(exploration.atoms.nearest(action)) == action;
-  return atom ? atom_density(window.centre, exploration, within, action) : 0.0;
+  return atom ? exploration.atom_density(window.centre, within, action) : 0.0;
 }
 
 inline Moments moments(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within) {
   const Window window = model.window(context, within);
-  if (window.bandwidth == 0.0) return atom_moments(window.centre, exploration, within);
+  if (window.bandwidth == 0.0) return exploration.atom_moments(window.centre, within);
   return Mixture(window, exploration.epsilon, within).moments(exploration.epsilon);
 }
 

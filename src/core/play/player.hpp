@@ -122,16 +122,11 @@ class Player {
     return scale(action, density, loss, within);
   }
 
-  void decide_many(const Rows& rows, double* actions, double* densities) {
+  // Decisions get the next numbers, or are made again with `numbers`.
+  void decide_many(const Rows& rows, const std::uint64_t* numbers, double* actions, double* densities) {
     visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
-      const Decision decision = manul::decide(*model_, settings_.exploration, context, within, decisions++);
-      actions[i] = decision.action, densities[i] = decision.density;
-    });
-  }
-
-  void decide_many_again(const Rows& rows, const std::uint64_t* numbers, double* actions, double* densities) {
-    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
-      const Decision decision = manul::decide(*model_, settings_.exploration, context, within, numbers[i]);
+      const std::uint64_t number = numbers == nullptr ? decisions++ : numbers[i];
+      const Decision decision = manul::decide(*model_, settings_.exploration, context, within, number);
       actions[i] = decision.action, densities[i] = decision.density;
     });
   }
