@@ -119,7 +119,7 @@ def test_the_first_reachable_leaf_and_its_centre_are_the_cores(rng):
 
 
 def test_one_example_trains_the_nodes_that_the_core_trains(rng, monkeypatch):
-    monkeypatch.setattr(Geometry, "towards_the_middle", lambda self: np.zeros(self.leaves, np.int8))
+    monkeypatch.setattr(Geometry, "default_sides", lambda self: np.zeros(self.leaves, np.int8))
     for _ in range(150):
         geometry = random_geometry(rng)
         ends = geometry.actions.low, geometry.actions.high
@@ -161,7 +161,7 @@ def test_nodes_without_examples_go_towards_the_middle(bandwidth, action, rng):
 
 
 def test_nodes_right_of_the_middle_go_left_and_the_others_right():
-    sides = Geometry(Actions(0.0, 1.0), leaves=8, bandwidth=1 / 8).towards_the_middle()
+    sides = Geometry(Actions(0.0, 1.0), leaves=8, bandwidth=1 / 8).default_sides()
     assert sides[1:].tolist() == [LEFT, RIGHT, LEFT, RIGHT, RIGHT, LEFT, LEFT]
 
 
@@ -283,10 +283,10 @@ class Unweighted(ClassifierMixin, BaseEstimator):
     [
         (
             {"classifier": Unweighted()},
-            "classifier must be of scikit-learn, with sample_weight; got",
+            "classifier must be a scikit-learn classifier whose fit accepts sample_weight, got",
         ),
-        ({"classifier": make_pipeline(StandardScaler(), Unweighted())}, "with sample_weight; got Pipeline"),
-        ({"classifier": "linear"}, "with sample_weight; got 'linear'. Try LogisticRegression()."),
+        ({"classifier": make_pipeline(StandardScaler(), Unweighted())}, "accepts sample_weight, got Pipeline"),
+        ({"classifier": "linear"}, "accepts sample_weight, got 'linear'."),
         ({"leaves": 100}, "leaves must be a power of two from 2 to 2^24; got 100. Try 128."),
         ({"bandwidth": 0.75}, "bandwidth must be in (0, 0.5]; got 0.75."),
         ({"epsilon": 2}, "epsilon must be in [0, 1]; got 2."),
@@ -315,7 +315,9 @@ def test_log_is_refused(changed, sentence):
         manul.train_tree(log, leaves=8, bandwidth=1 / 8)
 
 
-@pytest.mark.parametrize(("rows", "sentence"), [(0, "at least one row; got none"), (2, "each of the 3 levels; got 2")])
+@pytest.mark.parametrize(
+    ("rows", "sentence"), [(0, "at least one row; got none"), (2, "at least 3 rows, one per level of the tree, got 2")]
+)
 def test_a_log_that_is_too_short_is_refused(rows, sentence, rng):
     with pytest.raises(InputError, match=sentence):
         manul.train_tree(uniform_log(rng, rows), leaves=8, bandwidth=1 / 8, partition=True)
@@ -333,5 +335,5 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(package, use,
     log = uniform_log(rng, 100)
     policy = manul.train_tree(log, leaves=8, bandwidth=1 / 8)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingDependency, match=r"must be installed .* Try pip install 'manul\[sklearn\]'\."):
+    with pytest.raises(MissingDependency, match=r"Try pip install 'manul\[sklearn\]'\."):
         manul.train_tree(log, leaves=8, bandwidth=1 / 8) if use == "train" else policy.save(tmp_path / "policy.manul")
