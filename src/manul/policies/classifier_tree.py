@@ -79,7 +79,7 @@ class Geometry:
         return centres
 
     def forced_sides(self, nodes: Integers, reachable: Leaves, below: int) -> tuple[Flags, Flags]:
-        """Whether only the right child of each node is reachable, and whether only the left; the children are `below` levels above the leaves."""
+        """Whether only the right child of each node is reachable, and whether only the left; `below` is the height of the children."""
         lowest, highest = ((self.leaves + ends) >> below for ends in reachable)
         only_right = 2 * nodes < lowest
         return only_right, ~only_right & (2 * nodes + 1 > highest)

@@ -7,7 +7,7 @@ from benchmarks.bng import compared, drawn, relative_correlations
 
 from manul.errors import InputError, ParameterError
 from manul.paper import datasets
-from manul.paper.datasets.correlations import Cells, reordered
+from manul.paper.datasets.correlations import Cells, reorder
 from manul.worlds.tables.table_columns import columns
 
 ROWS = 20_000
@@ -104,7 +104,7 @@ def test_equal_values_are_moved_by_the_share_that_a_correlation_asks_for():
     rng = np.random.default_rng(0)
     whole, town = rng.integers(0, 3, 20_000).astype(float), rng.integers(0, 2, 20_000)
     table = Cells([whole + (town * rng.random(20_000) > 0.8)], [town])
-    (after,) = reordered(Cells([rng.permutation(table.numbers[0])], [town]), table, rng)
+    (after,) = reorder(Cells([rng.permutation(table.numbers[0])], [town]), table, rng)
     assert np.corrcoef(after, town)[0, 1] == pytest.approx(np.corrcoef(table.numbers[0], town)[0, 1], rel=0.1)
 
 

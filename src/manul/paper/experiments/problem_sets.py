@@ -11,7 +11,7 @@ from typing import Any
 
 from manul.errors import ParameterError
 from manul.paper import datasets
-from manul.paper.datasets.catalogue import SOURCES, checked_name, located
+from manul.paper.datasets.catalogue import SOURCES, check_name, find_file
 from manul.utils.validation import check_whole_number
 from manul.worlds import Regression
 
@@ -72,8 +72,8 @@ class Wanted:
         if self.target is not None:
             raise ParameterError(f"target must go with data; got {self.target!r}. Add --data FILE.", "target")
         for name in self._all:
-            if checked_name(name) != "ds":
-                located(name, self.data)
+            if check_name(name) != "ds":
+                find_file(name, self.data)
 
     @property
     def is_own(self) -> bool:
