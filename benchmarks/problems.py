@@ -61,7 +61,7 @@ def table(read: Dataset, memory: Memory, folder: Path) -> Problem:
 
 def regression_hindsight(world: worlds.Regression) -> Hindsight:
     centres, gap = hindsight.linear_centres(world.contexts, world.targets)
-    by_bandwidth = {h: hindsight.played(world.targets, centres, h) for h in BANDWIDTHS}
+    by_bandwidth = {h: hindsight.expected_loss(world.targets, centres, h) for h in BANDWIDTHS}
     return Hindsight(hindsight.best_constant(world.targets).loss, _least(by_bandwidth), by_bandwidth, gap)
 
 
@@ -112,7 +112,9 @@ def _curves(name: str, draw: Callable[[int], worlds.Curves], memory: Memory) -> 
     def vw_loss(cell: vowpal_wabbit.Cell, seed: int, rounds: int) -> float:
         def measure() -> float:
             loss = world(seed).table((0.0, 1.0)).loss
-            return vowpal_wabbit.played_loss(cell=cell, contexts=world(seed).contexts[:rounds], loss=loss, seed=seed)
+            return vowpal_wabbit.interactive_loss(
+                cell=cell, contexts=world(seed).contexts[:rounds], loss=loss, seed=seed
+            )
 
         return memory.recall(data(seed), cell, rounds=rounds, seed=seed, measure=measure)
 

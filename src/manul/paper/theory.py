@@ -384,11 +384,7 @@ _RULES: dict[str, tuple[Callable[[float], bool], str, str]] = {
     "epsilon": (lambda value: 0 < value <= 1, "in (0, 1]", "It is the share of rounds that explore; try 0.05."),
     "minimum_density": (lambda value: 0 < value <= 1, "in (0, 1]", "Multiply it by the length of the action range."),
     "failure": (lambda value: 0 < value < 1, "in (0, 1)", "It is the probability that the bound fails; try 0.05."),
-    "log_class_size": (
-        lambda value: 0 <= value < math.inf,
-        "in [0, inf)",
-        "It is the natural logarithm of the size of the class.",
-    ),
+    "log_class_size": (lambda value: 0 <= value < math.inf, "in [0, inf)", "It is ln of the size of the class."),
     "mean_loss": (lambda value: 0 <= value < math.inf, "in [0, inf)", "Scale losses to [0, 1]."),
     "true_loss": (lambda value: 0 <= value <= 1, "in [0, 1]", "Scale losses to [0, 1]."),
     "variance": (lambda value: 0 <= value < math.inf, "in [0, inf)", "It is the sum of the conditional variances."),
