@@ -12,7 +12,15 @@ Each message is one sentence of what must hold, what was got, and what to do.
 
 
 class ManulError(Exception):
-    """The root of all errors of manul."""
+    """The root of all errors of manul; `field` names the parameter, column or setting that the message is about.
+
+    >>> ManulError("bandwidth must be above 0, got -1", field="bandwidth").field
+    'bandwidth'
+    """
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ParameterError(ManulError, ValueError):
@@ -37,5 +45,5 @@ class ServiceError(ManulError):
     def __init__(
         self, message: str, *, status: int | None = None, code: str = "unknown", field: str | None = None
     ) -> None:
-        super().__init__(message)
-        self.status, self.code, self.field = status, code, field
+        super().__init__(message, field)
+        self.status, self.code = status, code
