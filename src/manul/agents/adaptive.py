@@ -10,6 +10,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
+from manul.agents.agent_registry import register_agent
 from manul.agents.native import NativeAgent
 from manul.errors import ParameterError
 from manul.paper.theory import BandwidthGrid
@@ -24,6 +25,17 @@ _PENALTIES = {
 }
 
 
+@register_agent(
+    "adaptive",
+    settings=("leaves", "half_life"),
+    examples=(
+        lambda seed: AdaptiveCats(leaves=16, seed=seed),
+        lambda seed: AdaptiveCats(
+            leaves=16, bandwidths=(0.5, 1.25, 4.0), actions=(-2.0, 8.0), penalty="practical", seed=seed
+        ),
+        lambda seed: AdaptiveCats(leaves=8, bandwidths=(0.05, 0.2), penalty="paper", seed=seed),
+    ),
+)
 class AdaptiveCats(NativeAgent):
     """A tree for each bandwidth; structural risk minimisation picks who plays.
 
@@ -132,6 +144,3 @@ def _complexity(penalty: PenaltyName, leaves: int, width: int) -> float:
     if penalty != "paper":
         return 1.0
     return leaves * 32 * (width + 1) * math.log(2) + math.log(8 * 1e6**4 / 0.05)
-
-
-model_files.saveable(AdaptiveCats)

@@ -12,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 
 from manul import _core
+from manul.agents.agent_registry import register_agent
 from manul.agents.native import NativeAgent
 from manul.types import Context, Floats, Within
-from manul.utils import model_files
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
@@ -49,6 +49,13 @@ class Report:
     losses: Floats | None = None
 
 
+@register_agent(
+    "auto",
+    examples=(
+        lambda seed: Auto(seed=seed),
+        lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
+    ),
+)
 class Auto(NativeAgent):
     """Strong without tuning: finds its own bandwidth, and notices when the world changes.
 
@@ -112,6 +119,3 @@ class Auto(NativeAgent):
         return _core.CriticPlayer(
             actions=self.actions, losses=self.losses, width=width, epsilon=self.epsilon, seed=self.seed
         )
-
-
-model_files.saveable(Auto)

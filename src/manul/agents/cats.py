@@ -7,12 +7,28 @@ from typing import Any, Self
 from manul import _core
 from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
 from manul.agents import learners
+from manul.agents.agent_registry import register_agent
 from manul.agents.native import NativeAgent
 from manul.errors import ParameterError
 from manul.types import Within
 from manul.utils import model_files
 
 
+@register_agent(
+    "cats",
+    settings=("leaves", "bandwidth", "half_life"),
+    examples=(
+        lambda seed: Cats(leaves=16, bandwidth=1 / 8, seed=seed),
+        lambda seed: Cats(leaves=64, bandwidth=0.7, actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
+        lambda seed: Cats(leaves=8, bandwidth=0.5, seed=seed),
+        lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, seed=seed),
+        lambda seed: Cats.paper(
+            leaves=32, bandwidth=2.0, actions=(0.0, 32.0), learner=learners.CoinBetting(target="margin"), seed=seed
+        ),
+        lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, learner=learners.AdaGrad(loss="squared"), seed=seed),
+        lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, learner=learners.AdaGrad(loss="logistic"), seed=seed),
+    ),
+)
 class Cats(NativeAgent):
     """A tree that routes a context to one of its leaves and plays near the leaf's action.
 
@@ -105,4 +121,4 @@ class Cats(NativeAgent):
         return super().__repr__().replace("Cats(", "Cats.paper(", 1)[:-1] + f", learner={self._paper!r})"
 
 
-model_files.saveable(Cats)
+register_agent("paper", settings=("leaves", "bandwidth"), service=False)(Cats.paper)

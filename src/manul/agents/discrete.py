@@ -14,6 +14,7 @@ from manul import _core
 from manul.actions.distribution import Atoms
 from manul.actions.ranges import checked_leaves
 from manul.agents import learners
+from manul.agents.agent_registry import register_agent
 from manul.agents.native import NativeAgent
 from manul.errors import InputError
 from manul.types import Within
@@ -58,6 +59,18 @@ class _Discrete(NativeAgent):
         return Atoms.greedy(positions, centre, self.epsilon, self._range.span / self.leaves)
 
 
+_RANGES: dict[str, Any] = {"actions": (-2.0, 8.1), "losses": (-1.0, 3.0)}
+
+
+@register_agent(
+    "discrete-tree",
+    settings=("leaves",),
+    examples=(
+        lambda seed: DiscreteTree(leaves=16, seed=seed),
+        lambda seed: DiscreteTree(leaves=8, learner=learners.CoinBetting(target="costs"), seed=seed, **_RANGES),
+    ),
+    service=False,
+)
 class DiscreteTree(_Discrete):
     """The paper's dTree: CATS with zero bandwidth.
 
@@ -101,6 +114,15 @@ class DiscreteTree(_Discrete):
         )
 
 
+@register_agent(
+    "discrete-linear",
+    settings=("leaves",),
+    examples=(
+        lambda seed: DiscreteLinear(leaves=16, seed=seed),
+        lambda seed: DiscreteLinear(leaves=8, seed=seed, **_RANGES),
+    ),
+    service=False,
+)
 class DiscreteLinear(_Discrete):
     """The paper's dLinear: one linear model of the cost per action, learned from doubly robust costs.
 
@@ -119,7 +141,3 @@ class DiscreteLinear(_Discrete):
             epsilon=self.epsilon,
             seed=self.seed,
         )
-
-
-model_files.saveable(DiscreteTree)
-model_files.saveable(DiscreteLinear)

@@ -9,10 +9,12 @@ from typing import Any, Self
 
 from manul import _core
 from manul.actions.ranges import Actions, checked_bandwidth
+from manul.agents.agent_registry import register_agent
 from manul.agents.base import Shell
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
 from manul.paper import theory
+from manul.policies import Constant, Linear, Tree
 from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import PolicyClass, checked_policies, described, from_description
 from manul.types import Within
@@ -56,6 +58,15 @@ class _General(Shell[_core.Player | PolicyPlayer]):
         return {name: getattr(self, name) for name in names}
 
 
+_RANGES: dict[str, Any] = {"actions": (-2.0, 8.0), "losses": (-1.0, 3.0)}
+
+
+@model_files.saveable(
+    lambda seed: SmoothedGreedy(policies=Linear(), bandwidth=1 / 16, seed=seed),
+    lambda seed: SmoothedGreedy(policies=Linear(), bandwidth=0.7, seed=seed, **_RANGES),
+    lambda seed: SmoothedGreedy(policies=Tree(leaves=16), bandwidth=1 / 2, seed=seed),
+    lambda seed: SmoothedGreedy(policies=Constant(), bandwidth=2.0, actions=(0.0, 32.0), losses=(-1.0, 3.0), seed=seed),
+)
 class SmoothedGreedy(_General):
     """Plays near the action of the best policy of a class, by its smoothed loss so far (Algorithm 6).
 
@@ -100,6 +111,13 @@ class SmoothedGreedy(_General):
         return PolicyPlayer([learner], [self.bandwidth], lambda *_: 0.0, **self._common)
 
 
+@model_files.saveable(
+    lambda seed: ParetoGreedy(policies=Constant(choices=65), bandwidths=(1 / 2, 1 / 8), seed=seed),
+    lambda seed: ParetoGreedy(policies=Linear(), seed=seed, **_RANGES),
+    lambda seed: ParetoGreedy(
+        policies=Tree(leaves=32), bandwidths=(1.0, 1 / 8), horizon=300, log_class_size=20.0, seed=seed
+    ),
+)
 class ParetoGreedy(_General):
     """The same with a learner per bandwidth; structural risk minimisation says which one plays (Algorithm 7).
 
@@ -218,5 +236,11 @@ def _log_class_size(policies: PolicyClass, given: float | None, horizon: int | N
     return 0.0
 
 
-model_files.saveable(SmoothedGreedy)
-model_files.saveable(ParetoGreedy)
+@register_agent("linear", settings=("bandwidth",), service=False)
+def linear(**settings: Any) -> SmoothedGreedy:
+    """A linear policy, learned by the slope of the smoothed loss.
+
+    >>> linear(bandwidth=1/16)
+    SmoothedGreedy(policies=Linear(rate=0.01), bandwidth=0.0625, ...)
+    """
+    return SmoothedGreedy(policies=Linear(), **settings)

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
+from manul.agents.agent_registry import AGENTS
 from manul.contexts import conversion
-from manul.contexts.maps import Columns, FeatureMap, described, from_description
+from manul.contexts.maps import Columns, Crosses, FeatureMap, Fourier, described, from_description
 from manul.errors import InputError, ManulError, ParameterError
 from manul.policies.plottable import Drawn
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
@@ -30,6 +31,10 @@ class Mappable(Agent, model_files.Saveable, Protocol):
         """All that decides how the agent goes on."""
 
 
+@model_files.saveable(
+    lambda seed: Mapped(agent=AGENTS["cats"].make(leaves=16, bandwidth=1 / 8, seed=seed), features=Crosses()),
+    lambda seed: Mapped(agent=AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), features=Fourier(count=8)),
+)
 class Mapped(Drawn):
     """An agent that sees each context through a feature map.
 
@@ -257,6 +262,3 @@ def _finite_row(made: Any) -> conversion.Row:
 def _line(value: object) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-model_files.saveable(Mapped)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
@@ -54,9 +54,14 @@ class Registry(Generic[Entry]):
             raise ParameterError(f"{self._what} {name!r} is already registered; choose another name", field="name")
         self._entries[name] = entry
 
+    def remove(self, name: str) -> None:
+        """Forget an entry."""
+        del self._entries[name]
+
     def find(self, name: str) -> Entry | None:
         """The entry of a name, or None; plugins are imported only if it is not built in."""
-        for step in (lambda: self._import_namesake(name), self._import_homes, import_plugins):
+        steps: list[Callable[[], None]] = [partial(self._import_namesake, name), self._import_homes, import_plugins]
+        for step in steps:
             if name not in self._entries:
                 step()
         return self._entries.get(name)
