@@ -69,8 +69,8 @@ class Registry(Generic[Entry]):
     def __getitem__(self, name: str) -> Entry:
         entry = self.find(name)
         if entry is None and self._missing:
-            packages = ", ".join(sorted(self._missing))
-            raise MissingDependency(f"{self._what} {name!r} needs a package that is not installed: {packages}")
+            packages = " ".join(sorted(self._missing))
+            raise MissingDependency(f"{self._what} {name!r} needs more packages. Try pip install {packages}.")
         if entry is None:
             raise ParameterError(self.unknown(name), field=self._what)
         return entry

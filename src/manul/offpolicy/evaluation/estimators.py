@@ -1,13 +1,9 @@
-"""The loss of a policy from a log that another policy made: ips, snips and dr.
+"""The loss of a policy, estimated from a log that another policy made, by any registered estimator.
 
-Each row has a weight, the policy's density at the logged action over the logged density. `ips` averages weight times
-loss (section 2 of the paper), `snips` divides by the mean weight, and `dr` (Dudik, Langford and Li 2011) adds what a
-loss model expects of the policy, and weighs only what the model does not explain.
+Each row has a weight, the policy's density at the logged action over the logged density.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -16,13 +12,10 @@ from manul.errors import InputError, ParameterError
 from manul.logs.pieces import Logs, Rows, action_range, loss_range, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
+from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.offpolicy.evaluation.outcome_model import LossModel
+from manul.offpolicy.evaluation.row_losses import checked_rows, scaled_losses
 from manul.types import Estimate, Floats, Policy, Within
-from manul.utils.outcome_checks import USABLE, usable_densities
-
-ESTIMATORS = ("ips", "snips", "dr")
-_FOR_MODELS = ("bootstrap", "normal")
 
 
 def evaluate(
@@ -59,45 +52,14 @@ def evaluate(
         raise ParameterError(
             f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}. It has its own."
         )
-    terms = _model_terms(policy, log, actions, scale) if estimator == "dr" else _TERMS[estimator]
+    terms = ESTIMATORS[estimator].prepare(policy, log, actions, scale)
     sums, ends = _Sums(), intervals.start(interval, checked_seed(seed), largest_weight)
     for rows in pieces(log):
         densities = policy_densities.densities(policy, rows)
-        found = terms(rows, densities / _checked(rows, scale).densities, _scaled(rows, scale))
-        sums.add(found, densities, rows)
-        ends.add(found)
+        contribution = terms(rows, densities / checked_rows(rows, scale).densities, scaled_losses(rows, scale))
+        sums.add(contribution, densities, rows)
+        ends.add(contribution)
     return sums.estimate(ends, estimator, interval, level, scale, largest_weight, getattr(policy, "bandwidth", None))
-
-
-_Terms = Callable[[Rows, Floats, Floats], Terms]
-
-
-def _ips(rows: Rows, weights: Floats, losses: Floats) -> Terms:
-    return Terms(weights * losses, np.ones(len(rows.actions)), weights, losses)
-
-
-def _snips(rows: Rows, weights: Floats, losses: Floats) -> Terms:  # noqa: ARG001 - as all terms
-    return Terms(weights * losses, weights, weights, losses)
-
-
-_TERMS: dict[str, _Terms] = {"ips": _ips, "snips": _snips}
-
-
-def _model_terms(policy: Policy, log: Logs, actions: Within | None, scale: Within) -> _Terms:
-    own: Within = getattr(policy, "actions", (0.0, 1.0))
-    model = LossModel(action_range(log, actions) or own)
-    rows = None
-    for rows in pieces(repeatable(log, "dr")):
-        model.add(rows, _scaled(_checked(rows, scale), scale))
-    if rows is None:
-        raise InputError("log must have at least one row; got none. Check the file.")
-    model.fit()
-
-    def terms(rows: Rows, weights: Floats, losses: Floats) -> Terms:
-        expected = model.expected(rows, policy_densities.moments(policy, rows))
-        return Terms(expected + weights * (losses - model.predict(rows)), np.ones(len(losses)), weights, losses)
-
-    return terms
 
 
 class _Sums:
@@ -173,34 +135,13 @@ def _smoothed(
     return policy_densities.Smoothed(policy, checked_bandwidth(bandwidth, Actions(*actions)), actions)
 
 
-def _scaled(rows: Rows, scale: Within) -> Floats:
-    return (rows.losses - scale[0]) / (scale[1] - scale[0])
-
-
-def _checked(rows: Rows, scale: Within) -> Rows:
-    low, high = scale
-    inside = (rows.losses >= low) & (rows.losses <= high)
-    for name, values, good, rule, remedy in (
-        ("loss", rows.losses, inside, f"in [{low:g}, {high:g}]", "Declare the range with losses=(low, high)."),
-        ("density", rows.densities, usable_densities(rows.densities), USABLE, _REMEDY),
-    ):
-        if not good.all():
-            bad = int(np.argmin(good))
-            raise InputError(f"{name} must be {rule}; got {values[bad]:g} in row {rows.first + bad}. {remedy}")
-    return rows
-
-
-_REMEDY = "Log the density of each decision, or see manul.offpolicy.estimate_densities."
-
-
 def _check(estimator: str, interval: str, level: float, largest_weight: float | None) -> None:
-    if estimator not in ESTIMATORS:
-        raise ParameterError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r}. Try snips.")
+    allowed = ESTIMATORS[estimator].intervals
     if interval not in intervals.NAMES:
         raise ParameterError(f"interval must be one of {', '.join(intervals.NAMES)}; got {interval!r}. Try bootstrap.")
-    if estimator == "dr" and interval not in _FOR_MODELS:
+    if allowed is not None and interval not in allowed:
         raise ParameterError(
-            f"interval must be bootstrap or normal for dr; got {interval!r}. Try snips for the others."
+            f"interval must be {' or '.join(allowed)} for {estimator}; got {interval!r}. Try snips for the others."
         )
     if not 0 < level < 1:
         raise ParameterError(f"level must be in (0, 1); got {level!r}. Try 0.95.")

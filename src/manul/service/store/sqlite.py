@@ -11,6 +11,7 @@ from typing import Any
 
 from manul.errors import FileError
 from manul.service.store import Counts, Event, LoopGone, LoopRow, StoreFailure, Transaction
+from manul.service.store.opening import register_store
 from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
 from manul.service.store.sqlite_file import FileLock, check_file
@@ -201,3 +202,6 @@ class Checkpoints(threading.Thread):
         """End; the connection is for others to close."""
         self._stopping.set()
         self.join()
+
+
+register_store("sqlite", lambda place: SqliteStore(place.removeprefix("sqlite://")))
