@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manul.cli._options import FILE, MODEL, NUMBER, PICTURE, RANGE, WHOLE, Choice, File
+from manul.cli._options import ESTIMATOR, FILE, MODEL, NUMBER, PICTURE, RANGE, WHOLE, Choice, File
 
 if TYPE_CHECKING:
     from manul.types import Estimate
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option(
     "--estimator",
     "estimators",
-    type=Choice(("ips", "snips", "dr")),
+    type=ESTIMATOR,
     multiple=True,
     default=["snips"],
     show_default=True,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, MODEL, NUMBER, PICTURE, RANGE, WHOLE, Choice, File, List
+from manul.cli._options import AGENT, FILE, MODEL, NUMBER, PICTURE, RANGE, WHOLE, Choice, File, List
 from manul.errors import ParameterError
 
 _TRIES = {"bandwidths": "1/4,1/16", "leaves": "16,128"}
@@ -30,6 +30,7 @@ ROWS_AT_ONCE = 131_072
     "--bandwidths", type=List(NUMBER), help="Other bandwidths than the grid's, as shares of the range: 1/4,1/16."
 )
 @click.option("--leaves", type=List(WHOLE), help="Other leaves than the grid's: 16,128. Goes with --bandwidths.")
+@click.option("--agent", "agents", type=AGENT, multiple=True, help="Another agent to try; may be given several times.")
 @click.option(
     "--rule", type=Choice(("path", "paper", "margin")), default="path", show_default=True, help="How trees learn."
 )
@@ -55,6 +56,7 @@ def optimize(
     grid: str,
     bandwidths: list[float] | None,
     leaves: list[int] | None,
+    agents: tuple[str, ...],
     penalty: str,
     out: Path | None,
     plot: Path | None,
@@ -68,7 +70,7 @@ def optimize(
     readable: Any = manul.Log
     best = manul.optimize(
         readable.batches(log, ROWS_AT_ONCE),
-        grid=_grid(grid, bandwidths, leaves),
+        grid=_grid(grid, bandwidths, leaves, agents),
         penalty=_constant(penalty),
         progress=True,
         **settings,
@@ -80,15 +82,15 @@ def optimize(
     click.echo(json.dumps(_described(best, out)) if as_json else best.table)
 
 
-def _grid(name: str, bandwidths: list[float] | None, leaves: list[int] | None) -> Any:
+def _grid(name: str, bandwidths: list[float] | None, leaves: list[int] | None, agents: tuple[str, ...]) -> Any:
     import manul
 
     if (bandwidths is None) != (leaves is None):
         given, other = ("leaves", "bandwidths") if bandwidths is None else ("bandwidths", "leaves")
         raise ParameterError(f"{other} must be given with {given}; got nothing. Try --{other} {_TRIES[other]}.")
     if bandwidths is not None and leaves is not None:
-        return manul.Grid(bandwidths=bandwidths, leaves=leaves)
-    return manul.Grid.paper(half=name == "paper")
+        return manul.Grid(bandwidths=bandwidths, leaves=leaves, others=agents)
+    return manul.Grid(cells=manul.Grid.paper(half=name == "paper").cells, others=agents)
 
 
 def _constant(penalty: str) -> Any:

@@ -9,17 +9,13 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, MODEL, NUMBER, RANGE, WHOLE, Choice, File, Share
-
-AGENTS = ("auto", "cats", "paper", "adaptive", "linear", "discrete-tree", "discrete-linear")
+from manul.cli._options import AGENT, FILE, MODEL, NUMBER, RANGE, WHOLE, Choice, File, Share
 
 
 @click.command(epilog="\b\nExample:\n  manul run cars.csv --target price --log run.parquet --out policy.manul")
 @click.argument("table", type=FILE)
 @click.option("--target", help="The column with the best action of each row; the label of a .vw table by default.")
-@click.option(
-    "--agent", type=Choice(AGENTS), help="Who plays; auto, or cats where leaves or a bandwidth are given, by default."
-)
+@click.option("--agent", type=AGENT, help="Who plays; auto, or cats where leaves or a bandwidth are given, by default.")
 @click.option("--leaves", type=WHOLE, help="How many actions a tree tells apart, a power of two; 512 by default.")
 @click.option(
     "--bandwidth",
