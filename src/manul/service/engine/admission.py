@@ -6,14 +6,14 @@ from typing import Any
 
 from manul.actions.ranges import checked_range
 from manul.errors import ManulError
-from manul.service import schema
 from manul.service.configuration import Limits
 from manul.service.engine import models
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
+from manul.service.loop_settings import NewLoop
 
 
-def check_settings(settings: schema.NewLoop) -> None:
+def check_settings(settings: NewLoop) -> None:
     """Refuses settings of a loop that cannot work together."""
     for name in ("actions", "losses"):
         try:

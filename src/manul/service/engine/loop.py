@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 
 from manul.errors import ManulError
-from manul.service import schema
 from manul.service.engine import models
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
+from manul.service.loop_settings import NewLoop
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import Decided
 from manul.types import Decision, Decisions, Floats, Within
@@ -30,7 +30,7 @@ Fact = tuple[Event, Decided | None]
 AT_ONCE = 32
 # Events kept in memory for the learner; beyond these it reads them from the store.
 MOST_QUEUED = 20_000
-_settings = msgspec.json.Decoder(schema.NewLoop)
+_settings = msgspec.json.Decoder(NewLoop)
 
 
 class Loop:
@@ -41,7 +41,7 @@ class Loop:
         self.number, self.name, self.created = row.number, row.name, row.created
         self.paused, self.apprentice = row.paused, row.apprentice
         self.settings = _settings.decode(row.settings)
-        self.agent = models.made(self.settings)
+        self.agent = models.make_agent(self.settings)
         self.model = self.learned = self.refused = 0
         self.first: Any = None
         self._shape: Any = None
@@ -66,7 +66,7 @@ class Loop:
         """The context of the first stored decision fixes what contexts look like; without one, the agent starts anew."""
         with self.lock:
             if self.model == 0:
-                self.agent = models.made(self.settings)
+                self.agent = models.make_agent(self.settings)
             self.first = self._shape = context
             self._start()
 
@@ -135,7 +135,7 @@ class Loop:
     def _start(self) -> None:
         """An agent that has learned nothing knows the shape of contexts from one that was taken, never from one refused."""
         if self.first is None and self.model == 0:
-            self.agent = models.made(self.settings)
+            self.agent = models.make_agent(self.settings)
         if self._shape is not None and self.agent.width is None:
             # A field may have been learned as another kind than the first context had it: then there is nothing to meet.
             with suppress(ManulError):
