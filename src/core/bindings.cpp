@@ -325,6 +325,16 @@ void bind_single(nb::class_<Player>& type) {
   }, "context"_a.noconvert(), "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
 }
 
+// Contexts that the core does not read itself, such as lists: NotImplemented asks the caller to convert them.
+void bind_others(nb::class_<Player>& type) {
+  type.def("decide", [](Player&, nb::handle, double, double) { return nb::borrow(Py_NotImplemented); },
+           "context"_a.none(), "low"_a, "high"_a);
+  type.def("decide_again", [](Player&, nb::handle, double, double, std::uint64_t) { return nb::borrow(Py_NotImplemented); },
+           "context"_a.none(), "low"_a, "high"_a, "number"_a);
+  type.def("learn", [](Player&, nb::handle, double, double, double, double, double) { return nb::borrow(Py_NotImplemented); },
+           "context"_a.none(), "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+}
+
 void decide_many(Player& player, const Matrix& contexts, const Vector<double>& lows, const Vector<double>& highs,
                  Output actions, Output densities) {
   const Rows all = rows(player, contexts, lows, highs);
@@ -447,6 +457,7 @@ NB_MODULE(_core, module) {
   bind_single<double>(player);
   bind_single<float>(player);
   bind_named(player);
+  bind_others(player);
   player.def_rw("decisions", &Player::decisions)
       .def("forget", [](Player& self, double half_life) { self.agent().forget(half_life); }, "half_life"_a)
       .def_prop_ro("nbytes", &nbytes)

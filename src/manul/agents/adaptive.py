@@ -79,21 +79,21 @@ class AdaptiveCats(NativeAgent):
     @property
     def bandwidth(self) -> float:
         """The bandwidth that plays now, in action units."""
-        if self._core is None:
+        if self.player is None:
             return self.bandwidths[-1]
-        return self.bandwidths[cast(_core.AdaptivePlayer, self._core).playing]
+        return self.bandwidths[cast(_core.AdaptivePlayer, self.player).playing]
 
     @property
     def estimates(self) -> Floats:
         """The estimated loss of each bandwidth's tree, of late, as a share of the range of losses."""
-        return np.full(len(self.bandwidths), np.nan) if self._core is None else self._core.state()["estimates"]
+        return np.full(len(self.bandwidths), np.nan) if self.player is None else self.player.state()["estimates"]
 
     @property
     def risks(self) -> Floats:
         """The estimated losses, each raised by its penalty: the bandwidth with the smallest plays."""
-        if self._core is None:
+        if self.player is None:
             return self.estimates
-        player = cast(_core.AdaptivePlayer, self._core)
+        player = cast(_core.AdaptivePlayer, self.player)
         return np.array([player.risk(member) for member in range(len(self.bandwidths))])
 
     @property
@@ -109,7 +109,8 @@ class AdaptiveCats(NativeAgent):
         learned = sum(array.nbytes for name, array in arrays.items() if name != "decisions")
         return learned == member.nbytes * len(self.bandwidths)
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         return self._members(width, self.bandwidths)
 
     def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:

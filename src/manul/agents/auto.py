@@ -90,7 +90,7 @@ class Auto(NativeAgent):
         >>> report.rounds, report.alarms, len(report.losses)
         (30, 0, 64)
         """
-        player, seen = (self._core, None) if context is None and self._core else self.player_and_context(context)
+        player, seen = (self.player, None) if context is None and self.player else self.player_and_context(context)
         now = cast(_core.CriticPlayer, player).report()
         members = tuple(map(Member, MEMBERS, self._in_loss_units(now["errors"]), now["weights"]))
         return Report(
@@ -106,7 +106,7 @@ class Auto(NativeAgent):
 
     def _curve(self, player: _core.CriticPlayer, seen: Any, points: int) -> dict[str, Floats]:
         middles = (np.arange(points) + 0.5) / points
-        with self._explained():
+        with self.explained():
             predicted = np.array(player.curve(seen, points), dtype=np.float64)
         low, high = self.losses
         return {"actions": self._range.low + middles * self._range.span, "losses": low + predicted * (high - low)}
@@ -115,7 +115,8 @@ class Auto(NativeAgent):
         low, high = self.losses
         return [share * (high - low) for share in shares]
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         return _core.CriticPlayer(
             actions=self.actions, losses=self.losses, width=width, epsilon=self.epsilon, seed=self.seed
         )

@@ -93,12 +93,13 @@ class Cats(NativeAgent):
         """The smallest bandwidth that a narrowed range must have room for."""
         return self.bandwidth
 
-    def _named_player(self) -> _core.Player:
+    def _make_named_player(self) -> _core.Player:
         if self._paper is not None:
-            return super()._named_player()
+            return super()._make_named_player()
         return _core.PathPlayer(**self._settings(0), bits=self.table_bits)
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         if self._paper is None:
             return _core.PathPlayer(**self._settings(width))
         learner = learners.native(self._paper)

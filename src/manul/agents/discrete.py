@@ -102,7 +102,8 @@ class DiscreteTree(_Discrete):
     def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
         return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         return _core.DiscretePlayer.tree(
             actions=self.actions,
             losses=self.losses,
@@ -132,7 +133,8 @@ class DiscreteLinear(_Discrete):
     (0.0, 0.95625)
     """
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         return _core.DiscretePlayer.linear(
             actions=self.actions,
             losses=self.losses,

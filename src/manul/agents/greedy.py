@@ -10,7 +10,7 @@ from typing import Any, Self
 from manul import _core
 from manul.actions.ranges import Actions, checked_bandwidth
 from manul.agents.agent_registry import register_agent
-from manul.agents.base import Shell
+from manul.agents.base import BaseAgent
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
 from manul.paper import theory
@@ -23,7 +23,7 @@ from manul.utils import model_files
 MOST_BANDWIDTHS = 10_000
 
 
-class _General(Shell[_core.Player | PolicyPlayer]):
+class _General(BaseAgent[_core.Player | PolicyPlayer]):
     """What both algorithms share: a policy class, and how it is saved; classes that hold functions cannot be."""
 
     policies: PolicyClass
@@ -104,7 +104,8 @@ class SmoothedGreedy(_General):
     def _windows(self) -> tuple[float, ...]:
         return (self.bandwidth,)
 
-    def _player(self, width: int) -> _core.Player | PolicyPlayer:
+    def make_player(self, width: int) -> _core.Player | PolicyPlayer:
+        """A fresh player for contexts of this width."""
         if isinstance(self.policies, NativePolicies):
             return self.policies.player(width=width, bandwidth=self.bandwidth, **self._common)
         learner = self.policies.start(width, self.actions, self.bandwidth)
@@ -169,7 +170,7 @@ class ParetoGreedy(_General):
     @property
     def chosen(self) -> float:
         """The bandwidth that plays; before the first context the widest."""
-        return self._core.chosen if isinstance(self._core, PolicyPlayer) else max(self.bandwidths)
+        return self.player.chosen if isinstance(self.player, PolicyPlayer) else max(self.bandwidths)
 
     @property
     def narrowest_bandwidth(self) -> float:
@@ -180,7 +181,8 @@ class ParetoGreedy(_General):
     def _windows(self) -> tuple[float, ...]:
         return self.bandwidths
 
-    def _player(self, width: int) -> PolicyPlayer:
+    def make_player(self, width: int) -> PolicyPlayer:
+        """A fresh player for contexts of this width."""
         learners = [self.policies.start(width, self.actions, bandwidth) for bandwidth in self.bandwidths]
         return PolicyPlayer(learners, self.bandwidths, self._penalty, **self._common)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
 from manul.agents.agent_registry import AGENTS
+from manul.agents.base import distributions
 from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Fourier, described, from_description
 from manul.errors import InputError, ManulError, ParameterError
@@ -129,7 +130,7 @@ class Mapped(Drawn):
         if inside is not None and isinstance(mapped, np.ndarray):
             return cast(Floats, inside(mapped, actions, within))
         asked = np.asarray(actions, dtype=np.float64)
-        played = self._each(mapped, within)
+        played = distributions(self.agent, mapped, within)
         return np.array([each.density(action) for each, action in zip(played, asked, strict=True)])
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
@@ -138,12 +139,8 @@ class Mapped(Drawn):
         inside = getattr(self.agent, "moments_many", None)
         if inside is not None and isinstance(mapped, np.ndarray):
             return cast("tuple[Floats, Floats]", inside(mapped, within))
-        played = self._each(mapped, within)
+        played = distributions(self.agent, mapped, within)
         return np.array([each.mean() for each in played]), np.array([each.square() for each in played])
-
-    def _each(self, mapped: Any, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
-        pairs = [None] * len(mapped) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
-        return [self.agent.distribution(row, ends) for row, ends in zip(mapped, pairs, strict=True)]
 
     def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
         """Take in what many decisions led to, in order; all of them or, where one cannot be used, none."""

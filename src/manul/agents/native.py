@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from manul import _core
-from manul.agents.base import Shell
+from manul.agents.base import BaseAgent
 
 
-class NativeAgent(Shell[_core.Player]):
+class NativeAgent(BaseAgent[_core.Player]):
     """An agent whose player is native, so that whole tables can run in the core."""

@@ -15,7 +15,7 @@ from manul.offpolicy.evaluation.row_losses import checked_rows, scaled_losses
 from manul.types import Floats, Policy, Within
 
 
-@register_estimator("dr", intervals=("bootstrap", "normal"))
+@register_estimator("dr", fitted=True, intervals=("bootstrap", "normal"))
 def doubly_robust(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> TermsOf:
     """What a model of the loss, fitted on the log, expects of the policy, and its weighted errors."""
     own: Within = getattr(policy, "actions", (0.0, 1.0))

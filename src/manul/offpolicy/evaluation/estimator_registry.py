@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from manul.logs.pieces import Logs, Rows
 from manul.offpolicy.evaluation.intervals import Terms
@@ -12,43 +12,44 @@ from manul.types import Floats, Policy, Within
 from manul.utils.registry import Registry
 
 TermsOf = Callable[[Rows, Floats, Floats], Terms]
-Prepare = Callable[[Policy, Logs, Within | None, Within], TermsOf]
-_Prepare = TypeVar("_Prepare", bound=Prepare)
+Fit = Callable[[Policy, Logs, Within | None, Within], TermsOf]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """What an estimator makes of a log, and the intervals that hold for it; None is all of them."""
+    """What gives the terms of a log's rows once it has seen the log, and the intervals that hold; None is all of them."""
 
-    prepare: Prepare
+    fit: Fit
     intervals: tuple[str, ...] | None
 
 
 ESTIMATORS = Registry[Estimator]("estimator", "manul.offpolicy.evaluation", usual="snips")
 
 
-def register_estimator(name: str, *, intervals: Sequence[str] | None = None) -> Callable[[_Prepare], _Prepare]:
+def register_estimator(
+    name: str, *, fitted: bool = False, intervals: Sequence[str] | None = None
+) -> Callable[[_Function], _Function]:
     """Registers an estimator, so that `evaluate` and `manul evaluate` know it by name.
 
-    It is a function of the policy, the log, the range of actions (None if the log says it) and that of losses. It
-    returns another one, which gives the terms of some rows from their weights and their losses scaled to [0, 1]; the
-    estimate is the sum of the numerators over that of the denominators. `intervals` are those that hold for it.
+    It is a function of some rows, their weights and their losses scaled to [0, 1] that gives the terms of the rows: the
+    estimate is the sum of the numerators over that of the denominators. With `fitted=True` it is one of the policy, the
+    log, the range of actions (None: as the log says) and that of losses, which returns such a function. `intervals` are
+    those that hold for it.
 
     >>> import manul, numpy as np
     >>> @manul.register_estimator("clipped")
-    ... def clipped(policy, log, actions, losses):
-    ...     def terms(rows, weights, losses):
-    ...         return Terms(np.minimum(weights, 5.0) * losses, np.ones(len(losses)), weights, losses)
-    ...     return terms
+    ... def clipped(rows, weights, losses):
+    ...     return Terms(np.minimum(weights, 5.0) * losses, np.ones(len(losses)), weights, losses)
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=500)).log
     >>> manul.evaluate(lambda context: 0.5, log, "clipped", bandwidth=1/4).estimator
     'clipped'
     >>> ESTIMATORS.remove("clipped")
     """
 
-    def register(prepare: _Prepare) -> _Prepare:
-        entry = Estimator(prepare, None if intervals is None else tuple(intervals))
-        ESTIMATORS.add(name, entry, module=prepare.__module__)
-        return prepare
+    def register(function: _Function) -> _Function:
+        fit: Fit = function if fitted else lambda *_: function
+        ESTIMATORS.add(name, Estimator(fit, intervals and tuple(intervals)), module=function.__module__)
+        return function
 
     return register

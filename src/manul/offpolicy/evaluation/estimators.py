@@ -52,7 +52,7 @@ def evaluate(
         raise ParameterError(
             f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}. It has its own."
         )
-    terms = ESTIMATORS[estimator].prepare(policy, log, actions, scale)
+    terms = ESTIMATORS[estimator].fit(policy, log, actions, scale)
     sums, ends = _Sums(), intervals.start(interval, checked_seed(seed), largest_weight)
     for rows in pieces(log):
         densities = policy_densities.densities(policy, rows)

@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from manul.logs.pieces import Logs
-from manul.offpolicy.evaluation.estimator_registry import TermsOf, register_estimator
+from manul.logs.pieces import Rows
+from manul.offpolicy.evaluation.estimator_registry import register_estimator
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.types import Policy, Within
+from manul.types import Floats
 
 
 @register_estimator("ips")
-def inverse_propensity(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> TermsOf:  # noqa: ARG001 - as all estimators
+def inverse_propensity(rows: Rows, weights: Floats, losses: Floats) -> Terms:
     """Weight times loss, over the number of rows."""
-    return lambda rows, weights, losses: Terms(weights * losses, np.ones(len(rows.actions)), weights, losses)
+    return Terms(weights * losses, np.ones(len(rows.actions)), weights, losses)
 
 
 @register_estimator("snips")
-def self_normalized(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> TermsOf:  # noqa: ARG001 - as all estimators
+def self_normalized(rows: Rows, weights: Floats, losses: Floats) -> Terms:  # noqa: ARG001 - as all estimators
     """Weight times loss, over the sum of the weights."""
-    return lambda _, weights, losses: Terms(weights * losses, weights, weights, losses)
+    return Terms(weights * losses, weights, weights, losses)

@@ -12,14 +12,14 @@ from typing import Any, Literal, Self
 from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
 from manul.agents import Cats
 from manul.agents.agent_registry import AGENTS, AgentEntry
-from manul.agents.base import Shell
+from manul.agents.base import BaseAgent
 from manul.agents.learners import CoinBetting
 from manul.errors import ParameterError
 from manul.types import Within
 
 Rule = Literal["path", "paper", "margin"]
 Cell = tuple[float, int]
-AnyAgent = Shell[Any]
+AnyAgent = BaseAgent[Any]
 Make = Callable[..., AnyAgent]
 _RULES: dict[str, Make] = {
     "path": Cats,
