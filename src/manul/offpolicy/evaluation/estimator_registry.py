@@ -49,7 +49,9 @@ def register_estimator(
 
     def register(function: _Function) -> _Function:
         fit: Fit = function if fitted else lambda *_: function
-        ESTIMATORS.add(name, Estimator(fit, intervals and tuple(intervals)), module=function.__module__)
+        ESTIMATORS.add(
+            name, Estimator(fit, None if intervals is None else tuple(intervals)), module=function.__module__
+        )
         return function
 
     return register
