@@ -11,7 +11,7 @@ import numpy as np
 from manul import _core
 from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
 from manul.agents.agent_registry import register_agent
-from manul.agents.native import NativeAgent
+from manul.agents.base import BaseAgent
 from manul.errors import ParameterError
 from manul.paper.theory import BandwidthGrid
 from manul.types import Floats, Within
@@ -36,7 +36,7 @@ _PENALTIES = {
         lambda seed: AdaptiveCats(leaves=8, bandwidths=(0.05, 0.2), penalty="paper", seed=seed),
     ),
 )
-class AdaptiveCats(NativeAgent):
+class AdaptiveCats(BaseAgent[_core.Player]):
     """A tree for each bandwidth; structural risk minimisation picks who plays.
 
     `bandwidths` is geometric unless given, from half the range down to a 4096th; a `theory.BandwidthGrid` is the

@@ -13,7 +13,7 @@ import numpy as np
 
 from manul import _core
 from manul.agents.agent_registry import register_agent
-from manul.agents.native import NativeAgent
+from manul.agents.base import BaseAgent
 from manul.types import Context, Floats, Within
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
@@ -56,7 +56,7 @@ class Report:
         lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
     ),
 )
-class Auto(NativeAgent):
+class Auto(BaseAgent[_core.Player]):
     """Strong without tuning: finds its own bandwidth, and notices when the world changes.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)

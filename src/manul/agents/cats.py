@@ -8,7 +8,7 @@ from manul import _core
 from manul.actions.ranges import Actions, checked_bandwidth, checked_leaves
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
-from manul.agents.native import NativeAgent
+from manul.agents.base import BaseAgent
 from manul.errors import ParameterError
 from manul.types import Within
 from manul.utils import model_files
@@ -29,7 +29,7 @@ from manul.utils import model_files
         lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, learner=learners.AdaGrad(loss="logistic"), seed=seed),
     ),
 )
-class Cats(NativeAgent):
+class Cats(BaseAgent[_core.Player]):
     """A tree that routes a context to one of its leaves and plays near the leaf's action.
 
     Contexts with names keep their weights in tables of 2^`table_bits`, whatever the number of names and leaves. After

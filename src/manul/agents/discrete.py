@@ -15,13 +15,13 @@ from manul.actions.distribution import Atoms
 from manul.actions.ranges import checked_leaves
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
-from manul.agents.native import NativeAgent
+from manul.agents.base import BaseAgent
 from manul.errors import InputError
 from manul.types import Within
 from manul.utils import model_files
 
 
-class _Discrete(NativeAgent):
+class _Discrete(BaseAgent[_core.Player]):
     """What both have in common: which actions there are."""
 
     def __init__(

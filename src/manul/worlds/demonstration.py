@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manul.actions.ranges import checked_seed
 from manul.agents import Auto, Cats
-from manul.agents.native import NativeAgent
+from manul.agents.base import BaseAgent
 from manul.errors import ParameterError
 from manul.types import Floats, Within
 from manul.utils.atomic_files import writable_folder
@@ -91,7 +91,7 @@ def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, pro
     from manul.utils import plotting as plots
 
     world, out = house(rounds=rounds, seed=seed), writable_folder(folder)
-    agents: dict[str, NativeAgent] = {
+    agents: dict[str, BaseAgent[Any]] = {
         "Auto": Auto(actions=ACTIONS, seed=seed),
         "Cats": Cats(actions=ACTIONS, leaves=128, bandwidth=1.5, seed=seed),
         "Cats.paper": Cats.paper(actions=ACTIONS, leaves=128, bandwidth=1.5, seed=seed),
@@ -118,7 +118,7 @@ def _loss_picture(runs: dict[str, Run], best: Result) -> Axes:
     return axes
 
 
-def _policy_picture(agent: NativeAgent, world: Regression) -> Axes:
+def _policy_picture(agent: BaseAgent[Any], world: Regression) -> Axes:
     from manul.utils import plotting as plots
 
     axes = plots.policy_map(agent, world.contexts, 0, world.targets)
