@@ -7,13 +7,14 @@ import pyarrow as pa
 
 import manul
 from manul import _core
-from manul.actions.ranges import Actions, checked_bandwidth
+from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, smooth
 from manul.agents.base import BaseAgent
 from manul.logs.formats import text_lines
 from manul.logs.formats.arrow_tables import Adoption
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.utils import model_files
+from manul.utils.validation import check_bandwidth
 
 POINTS = 33
 
@@ -75,7 +76,7 @@ class BestPoint(BaseAgent):
         self, *, actions=(0.0, 1.0), losses=(0.0, 1.0), bandwidth: float = 0.05, epsilon: float = 0.1, seed: int = 0
     ):
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
-        self.bandwidth = checked_bandwidth(bandwidth, Actions(*self.actions))
+        self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
 
     @property
     def parameters(self):
