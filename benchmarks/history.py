@@ -22,8 +22,8 @@ import msgspec
 import numpy as np
 
 from benchmarks.serve import AGENTS, MANUL, WIDTH, cpu_seconds, free_port, running, stored
-from manul.service import schema
 from manul.service.engine.loop import Loop
+from manul.service.loop_settings import NewLoop
 from manul.service.store import Event, Store, Transaction
 from manul.service.store.blocks import pack_columns
 from manul.service.store.opening import opened
@@ -35,7 +35,7 @@ SETTINGS = {"name": "heat", "actions": [0, 1], "agent": AGENTS["cats"]}
 def fill(place: str, events: int) -> None:
     """A loop with as many decisions and losses, and a snapshot that contains them."""
     store = opened(place)
-    settings = msgspec.json.encode(msgspec.convert(SETTINGS, schema.NewLoop))
+    settings = msgspec.json.encode(msgspec.convert(SETTINGS, NewLoop))
     with store.transaction() as transaction:
         loop = transaction.add_loop("heat", settings, time.time(), apprentice=False)
     assert loop is not None

@@ -107,7 +107,7 @@ def trained_nodes(world, rounds=20_000) -> list[float]:
     """How many of the 8191 nodes the paper's training updates in a round, by bandwidth."""
     counts = []
     for bandwidth in BANDWIDTHS:
-        player = paper_agent(8192, bandwidth)._player(WIDTH)
+        player = paper_agent(8192, bandwidth).make_player(WIDTH)
         updates = 0
         for context, target in zip(world.contexts[:rounds], world.targets[:rounds], strict=True):
             action, density = player.decide(context, 0.0, 1.0)

@@ -4,90 +4,69 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manul import errors, offpolicy, policies, worlds
-    from manul.actions.distribution import Atoms, Distribution
-    from manul.agents import (
-        AdaptiveCats,
-        Auto,
-        Cats,
-        DiscreteLinear,
-        DiscreteTree,
-        Mapped,
-        ParetoGreedy,
-        SmoothedGreedy,
-        checks,
-        learners,
-    )
-    from manul.contexts import maps
-    from manul.errors import ManulError
-    from manul.logs.log import Log, LogWriter
-    from manul.offpolicy import Grid, Optimized, evaluate, optimize
-    from manul.paper import datasets, theory
-    from manul.policies.classifier_tree import TreePolicy
-    from manul.policies.tree_training import train_tree
-    from manul.service.client import AsyncClient, Client
-    from manul.types import Agent, Decision, Decisions, Estimate, Policy
-    from manul.utils import plotting
-    from manul.utils.model_files import dumps, load, loads
-    from manul.worlds.simulation import Run, simulate, simulate_many
+    from manul import errors as errors
+    from manul import offpolicy as offpolicy
+    from manul import policies as policies
+    from manul import worlds as worlds
+    from manul.actions.distribution import Atoms as Atoms
+    from manul.actions.distribution import Distribution as Distribution
+    from manul.agents import AdaptiveCats as AdaptiveCats
+    from manul.agents import Auto as Auto
+    from manul.agents import Cats as Cats
+    from manul.agents import DiscreteLinear as DiscreteLinear
+    from manul.agents import DiscreteTree as DiscreteTree
+    from manul.agents import Mapped as Mapped
+    from manul.agents import ParetoGreedy as ParetoGreedy
+    from manul.agents import SmoothedGreedy as SmoothedGreedy
+    from manul.agents import checks as checks
+    from manul.agents import learners as learners
+    from manul.agents.agent_registry import register_agent as register_agent
+    from manul.contexts import maps as maps
+    from manul.errors import ManulError as ManulError
+    from manul.logs.formats import register_format as register_format
+    from manul.logs.log import Log as Log
+    from manul.logs.log import LogWriter as LogWriter
+    from manul.offpolicy import Grid as Grid
+    from manul.offpolicy import Optimized as Optimized
+    from manul.offpolicy import evaluate as evaluate
+    from manul.offpolicy import optimize as optimize
+    from manul.offpolicy.evaluation.estimator_registry import register_estimator as register_estimator
+    from manul.paper import datasets as datasets
+    from manul.paper import theory as theory
+    from manul.policies.classifier_tree import TreePolicy as TreePolicy
+    from manul.policies.tree_training import train_tree as train_tree
+    from manul.service.client import AsyncClient as AsyncClient
+    from manul.service.client import Client as Client
+    from manul.service.store.opening import register_store as register_store
+    from manul.types import Agent as Agent
+    from manul.types import Decision as Decision
+    from manul.types import Decisions as Decisions
+    from manul.types import Estimate as Estimate
+    from manul.types import Policy as Policy
+    from manul.utils import plotting as plotting
+    from manul.utils.model_files import dumps as dumps
+    from manul.utils.model_files import load as load
+    from manul.utils.model_files import loads as loads
+    from manul.worlds.simulation import Run as Run
+    from manul.worlds.simulation import simulate as simulate
+    from manul.worlds.simulation import simulate_many as simulate_many
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AdaptiveCats",
-    "Agent",
-    "AsyncClient",
-    "Atoms",
-    "Auto",
-    "Cats",
-    "Client",
-    "Decision",
-    "Decisions",
-    "DiscreteLinear",
-    "DiscreteTree",
-    "Distribution",
-    "Estimate",
-    "Grid",
-    "Log",
-    "LogWriter",
-    "ManulError",
-    "Mapped",
-    "Optimized",
-    "ParetoGreedy",
-    "Policy",
-    "Run",
-    "SmoothedGreedy",
-    "TreePolicy",
-    "checks",
-    "datasets",
-    "dumps",
-    "errors",
-    "evaluate",
-    "learners",
-    "load",
-    "loads",
-    "maps",
-    "offpolicy",
-    "optimize",
-    "plotting",
-    "policies",
-    "simulate",
-    "simulate_many",
-    "theory",
-    "train_tree",
-    "worlds",
-]
-
-# Where each name is from, so that it is imported when it is first used; modules that are public by another path below.
+# Where each name is from, so that it is imported when it is first used; the modules that are public are below.
 _NAMES = {
     "actions.distribution": "Atoms Distribution",
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy SmoothedGreedy",
+    "agents.agent_registry": "register_agent",
     "errors": "ManulError",
+    "logs.formats": "register_format",
     "logs.log": "Log LogWriter",
     "offpolicy": "Grid Optimized evaluate optimize",
+    "offpolicy.evaluation.estimator_registry": "register_estimator",
     "policies.classifier_tree": "TreePolicy",
     "policies.tree_training": "train_tree",
     "service.client": "AsyncClient Client",
+    "service.store.opening": "register_store",
     "types": "Agent Decision Decisions Estimate Policy",
     "utils.model_files": "dumps load loads",
     "worlds.simulation": "Run simulate simulate_many",
@@ -95,23 +74,29 @@ _NAMES = {
 _MODULES = {
     "checks": "agents.checks",
     "datasets": "paper.datasets",
+    "errors": "errors",
     "learners": "agents.learners",
     "maps": "contexts.maps",
+    "offpolicy": "offpolicy",
     "plotting": "utils.plotting",
+    "policies": "policies",
     "theory": "paper.theory",
+    "worlds": "worlds",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted([*_HOMES, *_MODULES])
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        found = getattr(import_module(f"manul.{_HOMES[name]}"), name)
-    elif name in __all__:
-        found = import_module(f"manul.{_MODULES.get(name, name)}")
+        value = getattr(import_module(f"manul.{_HOMES[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"manul.{_MODULES[name]}")
     else:
         raise AttributeError(f"module 'manul' has no attribute {name!r}", name=name, obj=import_module("manul"))
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

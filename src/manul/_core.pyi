@@ -55,6 +55,9 @@ class Player:
     def decide(self, context: dict[str, Any], low: float, high: float) -> tuple[float, float]: ...
 
     @overload
+    def decide(self, context: object | None, low: float, high: float) -> object: ...
+
+    @overload
     def decide_again(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float, number: int) -> tuple[float, float]: ...
 
     @overload
@@ -64,6 +67,9 @@ class Player:
     def decide_again(self, context: dict[str, Any], low: float, high: float, number: int) -> tuple[float, float]: ...
 
     @overload
+    def decide_again(self, context: object | None, low: float, high: float, number: int) -> object: ...
+
+    @overload
     def learn(self, context: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], action: float, density: float, loss: float, low: float, high: float) -> None: ...
 
     @overload
@@ -71,6 +77,9 @@ class Player:
 
     @overload
     def learn(self, context: dict[str, Any], action: float, density: float, loss: float, low: float, high: float) -> None: ...
+
+    @overload
+    def learn(self, context: object | None, action: float, density: float, loss: float, low: float, high: float) -> object: ...
 
     def sketch_names(self) -> None: ...
 

@@ -7,7 +7,7 @@ import pytest
 
 GROWTH = """
 import sys, numpy as np
-from manul.service import schema
+from manul.service import loop_settings
 from manul.service.engine import models as agents
 
 def resident():
@@ -16,21 +16,21 @@ def resident():
 
 def grown(settings, width, rounds):
     rng, before = np.random.default_rng(0), resident()
-    agent = agents.made(settings)
+    agent = agents.make_agent(settings)
     for _ in range(0, rounds, 50):
         contexts = rng.standard_normal((50, width), np.float32)
         decisions = agent.decide_many(contexts)
         agent.learn_many(contexts, decisions, rng.random(len(contexts)))
     return agents.estimated_bytes(settings, width), resident() - before
 
-warm = schema.NewLoop(name="a", actions=(0, 1))
-agents.made(warm).decide_again(0, [1.0] * 4)
+warm = loop_settings.NewLoop(name="a", actions=(0, 1))
+agents.make_agent(warm).decide_again(0, [1.0] * 4)
 grown(warm, 4, 1000)
 """
 SETTINGS = {
-    "auto": "schema.Auto()",
-    "cats": "schema.Cats(leaves={leaves}, bandwidth=0.01, epsilon=1.0)",
-    "adaptive": "schema.AdaptiveCats(leaves={leaves}, epsilon=1.0)",
+    "auto": "'auto'",
+    "cats": "loop_settings.KINDS['cats'](leaves={leaves}, bandwidth=0.01, epsilon=1.0)",
+    "adaptive": "loop_settings.KINDS['adaptive'](leaves={leaves}, epsilon=1.0)",
 }
 
 
@@ -45,15 +45,15 @@ def measured(program):
 )  # fmt: skip
 def test_the_estimate_is_what_a_loop_comes_to_take(kind, leaves, width, rounds):
     agent = SETTINGS[kind].format(leaves=leaves)
-    settings = f'schema.NewLoop(name="a", actions=(0, 1), agent={agent})'
+    settings = f'loop_settings.NewLoop(name="a", actions=(0, 1), agent={agent})'
     estimated, taken = measured(f"print(*grown({settings}, {width}, {rounds}))")
     assert estimated > 10 * 2**20
     assert estimated / 2 <= taken <= 2 * estimated
 
 
 def test_the_estimate_of_the_largest_loops_takes_no_memory():
-    agent = "schema.AdaptiveCats(leaves=65536)"
-    settings = f'schema.NewLoop(name="a", actions=(0, 1), agent={agent})'
+    agent = "loop_settings.KINDS['adaptive'](leaves=65536)"
+    settings = f'loop_settings.NewLoop(name="a", actions=(0, 1), agent={agent})'
     taken, *estimated = measured(
         f"settings, before = {settings}, resident()\n"
         "estimates = [agents.estimated_bytes(settings, width) for width in (65536, 4096, 1, None)]\n"
@@ -67,7 +67,7 @@ def test_the_estimate_of_the_largest_loops_takes_no_memory():
 def test_loops_that_have_learned_nothing_are_small():
     (taken,) = measured(
         "before = resident()\n"
-        "kept = [agents.made(warm) for _ in range(100)]\n"
+        "kept = [agents.make_agent(warm) for _ in range(100)]\n"
         "for agent in kept: agent.decide_again(0, [1.0, 2.0])\n"
         "print((resident() - before) // len(kept))"
     )

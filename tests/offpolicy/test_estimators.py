@@ -176,7 +176,7 @@ def test_an_estimate_draws_itself(policy, log):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"estimator": "dm"}, "estimator must be 'ips', 'snips' or 'dr'; got 'dm'"),
+        ({"estimator": "dm"}, "estimator must be one of dr, ips, snips; got 'dm'"),
         ({"interval": "t"}, "interval must be 'bootstrap', "),
         ({"estimator": "dr", "interval": "sequence"}, "interval must be 'bootstrap' or 'normal'; got"),
         ({"level": 1.0}, r"level must be in \(0, 1\)"),

@@ -20,14 +20,14 @@ def test_the_authors_left_half_the_range_out():
 
 
 def test_bandwidths_are_shares_of_the_range():
-    agents = [each.make() for each in Grid(bandwidths=[1 / 4], leaves=[8]).candidates(rule="paper", **SETTINGS)]
+    agents = [each.agent for each in Grid(bandwidths=[1 / 4], leaves=[8]).candidates(rule="paper", **SETTINGS)]
     assert [(agent.bandwidth, agent.leaves) for agent in agents] == [(8.0, 8)]
 
 
 def test_the_rule_says_how_trees_learn():
     grid = Grid(cells=[(1 / 4, 8)])
-    assert repr(grid.candidates(rule="path", **SETTINGS)[0].make()).startswith("Cats(")
-    assert repr(grid.candidates(rule="paper", **SETTINGS)[0].make()).startswith("Cats.paper(")
+    assert repr(grid.candidates(rule="path", **SETTINGS)[0].agent).startswith("Cats(")
+    assert repr(grid.candidates(rule="paper", **SETTINGS)[0].agent).startswith("Cats.paper(")
 
 
 def test_a_cell_given_twice_is_one_cell():

@@ -130,7 +130,7 @@ def changed_contents(rng, data):
         else:
             change_setting(rng, parameters)
     if rng.random() < 0.05:
-        kind = rng.choice(model_files.kinds())
+        kind = rng.choice(model_files.KINDS.names())
     return model_files.encode(kind, parameters, arrays)
 
 

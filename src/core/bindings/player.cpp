@@ -51,6 +51,19 @@ void bind_single(nb::class_<Player>& type) {
   type.def("learn", &learn<Context>, context, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
 }
 
+// Contexts that the core does not read itself, such as lists: NotImplemented asks the caller to convert them.
+void bind_other_contexts(nb::class_<Player>& type) {
+  const auto context = "context"_a.none();
+  const auto unread = [] { return nb::borrow(Py_NotImplemented); };
+  type.def("decide", [unread](Player&, nb::handle, double, double) { return unread(); }, context, "low"_a, "high"_a);
+  type.def(
+      "decide_again", [unread](Player&, nb::handle, double, double, std::uint64_t) { return unread(); }, context,
+      "low"_a, "high"_a, "number"_a);
+  type.def(
+      "learn", [unread](Player&, nb::handle, double, double, double, double, double) { return unread(); }, context,
+      "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+}
+
 void decide_many(Player& player, const Matrix<float>& contexts, const Vector<double>& lows, const Vector<double>& highs,
                  Output actions, Output densities) {
   const Rows all = rows(player, contexts, lows, highs);
@@ -110,6 +123,7 @@ void bind_player(nb::module_& module) {
   bind_single<Vector<double>>(type);
   bind_single<Vector<float>>(type);
   bind_single<Fields>(type);
+  bind_other_contexts(type);
   bind_names(type);
   bind_state(type);
   type.def("decide_many", &decide_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)

@@ -10,7 +10,8 @@ import numpy as np
 
 from manul import _core
 from manul.actions.ranges import Actions
-from manul.agents.native import NativeAgent
+from manul.agents.agent_registry import register_agent
+from manul.agents.base import BaseAgent
 from manul.errors import ParameterError
 from manul.paper.theory import BandwidthGrid
 from manul.types import Floats, Within
@@ -25,7 +26,18 @@ _PENALTIES = {
 }
 
 
-class AdaptiveCats(NativeAgent):
+@register_agent(
+    "adaptive",
+    settings=("leaves", "half_life"),
+    examples=(
+        lambda seed: AdaptiveCats(leaves=16, seed=seed),
+        lambda seed: AdaptiveCats(
+            leaves=16, bandwidths=(0.5, 1.25, 4.0), actions=(-2.0, 8.0), penalty="practical", seed=seed
+        ),
+        lambda seed: AdaptiveCats(leaves=8, bandwidths=(0.05, 0.2), penalty="paper", seed=seed),
+    ),
+)
+class AdaptiveCats(BaseAgent[_core.Player]):
     """A tree for each bandwidth; structural risk minimisation picks who plays.
 
     `bandwidths` is geometric unless given, from half the range down to a 4096th; a `theory.BandwidthGrid` is the
@@ -67,21 +79,21 @@ class AdaptiveCats(NativeAgent):
     @property
     def bandwidth(self) -> float:
         """The bandwidth that plays now, in action units."""
-        if self._core is None:
+        if self.player is None:
             return self.bandwidths[-1]
-        return self.bandwidths[cast(_core.AdaptiveCatsPlayer, self._core).best_member]
+        return self.bandwidths[cast(_core.AdaptiveCatsPlayer, self.player).best_member]
 
     @property
     def estimates(self) -> Floats:
         """The estimated loss of each bandwidth's tree, of late, as a share of the range of losses."""
-        return np.full(len(self.bandwidths), np.nan) if self._core is None else self._core.state()["estimates"]
+        return np.full(len(self.bandwidths), np.nan) if self.player is None else self.player.state()["estimates"]
 
     @property
     def risks(self) -> Floats:
         """The estimated losses, each raised by its penalty: the bandwidth with the smallest plays."""
-        if self._core is None:
+        if self.player is None:
             return self.estimates
-        player = cast(_core.AdaptiveCatsPlayer, self._core)
+        player = cast(_core.AdaptiveCatsPlayer, self.player)
         return np.array([player.risk(member) for member in range(len(self.bandwidths))])
 
     @property
@@ -97,7 +109,8 @@ class AdaptiveCats(NativeAgent):
         learned = sum(array.nbytes for name, array in arrays.items() if name != "decisions")
         return learned == member.nbytes * len(self.bandwidths)
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         return self._members(width, self.bandwidths)
 
     def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:
@@ -136,6 +149,3 @@ def _complexity(penalty: PenaltyName, leaves: int, width: int) -> float:
     if penalty != "paper":
         return 1.0
     return leaves * 32 * (width + 1) * math.log(2) + math.log(8 * 1e6**4 / 0.05)
-
-
-model_files.saveable(AdaptiveCats)

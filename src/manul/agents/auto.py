@@ -12,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 
 from manul import _core
-from manul.agents.native import NativeAgent
+from manul.agents.agent_registry import register_agent
+from manul.agents.base import BaseAgent
 from manul.types import Context, Floats, Within
-from manul.utils import model_files
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
@@ -49,7 +49,14 @@ class Report:
     losses: Floats | None = None
 
 
-class Auto(NativeAgent):
+@register_agent(
+    "auto",
+    examples=(
+        lambda seed: Auto(seed=seed),
+        lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
+    ),
+)
+class Auto(BaseAgent[_core.Player]):
     """Strong without tuning: finds its own bandwidth, and notices when the world changes.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
@@ -83,7 +90,7 @@ class Auto(NativeAgent):
         >>> report.rounds, report.alarms, len(report.losses)
         (30, 0, 64)
         """
-        player, seen = (self._core, None) if context is None and self._core else self.player_and_context(context)
+        player, seen = (self.player, None) if context is None and self.player else self.player_and_context(context)
         now = cast(_core.AutoPlayer, player).report()
         members = tuple(map(Member, MEMBERS, self._in_loss_units(now["errors"]), now["weights"]))
         return Report(
@@ -99,7 +106,7 @@ class Auto(NativeAgent):
 
     def _curve(self, player: _core.AutoPlayer, seen: Any, points: int) -> dict[str, Floats]:
         middles = (np.arange(points) + 0.5) / points
-        with self._explained():
+        with self.explained():
             predicted = np.array(player.curve(seen, points), dtype=np.float64)
         low, high = self.losses
         return {"actions": self._range.low + middles * self._range.span, "losses": low + predicted * (high - low)}
@@ -108,10 +115,8 @@ class Auto(NativeAgent):
         low, high = self.losses
         return [share * (high - low) for share in shares]
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         return _core.AutoPlayer(
             actions=self.actions, losses=self.losses, width=width, epsilon=self.epsilon, seed=self.seed
         )
-
-
-model_files.saveable(Auto)

@@ -7,13 +7,29 @@ from typing import Any, Self
 from manul import _core
 from manul.actions.ranges import Actions
 from manul.agents import learners
-from manul.agents.native import NativeAgent
+from manul.agents.agent_registry import register_agent
+from manul.agents.base import BaseAgent
 from manul.types import Within
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth, check_leaves, check_whole_number
 
 
-class Cats(NativeAgent):
+@register_agent(
+    "cats",
+    settings=("leaves", "bandwidth", "half_life"),
+    examples=(
+        lambda seed: Cats(leaves=16, bandwidth=1 / 8, seed=seed),
+        lambda seed: Cats(leaves=64, bandwidth=0.7, actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
+        lambda seed: Cats(leaves=8, bandwidth=0.5, seed=seed),
+        lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, seed=seed),
+        lambda seed: Cats.paper(
+            leaves=32, bandwidth=2.0, actions=(0.0, 32.0), learner=learners.CoinBetting(target="margin"), seed=seed
+        ),
+        lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, learner=learners.AdaGrad(loss="squared"), seed=seed),
+        lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, learner=learners.AdaGrad(loss="logistic"), seed=seed),
+    ),
+)
+class Cats(BaseAgent[_core.Player]):
     """A tree that routes a context to one of its leaves and plays near the leaf's action.
 
     Contexts with names keep their weights in tables of 2^`table_bits`, whatever the number of names and leaves. After
@@ -76,12 +92,13 @@ class Cats(NativeAgent):
         """The smallest bandwidth that a narrowed range must have room for."""
         return self.bandwidth
 
-    def _named_player(self) -> _core.Player:
+    def _make_named_player(self) -> _core.Player:
         if self._paper is not None:
-            return super()._named_player()
+            return super()._make_named_player()
         return _core.CatsPlayer(**self._settings(0), bits=self.table_bits)
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         if self._paper is None:
             return _core.CatsPlayer(**self._settings(width))
         learner = learners.native(self._paper)
@@ -104,4 +121,4 @@ class Cats(NativeAgent):
         return super().__repr__().replace("Cats(", "Cats.paper(", 1)[:-1] + f", learner={self._paper!r})"
 
 
-model_files.saveable(Cats)
+register_agent("paper", settings=("leaves", "bandwidth"), service=False)(Cats.paper)

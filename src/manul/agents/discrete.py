@@ -13,14 +13,15 @@ import numpy as np
 from manul import _core
 from manul.actions.distribution import Atoms
 from manul.agents import learners
-from manul.agents.native import NativeAgent
+from manul.agents.agent_registry import register_agent
+from manul.agents.base import BaseAgent
 from manul.errors import InputError
 from manul.types import Within
 from manul.utils import model_files
 from manul.utils.validation import check_leaves
 
 
-class _Discrete(NativeAgent):
+class _Discrete(BaseAgent[_core.Player]):
     """What both have in common: which actions there are."""
 
     def __init__(
@@ -59,6 +60,18 @@ class _Discrete(NativeAgent):
         return Atoms.greedy(positions, centre, self.epsilon, self._range.span / self.leaves)
 
 
+_RANGES: dict[str, Any] = {"actions": (-2.0, 8.1), "losses": (-1.0, 3.0)}
+
+
+@register_agent(
+    "discrete-tree",
+    settings=("leaves",),
+    examples=(
+        lambda seed: DiscreteTree(leaves=16, seed=seed),
+        lambda seed: DiscreteTree(leaves=8, learner=learners.CoinBetting(target="costs"), seed=seed, **_RANGES),
+    ),
+    service=False,
+)
 class DiscreteTree(_Discrete):
     """The paper's dTree: CATS with zero bandwidth.
 
@@ -90,7 +103,8 @@ class DiscreteTree(_Discrete):
     def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
         return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         return _core.DiscreteTreePlayer(
             actions=self.actions,
             losses=self.losses,
@@ -102,6 +116,15 @@ class DiscreteTree(_Discrete):
         )
 
 
+@register_agent(
+    "discrete-linear",
+    settings=("leaves",),
+    examples=(
+        lambda seed: DiscreteLinear(leaves=16, seed=seed),
+        lambda seed: DiscreteLinear(leaves=8, seed=seed, **_RANGES),
+    ),
+    service=False,
+)
 class DiscreteLinear(_Discrete):
     """The paper's dLinear: one linear model of the cost per action, learned from doubly robust costs.
 
@@ -111,7 +134,8 @@ class DiscreteLinear(_Discrete):
     (0.0, 0.95625)
     """
 
-    def _player(self, width: int) -> _core.Player:
+    def make_player(self, width: int) -> _core.Player:
+        """A fresh player for contexts of this width."""
         return _core.DiscreteLinearPlayer(
             actions=self.actions,
             losses=self.losses,
@@ -120,7 +144,3 @@ class DiscreteLinear(_Discrete):
             epsilon=self.epsilon,
             seed=self.seed,
         )
-
-
-model_files.saveable(DiscreteTree)
-model_files.saveable(DiscreteLinear)

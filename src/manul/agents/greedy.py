@@ -9,10 +9,12 @@ from typing import Any, Self
 
 from manul import _core
 from manul.actions.ranges import Actions
-from manul.agents.base import Shell
+from manul.agents.agent_registry import register_agent
+from manul.agents.base import BaseAgent
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
 from manul.paper import theory
+from manul.policies import Constant, Linear, Tree
 from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import PolicyClass, checked_policies, described, from_description
 from manul.types import Within
@@ -22,7 +24,7 @@ from manul.utils.validation import check_bandwidth
 MOST_BANDWIDTHS = 10_000
 
 
-class _General(Shell[_core.Player | PolicyPlayer]):
+class _General(BaseAgent[_core.Player | PolicyPlayer]):
     """What both algorithms share: a policy class, and how it is saved; classes that hold functions cannot be."""
 
     policies: PolicyClass
@@ -57,6 +59,15 @@ class _General(Shell[_core.Player | PolicyPlayer]):
         return {name: getattr(self, name) for name in names}
 
 
+_RANGES: dict[str, Any] = {"actions": (-2.0, 8.0), "losses": (-1.0, 3.0)}
+
+
+@model_files.saveable(
+    lambda seed: SmoothedGreedy(policies=Linear(), bandwidth=1 / 16, seed=seed),
+    lambda seed: SmoothedGreedy(policies=Linear(), bandwidth=0.7, seed=seed, **_RANGES),
+    lambda seed: SmoothedGreedy(policies=Tree(leaves=16), bandwidth=1 / 2, seed=seed),
+    lambda seed: SmoothedGreedy(policies=Constant(), bandwidth=2.0, actions=(0.0, 32.0), losses=(-1.0, 3.0), seed=seed),
+)
 class SmoothedGreedy(_General):
     """Plays near the action of the best policy of a class, by its smoothed loss so far (Algorithm 6).
 
@@ -94,13 +105,21 @@ class SmoothedGreedy(_General):
     def _windows(self) -> tuple[float, ...]:
         return (self.bandwidth,)
 
-    def _player(self, width: int) -> _core.Player | PolicyPlayer:
+    def make_player(self, width: int) -> _core.Player | PolicyPlayer:
+        """A fresh player for contexts of this width."""
         if isinstance(self.policies, NativePolicies):
             return self.policies.player(width=width, bandwidth=self.bandwidth, **self._common)
         learner = self.policies.start(width, self.actions, self.bandwidth)
         return PolicyPlayer([learner], [self.bandwidth], lambda *_: 0.0, **self._common)
 
 
+@model_files.saveable(
+    lambda seed: ParetoGreedy(policies=Constant(choices=65), bandwidths=(1 / 2, 1 / 8), seed=seed),
+    lambda seed: ParetoGreedy(policies=Linear(), seed=seed, **_RANGES),
+    lambda seed: ParetoGreedy(
+        policies=Tree(leaves=32), bandwidths=(1.0, 1 / 8), horizon=300, log_class_size=20.0, seed=seed
+    ),
+)
 class ParetoGreedy(_General):
     """The same with a learner per bandwidth; structural risk minimisation says which one plays (Algorithm 7).
 
@@ -154,7 +173,7 @@ class ParetoGreedy(_General):
     @property
     def chosen(self) -> float:
         """The bandwidth that plays; before the first context the widest."""
-        return self._core.chosen if isinstance(self._core, PolicyPlayer) else max(self.bandwidths)
+        return self.player.chosen if isinstance(self.player, PolicyPlayer) else max(self.bandwidths)
 
     @property
     def narrowest_bandwidth(self) -> float:
@@ -165,7 +184,8 @@ class ParetoGreedy(_General):
     def _windows(self) -> tuple[float, ...]:
         return self.bandwidths
 
-    def _player(self, width: int) -> PolicyPlayer:
+    def make_player(self, width: int) -> PolicyPlayer:
+        """A fresh player for contexts of this width."""
         learners = [self.policies.start(width, self.actions, bandwidth) for bandwidth in self.bandwidths]
         return PolicyPlayer(learners, self.bandwidths, self._penalty, **self._common)
 
@@ -225,5 +245,11 @@ def _log_class_size(policies: PolicyClass, given: float | None, horizon: int | N
     return 0.0
 
 
-model_files.saveable(SmoothedGreedy)
-model_files.saveable(ParetoGreedy)
+@register_agent("linear", settings=("bandwidth",), service=False)
+def linear(**settings: Any) -> SmoothedGreedy:
+    """A linear policy, learned by the slope of the smoothed loss.
+
+    >>> linear(bandwidth=1/16)
+    SmoothedGreedy(policies=Linear(rate=0.01), bandwidth=0.0625, ...)
+    """
+    return SmoothedGreedy(policies=Linear(), **settings)

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
+from manul.agents.agent_registry import AGENTS
+from manul.agents.base import distributions
 from manul.contexts import conversion
-from manul.contexts.maps import Columns, FeatureMap, described, from_description
+from manul.contexts.maps import Columns, Crosses, FeatureMap, Fourier, described, from_description
 from manul.errors import InputError, ManulError, ParameterError
 from manul.policies.plottable import Drawn
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
@@ -30,6 +32,10 @@ class Mappable(Agent, model_files.Saveable, Protocol):
         """All that decides how the agent goes on."""
 
 
+@model_files.saveable(
+    lambda seed: Mapped(agent=AGENTS["cats"].make(leaves=16, bandwidth=1 / 8, seed=seed), features=Crosses()),
+    lambda seed: Mapped(agent=AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), features=Fourier(count=8)),
+)
 class Mapped(Drawn):
     """An agent that sees each context through a feature map.
 
@@ -125,7 +131,7 @@ class Mapped(Drawn):
         if inside is not None and isinstance(mapped, np.ndarray):
             return cast(Floats, inside(mapped, actions, within))
         asked = np.asarray(actions, dtype=np.float64)
-        played = self._each(mapped, within)
+        played = distributions(self.agent, mapped, within)
         return np.array([each.density(action) for each, action in zip(played, asked, strict=True)])
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
@@ -134,12 +140,8 @@ class Mapped(Drawn):
         inside = getattr(self.agent, "moments_many", None)
         if inside is not None and isinstance(mapped, np.ndarray):
             return cast("tuple[Floats, Floats]", inside(mapped, within))
-        played = self._each(mapped, within)
+        played = distributions(self.agent, mapped, within)
         return np.array([each.mean() for each in played]), np.array([each.square() for each in played])
-
-    def _each(self, mapped: Any, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
-        pairs = [None] * len(mapped) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
-        return [self.agent.distribution(row, ends) for row, ends in zip(mapped, pairs, strict=True)]
 
     def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
         """Take in what many decisions led to, in order; all of them or, where one cannot be used, none."""
@@ -252,6 +254,3 @@ def _finite_row(made: Any) -> conversion.Row:
 def _line(value: object) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-model_files.saveable(Mapped)

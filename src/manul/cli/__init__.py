@@ -13,6 +13,7 @@ import click
 import manul
 from manul.cli._options import usage_message
 from manul.errors import ManulError, ParameterError
+from manul.utils.registry import import_plugin
 from manul.utils.suggestions import remedy
 
 EPILOG = """\b
@@ -75,5 +76,14 @@ class Commands(click.Group):
     cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
 )
 @click.version_option(manul.__version__)
-def main() -> None:
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE",
+    help="Python file or module that registers agents, estimators, log formats or stores; also MANUL_PLUGINS.",
+)
+def main(plugins: tuple[str, ...]) -> None:
     """Contextual bandits with continuous actions: learn which number to choose."""
+    for place in plugins:
+        import_plugin(place)

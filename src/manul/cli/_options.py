@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
+from manul.utils.registry import Registry
 from manul.utils.suggestions import remedy
 
 MODEL = (".manul",)
@@ -94,6 +96,30 @@ class Choice(click.Choice):  # type: ignore[type-arg,unused-ignore]
         return str(value)
 
 
+class Registered(Choice):
+    """A name of a registry, which is imported when it is needed: `home` is its module, and `name` its name there."""
+
+    def __init__(self, home: str, name: str) -> None:  # without Choice's, which would ask for the names at once
+        self.case_sensitive, self._home, self._name = True, home, name
+
+    @property
+    def registry(self) -> Registry[Any]:
+        """The registry."""
+        registry: Registry[Any] = getattr(import_module(self._home), self._name)
+        return registry
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """All names."""
+        return tuple(self.registry.names())
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, or the closest one in the error."""
+        if self.registry.find(str(value)) is None:
+            self.fail(self.registry.unknown(str(value)), param, ctx)
+        return str(value)
+
+
 class File(click.Path):
     """A file name, completed by the shell; some suffixes may be required."""
 
@@ -113,6 +139,8 @@ class File(click.Path):
 
 NUMBER, INTEGER, FILE = Number(), Integer(), File()
 RANGE = (NUMBER, NUMBER)
+AGENT = Registered("manul.agents.agent_registry", "AGENTS")
+ESTIMATOR = Registered("manul.offpolicy.evaluation.estimator_registry", "ESTIMATORS")
 
 
 def usage_message(error: click.UsageError) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manul.cli._options import FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File
+from manul.cli._options import ESTIMATOR, FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File
 
 if TYPE_CHECKING:
     from manul.types import Estimate
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option(
     "--estimator",
     "estimators",
-    type=Choice(("ips", "snips", "dr")),
+    type=ESTIMATOR,
     multiple=True,
     default=["snips"],
     help="Estimator; may be repeated.",

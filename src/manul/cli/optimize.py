@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List
+from manul.cli._options import AGENT, FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List
 from manul.errors import ParameterError
 
 _EXAMPLES = {"bandwidths": "1/4,1/16", "leaves": "16,128"}
@@ -29,6 +29,7 @@ ROWS_AT_ONCE = 131_072
     "--bandwidths", type=List(NUMBER), help="Bandwidths instead of a named grid, as shares of the range: 1/4,1/16."
 )
 @click.option("--leaves", type=List(INTEGER), help="Numbers of leaves, required with --bandwidths: 16,128.")
+@click.option("--agent", "agents", type=AGENT, multiple=True, help="Another agent to try; may be repeated.")
 @click.option("--rule", type=Choice(("path", "paper", "margin")), default="path", help="Training rule of the trees.")
 @click.option("--penalty", default="1", help="Constant of the penalty, or 'paper' for the constant of the theorem.")
 @click.option(
@@ -53,6 +54,7 @@ def optimize(
     grid: str,
     bandwidths: list[float] | None,
     leaves: list[int] | None,
+    agents: tuple[str, ...],
     penalty: str,
     out: Path | None,
     plot: Path | None,
@@ -66,7 +68,7 @@ def optimize(
     readable: Any = manul.Log
     best = manul.optimize(
         readable.batches(log, ROWS_AT_ONCE),
-        grid=_grid(grid, bandwidths, leaves),
+        grid=_grid(grid, bandwidths, leaves, agents),
         penalty=_parse_penalty(penalty),
         progress=True,
         **settings,
@@ -78,15 +80,15 @@ def optimize(
     click.echo(json.dumps(_as_dict(best, out)) if as_json else best.table)
 
 
-def _grid(name: str, bandwidths: list[float] | None, leaves: list[int] | None) -> Any:
+def _grid(name: str, bandwidths: list[float] | None, leaves: list[int] | None, agents: tuple[str, ...]) -> Any:
     import manul
 
     if (bandwidths is None) != (leaves is None):
         given, other = ("leaves", "bandwidths") if bandwidths is None else ("bandwidths", "leaves")
         raise ParameterError(f"--{given} requires --{other}, such as --{other} {_EXAMPLES[other]}.", other)
     if bandwidths is not None and leaves is not None:
-        return manul.Grid(bandwidths=bandwidths, leaves=leaves)
-    return manul.Grid.paper(half=name == "paper")
+        return manul.Grid(bandwidths=bandwidths, leaves=leaves, others=agents)
+    return manul.Grid(cells=manul.Grid.paper(half=name == "paper").cells, others=agents)
 
 
 def _parse_penalty(penalty: str) -> Any:

@@ -9,17 +9,13 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, INTEGER, MODEL, NUMBER, RANGE, Choice, File, Share
-
-AGENTS = ("auto", "cats", "paper", "adaptive", "linear", "discrete-tree", "discrete-linear")
+from manul.cli._options import AGENT, FILE, INTEGER, MODEL, NUMBER, RANGE, Choice, File, Share
 
 
 @click.command(epilog="\b\nExample:\n  manul run cars.csv --target price --log run.parquet --out policy.manul")
 @click.argument("table", type=FILE)
 @click.option("--target", help="Column with the best action of each row.  [default for .vw: the label]")
-@click.option(
-    "--agent", type=Choice(AGENTS), help="Agent to run.  [default: auto; cats if --leaves or --bandwidth is given]"
-)
+@click.option("--agent", type=AGENT, help="Agent to run.  [default: auto; cats if --leaves or --bandwidth is given]")
 @click.option("--leaves", type=INTEGER, help="Number of leaves of the tree, a power of two.  [default: 512]")
 @click.option(
     "--bandwidth",

@@ -15,7 +15,7 @@ from manul import _core
 from manul.actions.distribution import Atoms, Distribution
 from manul.agents import Auto, Mapped
 from manul.agents.auto import Report
-from manul.agents.base import Shell
+from manul.agents.base import BaseAgent
 from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.errors import ParameterError
@@ -235,7 +235,7 @@ def _settings(parameters: model_files.Parameters) -> dict[str, Any]:
 
 def _rounds(agent: object) -> int | None:
     """What the agent has learned from, if it counts that; the trees of the paper do not."""
-    player = agent._core if isinstance(agent, Shell) else None
+    player = agent.player if isinstance(agent, BaseAgent) else None
     if isinstance(player, PolicyPlayer):
         return player.rounds
     if isinstance(player, _core.CatsPlayer):
@@ -254,10 +254,10 @@ def _column_names(agent: object) -> list[str] | None:
 
 def _features(agent: object, names: Sequence[str] | None) -> tuple[Feature, ...]:
     """The features with known names, strongest first."""
-    player = agent._core if isinstance(agent, Shell) else None
+    player = agent.player if isinstance(agent, BaseAgent) else None
     if not isinstance(player, _core.CatsPlayer | _core.LinearPlayer):
         return ()
-    assert isinstance(agent, Shell)
+    assert isinstance(agent, BaseAgent)
     assert agent.width is not None
     known = dict(player.names) if agent.named else dict(enumerate(names or map("column {}".format, range(agent.width))))
     shared, root = _weights(player, list(known))
@@ -278,7 +278,7 @@ def _played(policy: Policy, context: Context) -> Played:
 
 
 def _route(agent: object, context: Context) -> Route | None:
-    if not (isinstance(agent, Shell) and isinstance(agent._core, _core.CatsPlayer)):
+    if not (isinstance(agent, BaseAgent) and isinstance(agent.player, _core.CatsPlayer)):
         return None
     player, seen = agent.player_and_context(context)
     steps = [

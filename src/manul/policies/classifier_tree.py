@@ -134,6 +134,7 @@ class Nodes:
         return right
 
 
+@model_files.saveable()
 class TreePolicy(Drawn):
     """A tree of classifiers trained on a log; `train_tree` returns it.
 
@@ -231,6 +232,3 @@ class TreePolicy(Drawn):
             right[free] = self.nodes.go_right(nodes[free], rows[free])
             nodes = 2 * nodes + right
         return nodes - self.leaves
-
-
-model_files.saveable(TreePolicy)

@@ -24,51 +24,10 @@ Context = Annotated[
     ),
 ]
 Combination = Literal["first", "last", "sum", "mean"]
-Share = Annotated[float, Meta(ge=0, le=1)]
-Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
     """A request body."""
-
-
-class Auto(Request, kw_only=True, tag="auto", tag_field="kind"):
-    """The critic that needs no settings."""
-
-    epsilon: Share = 0.05
-    seed: Seed = 0
-
-
-class Cats(Request, kw_only=True, tag="cats", tag_field="kind"):
-    """The paper's tree with our training rule."""
-
-    leaves: Annotated[int, Meta(ge=2, le=2**16)]
-    bandwidth: Annotated[float, Meta(gt=0)]
-    epsilon: Share = 0.05
-    seed: Seed = 0
-    half_life: Annotated[float, Meta(ge=1)] | None = None
-
-
-class AdaptiveCats(Request, kw_only=True, tag="adaptive", tag_field="kind"):
-    """A tree per bandwidth; the most promising one plays."""
-
-    leaves: Annotated[int, Meta(ge=2, le=2**16)]
-    epsilon: Share = 0.05
-    seed: Seed = 0
-    half_life: Annotated[float, Meta(ge=1)] | None = None
-
-
-class NewLoop(Request, kw_only=True):
-    """A new loop. If a decision gets no loss within `wait` seconds, `default_loss` is learned."""
-
-    name: Name
-    actions: Range
-    losses: Range = (0.0, 1.0)
-    agent: Auto | Cats | AdaptiveCats | Literal["auto"] = "auto"
-    wait: Annotated[float, Meta(gt=0, le=1e9)] | None = None
-    default_loss: float | None = None
-    combine: Combination = "first"
-    apprentice: bool = False
 
 
 class NewDecision(Request, kw_only=True):

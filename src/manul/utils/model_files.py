@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from manul.errors import FileError, ManulError
 from manul.utils.atomic_files import write_whole
+from manul.utils.registry import Registry
 from manul.utils.suggestions import missing
 
 FORMAT = 1
@@ -45,30 +46,31 @@ class HasContents(Protocol):
         """The kind, the parameters and the arrays."""
 
 
-_Restore = Callable[[Parameters, Arrays], Saveable]
+@dataclass(frozen=True)
+class Kind:
+    """A class of agents or policies that files can hold, and functions of a seed that make some to be checked."""
+
+    restore: Callable[[Parameters, Arrays], Saveable]
+    learns: bool
+    examples: tuple[Callable[[int], Any], ...]
+
+
 _Class = TypeVar("_Class", bound=type)
-_KINDS: dict[str, _Restore] = {}
-_HOMES = ("manul.agents", "manul.policies.classifier_tree")  # they register their classes when they are imported
+KINDS = Registry[Kind]("kind", "manul.agents", "manul.policies", usual="Auto")
 
 
-def saveable(kind: type) -> None:
-    """Registers a class that has `from_saved(parameters, arrays)` under its own name.
+def saveable(*examples: Callable[[int], Any]) -> Callable[[_Class], _Class]:
+    """Registers a class that has `from_saved(parameters, arrays)` under its own name; the checks try its examples.
 
-    >>> "Cats" in kinds()
+    >>> "Cats" in KINDS.names()
     True
     """
-    _KINDS[kind.__name__] = kind.from_saved  # type: ignore[attr-defined]
 
+    def register(kind: _Class) -> _Class:
+        KINDS.add(kind.__name__, Kind(kind.from_saved, hasattr(kind, "learn"), examples), module=kind.__module__)  # type: ignore[attr-defined]
+        return kind
 
-def kinds() -> list[str]:
-    """What a file can hold.
-
-    >>> kinds() == sorted(kinds())
-    True
-    """
-    for home in _HOMES:
-        import_module(home)
-    return sorted(_KINDS)
+    return register
 
 
 def encode(kind: str, parameters: Parameters, arrays: Arrays) -> bytes:
@@ -170,10 +172,13 @@ def contents(saveable: Saveable) -> Contents:
 
 def restored(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "file") -> Any:
     """The object with these contents; see `contents` for an example."""
-    if kind not in _KINDS and kind not in kinds():
-        raise FileError(f"{name} must hold one of {', '.join(kinds())}; got {kind}. A newer manul may read it.")
+    known = KINDS.find(kind)
+    if known is None:
+        raise FileError(
+            f"{name} must hold one of {', '.join(KINDS.names())}; got {kind}. A newer manul or a plugin may read it."
+        )
     try:
-        return _KINDS[kind](parameters, arrays)
+        return known.restore(parameters, arrays)
     except ManulError:
         raise
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manul.agents import Auto, Cats
-from manul.agents.native import NativeAgent
+from manul.agents.base import BaseAgent
 from manul.types import Floats, Within
 from manul.utils.atomic_files import writable_folder
 from manul.utils.validation import check_seed, check_whole_number
@@ -89,7 +89,7 @@ def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, pro
     from manul.utils import plotting as plots
 
     world, out = house(rounds=rounds, seed=seed), writable_folder(folder)
-    agents: dict[str, NativeAgent] = {
+    agents: dict[str, BaseAgent[Any]] = {
         "Auto": Auto(actions=ACTIONS, seed=seed),
         "Cats": Cats(actions=ACTIONS, leaves=128, bandwidth=1.5, seed=seed),
         "Cats.paper": Cats.paper(actions=ACTIONS, leaves=128, bandwidth=1.5, seed=seed),
@@ -116,7 +116,7 @@ def _loss_plot(runs: dict[str, Run], best: Result) -> Axes:
     return axes
 
 
-def _policy_plot(agent: NativeAgent, world: Regression) -> Axes:
+def _policy_plot(agent: BaseAgent[Any], world: Regression) -> Axes:
     from manul.utils import plotting as plots
 
     axes = plots.policy_map(agent, world.contexts, 0, world.targets)

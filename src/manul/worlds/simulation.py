@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import numpy as np
 
 from manul import _core
-from manul.agents.base import Shell
+from manul.agents.base import BaseAgent
 from manul.errors import InputError, ParameterError
 from manul.logs.log import Log
 from manul.types import Agent, Floats, Within
@@ -107,10 +107,10 @@ class _Native:
 
     @staticmethod
     def plays(agent: Agent, world: World) -> bool:
-        return isinstance(agent, Shell) and isinstance(world, Table) and agent.is_native(world.contexts)
+        return isinstance(agent, BaseAgent) and isinstance(world, Table) and agent.is_native(world.contexts)
 
     def add(self, agent: Agent, world: World, log: Log) -> None:
-        assert isinstance(agent, Shell)
+        assert isinstance(agent, BaseAgent)
         assert isinstance(world, Table)
         self.players.append(agent.player_for(world.contexts))
         self.tables.append(world.native)
@@ -166,7 +166,7 @@ def _within(log: Log, number: int) -> Within | None:
 
 
 def _check(agent: Agent, world: World) -> None:
-    if not (isinstance(agent, Shell) and isinstance(world, Table)):
+    if not (isinstance(agent, BaseAgent) and isinstance(world, Table)):
         return
     (low, high), (least, worst) = agent.losses, world.losses
     if least < low or worst > high:

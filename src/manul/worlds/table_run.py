@@ -5,7 +5,7 @@ The loss of an action is its distance to the target, as a share of the range of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree, Mapped, SmoothedGreedy
+from manul.agents import Mapped
+from manul.agents.agent_registry import AGENTS
 from manul.contexts.encoding import Columns
 from manul.errors import ParameterError
 from manul.logs.formats.log_schema import RESERVED
 from manul.logs.log import Log
-from manul.policies import Linear
 from manul.types import Floats, Within
-from manul.utils.suggestions import remedy
 from manul.utils.validation import check_range, check_seed
 from manul.worlds import Regression
 from manul.worlds.simulation import Run, simulate
@@ -33,22 +32,6 @@ if TYPE_CHECKING:
 
 Column = Floats | list[str | None]
 Table = dict[str, Column]
-AUTO_LEAVES, SHARE = 512, Fraction(1, 32)
-
-
-def _linear(**settings: Any) -> SmoothedGreedy:
-    return SmoothedGreedy(policies=Linear(), **settings)
-
-
-AGENTS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "auto": (Auto, ()),
-    "cats": (Cats, ("leaves", "bandwidth")),
-    "paper": (Cats.paper, ("leaves", "bandwidth")),
-    "adaptive": (AdaptiveCats, ("leaves",)),
-    "linear": (_linear, ("bandwidth",)),
-    "discrete-tree": (DiscreteTree, ("leaves",)),
-    "discrete-linear": (DiscreteLinear, ("leaves",)),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,33 +174,15 @@ def play(
     ('cats', 2.25, 200)
     """
     name = agent or ("auto" if leaves is None and bandwidth is None else "cats")
-    made, settings = _made(
-        name, leaves=leaves, bandwidth=bandwidth, actions=example.actions, epsilon=epsilon, seed=seed
-    )
+    entry = AGENTS[name]
+    settings = entry.tree_settings(example.actions, leaves=leaves, bandwidth=bandwidth)
+    learner = entry.make(actions=example.actions, epsilon=epsilon, seed=seed, **settings)
     world = example.world(loss)
-    run = simulate(made, world, progress=progress)
+    run = simulate(learner, world, progress=progress)
     middle = float(np.median(world.targets) if loss == "absolute" else world.targets.mean())
     constant = float(world.losses(np.full(len(world), middle), example.actions).mean())
-    policy = Mapped(agent=made, features=example.columns)
+    policy = Mapped(agent=learner, features=example.columns)
     return Outcome(name, settings, policy, example.log(run), run, constant, example)
-
-
-def _made(
-    name: str, *, leaves: int | None, bandwidth: float | Fraction | None, actions: Within, **others: Any
-) -> tuple[Any, dict[str, Any]]:
-    if name not in AGENTS:
-        raise ParameterError(
-            f"agent must be one of {', '.join(AGENTS)}; got {name!r}. {remedy(name, AGENTS, 'Try auto.')}", "agent"
-        )
-    make, takes = AGENTS[name]
-    span = actions[1] - actions[0]
-    given = {"leaves": leaves, "bandwidth": float(bandwidth * span) if isinstance(bandwidth, Fraction) else bandwidth}
-    usual = {"leaves": AUTO_LEAVES, "bandwidth": float(SHARE * Fraction(span))}
-    for setting, value in given.items():
-        if value is not None and setting not in takes:
-            raise ParameterError(f"{setting} must be left out for {name}; got {value:g}. It has none.", setting)
-    settings = {setting: usual[setting] if given[setting] is None else given[setting] for setting in takes}
-    return make(actions=actions, **settings, **others), settings
 
 
 def _table(cells: Mapping[str, pa.Array]) -> Table:

@@ -204,7 +204,7 @@ def test_a_plain_file_with_a_gzip_name_is_refused(tmp_path):
     ("name", "remedy"), [("run.parqet", "Did you mean .parquet?"), ("run", "Rename it to say what it is.")]
 )
 def test_an_unknown_suffix_names_the_known_ones_and_the_closest(name, remedy):
-    with pytest.raises(ParameterError, match=r"must end with \.parquet, \.csv, \.jsonl, \.vw, \.json, or") as refused:
+    with pytest.raises(ParameterError, match=r"must end with \.csv, \.json, \.jsonl, \.parquet, \.vw, or") as refused:
         Log.read(name)
     assert str(refused.value).endswith(remedy)
 

@@ -3,7 +3,7 @@
 `make(seed)` gives a fresh agent, or a policy made from the seed.
 """
 
-from manul.agents.checks.agents_checks import CHECKS, EXAMPLES, Checkable, check_agent, discover
+from manul.agents.checks.agents_checks import CHECKS, Checkable, check_agent, discover
 from manul.agents.checks.policies_checks import (
     POLICIES,
     POLICY_CHECKS,
@@ -14,7 +14,6 @@ from manul.agents.checks.policies_checks import (
 
 __all__ = [
     "CHECKS",
-    "EXAMPLES",
     "POLICIES",
     "POLICY_CHECKS",
     "Checkable",

@@ -5,16 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from manul import agents, policies
 from manul.actions.distribution import Atoms, Distribution
-from manul.agents import learners
 from manul.agents.checks.common import ROUNDS, WIDTH, random_contexts, refuses
-from manul.contexts import maps
 from manul.types import Agent, Context, Decision, Decisions, Within
 from manul.utils import model_files
 
@@ -31,70 +28,17 @@ class Checkable(Agent, model_files.Saveable, Protocol):
 
 Make = Callable[[int], Checkable]
 
-EXAMPLES: dict[str, list[dict[str, Any]]] = {
-    "Cats": [
-        {"leaves": 16, "bandwidth": 1 / 8},
-        {"leaves": 64, "bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
-        {"leaves": 8, "bandwidth": 0.5},
-    ],
-    "Auto": [{}, {"actions": (-2.0, 8.0), "losses": (-1.0, 3.0)}],
-    "AdaptiveCats": [
-        {"leaves": 16},
-        {"leaves": 16, "bandwidths": (0.5, 1.25, 4.0), "actions": (-2.0, 8.0), "penalty": "practical"},
-        {"leaves": 8, "bandwidths": (0.05, 0.2), "penalty": "paper"},
-    ],
-    "Cats.paper": [
-        {"leaves": 32, "bandwidth": 1 / 8},
-        {"leaves": 32, "bandwidth": 2.0, "actions": (0.0, 32.0), "learner": learners.CoinBetting(target="margin")},
-        {"leaves": 32, "bandwidth": 1 / 8, "learner": learners.AdaGrad(loss="squared")},
-        {"leaves": 32, "bandwidth": 1 / 8, "learner": learners.AdaGrad(loss="logistic")},
-    ],
-    "Mapped": [
-        {"agent": lambda seed: agents.Cats(leaves=16, bandwidth=1 / 8, seed=seed), "features": maps.Crosses()},
-        {"agent": lambda seed: agents.Auto(actions=(-2.0, 8.0), seed=seed), "features": maps.Fourier(count=8)},
-    ],
-    "DiscreteTree": [
-        {"leaves": 16},
-        {"leaves": 8, "actions": (-2.0, 8.1), "losses": (-1.0, 3.0), "learner": learners.CoinBetting(target="costs")},
-    ],
-    "DiscreteLinear": [
-        {"leaves": 16},
-        {"leaves": 8, "actions": (-2.0, 8.1), "losses": (-1.0, 3.0)},
-    ],
-    "SmoothedGreedy": [
-        {"policies": policies.Linear(), "bandwidth": 1 / 16},
-        {"policies": policies.Linear(), "bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
-        {"policies": policies.Tree(leaves=16), "bandwidth": 1 / 2},
-        {"policies": policies.Constant(), "bandwidth": 2.0, "actions": (0.0, 32.0), "losses": (-1.0, 3.0)},
-    ],
-    "ParetoGreedy": [
-        {"policies": policies.Constant(choices=65), "bandwidths": (1 / 2, 1 / 8)},
-        {"policies": policies.Linear(), "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)},
-        {"policies": policies.Tree(leaves=32), "bandwidths": (1.0, 1 / 8), "horizon": 300, "log_class_size": 20.0},
-    ],
-}
-
 
 def discover() -> Iterator[tuple[str, Make]]:
-    """Every agent of manul, in several settings; an agent without an example is an error.
+    """Every agent that can be saved, in several settings; an agent without an example is an error.
 
     >>> "Cats 0" in dict(discover())
     True
     """
-    missing = set(agents.__all__) - {name.split(".")[0] for name in EXAMPLES}
-    assert not missing, f"EXAMPLES must have a setting for each agent; none for {missing}."
-    for name, settings in EXAMPLES.items():
-        kind, _, method = name.partition(".")
-        make = getattr(getattr(agents, kind), method) if method else getattr(agents, kind)
-        for number, setting in enumerate(settings):
-            yield f"{name} {number}", _maker(make, setting)
-
-
-def _maker(make: Callable[..., Checkable], setting: dict[str, Any]) -> Make:
-    inside = setting.get("agent")
-    if inside is None:
-        return lambda seed: make(**setting, seed=seed)
-    return lambda seed: make(**{**setting, "agent": inside(seed)})
+    for name, kind in zip(model_files.KINDS.names(), model_files.KINDS, strict=True):
+        assert kind.examples or not kind.learns, f"{name} must be registered with examples to be checked"
+        for number, make in enumerate(kind.examples if kind.learns else ()):
+            yield f"{name} {number}", make
 
 
 def check_agent(make: Make) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manul import agents
 from manul.agents.checks.common import ROUNDS, WIDTH, random_contexts, refuses
 from manul.logs.log import Log
 from manul.policies.tree_training import train_tree
@@ -43,7 +42,8 @@ def discover_policies() -> Iterator[tuple[str, MakePolicy]]:
     >>> "TreePolicy 0" in dict(discover_policies())
     True
     """
-    missing = {kind for kind in model_files.kinds() if not hasattr(agents, kind)} - set(POLICIES)
+    kinds = zip(model_files.KINDS.names(), model_files.KINDS, strict=True)
+    missing = {name for name, kind in kinds if not kind.learns} - set(POLICIES)
     assert not missing, f"POLICIES must have a setting for each policy; none for {missing}."
     for name, (train, settings) in POLICIES.items():
         for number, setting in enumerate(settings):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib import import_module
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,11 @@ from manul.errors import FileError, ParameterError
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata, Range
 from manul.logs.formats.row_checks import checked
+from manul.utils.registry import Registry
 from manul.utils.suggestions import remedy
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".vw": "vw", ".json": "vw_json"}
 
 
 class Piece(NamedTuple):
@@ -39,34 +38,53 @@ class Writer(Protocol):
         """Everything is in the file afterwards."""
 
 
-class Format(Protocol):
-    """A module of this package."""
+@dataclass(frozen=True)
+class Format:
+    """How files of one suffix are read, in pieces of at most a size that all have one schema, and written."""
 
-    def read(self, problems: Problems, size: int) -> Iterator[Piece]:
-        """The rows of a file in pieces of at most a size, all with one schema."""
+    read: Callable[[Problems, int], Iterator[Piece]]
+    writer: Callable[[Path, pa.Schema], Writer]
 
-    def Writer(self, path: Path, schema: pa.Schema) -> Writer:  # noqa: N802 - a class of the module
-        """Start a file."""
+
+FORMATS = Registry[Format]("suffix", __name__, usual=".parquet")
+
+
+def register_format(
+    suffix: str, *, read: Callable[[Problems, int], Iterator[Piece]], writer: Callable[[Path, pa.Schema], Writer]
+) -> None:
+    """Registers a format of logs, so that `Log.read`, `Log.write` and `manul convert` know files with the suffix.
+
+    `read(problems, size)` yields the rows of the file `problems.path` in pieces: `arrow_tables.Adoption` makes one of
+    any Arrow table. `writer(path, schema)` starts a file, which takes tables by `write(table)` and ends with `close()`.
+
+    >>> import manul
+    >>> commas = FORMATS[".csv"]
+    >>> manul.register_format(".comma", read=commas.read, writer=commas.writer)
+    >>> format_of(Path("run.comma")) == format_of(Path("run.csv.gz"))
+    True
+    >>> FORMATS.remove(".comma")
+    """
+    FORMATS.add(suffix, Format(read, writer), module=read.__module__)
 
 
 def format_of(path: Path) -> Format:
-    """The module that reads and writes a file.
+    """How a file is read and written, by its suffix.
 
-    >>> format_of(Path("run.csv.gz")).__name__
-    'manul.logs.formats.csv'
     >>> format_of(Path("run.parkett"))
     Traceback (most recent call last):
-    manul.errors.ParameterError: run.parkett must end with .parquet, .csv, .jsonl, .vw, .json, or one of these and .gz;
+    manul.errors.ParameterError: run.parkett must end with .csv, .json, .jsonl, .parquet, .vw, or one of these and .gz;
     got '.parkett'. Did you mean .parquet?
     """
     name = path.name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
-    if suffix not in SUFFIXES:
-        advice = remedy(suffix, SUFFIXES, "Rename it to say what it is.")
+    known = FORMATS.find(suffix)
+    if known is None:
+        suffixes = FORMATS.names()
+        advice = remedy(suffix, suffixes, "Rename it to say what it is.")
         raise ParameterError(
-            f"{path} must end with {', '.join(SUFFIXES)}, or one of these and .gz; got {suffix!r}. {advice}", "path"
+            f"{path} must end with {', '.join(suffixes)}, or one of these and .gz; got {suffix!r}. {advice}", "path"
         )
-    return cast(Format, import_module(f"{__name__}.{SUFFIXES[suffix]}"))
+    return known
 
 
 class FileSource:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manul.errors import FileError
-from manul.logs.formats import Piece
+from manul.logs.formats import Piece, register_format
 from manul.logs.formats.arrow_tables import fixed_matrix
 from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, Metadata, is_text, kind, own, require, schema_of
@@ -221,3 +221,6 @@ def _filled(table: pa.Table, width: int) -> Iterator[list[str]]:
         for place in places:
             row[place] = next(values)
         yield row
+
+
+register_format(".csv", read=read, writer=Writer)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manul.logs.formats import Piece
+from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED
 from manul.logs.formats.row_tables import Row, number, read_rows
@@ -96,3 +96,6 @@ class Writer:
     def close(self) -> None:
         """Everything is in the file afterwards."""
         self._output.close()
+
+
+register_format(".jsonl", read=read, writer=Writer)

@@ -35,7 +35,7 @@ class TableWriter:
         checked(table, rows, Metadata.unpacked(table.schema.metadata), Problems(self._path))
         try:
             if self._file is None or self._schema is None:
-                self._file, self._schema = self._format.Writer(self._partial, table.schema), table.schema
+                self._file, self._schema = self._format.writer(self._partial, table.schema), table.schema
             require_same(self._schema, table.schema)
             self._file.write(table.replace_schema_metadata(self._schema.metadata))
         except OSError as error:

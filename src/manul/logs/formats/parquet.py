@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manul.logs.formats import Piece
+from manul.logs.formats import Piece, register_format
 from manul.logs.formats.arrow_tables import Adoption
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.text_lines import Output, is_gzipped, opened
@@ -95,3 +95,6 @@ class Writer:
                     packed.close()
             finally:
                 self._plain.unlink(missing_ok=True)
+
+
+register_format(".parquet", read=read, writer=Writer)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manul.errors import FileError
-from manul.logs.formats import Piece
+from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows
@@ -174,3 +174,6 @@ def plain(name: str) -> str:
     ('living room', '100%')
     """
     return name if "%" not in name else CODES.sub(lambda code: chr(int(code[1], 16)), name)
+
+
+register_format(".vw", read=read, writer=Writer)

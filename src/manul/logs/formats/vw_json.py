@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manul.errors import FileError
-from manul.logs.formats import Piece
+from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.jsonl import json_object, optional
 from manul.logs.formats.log_schema import RANGE
@@ -123,3 +123,6 @@ def _escaped(name: str) -> str:
 
 def _plain(name: str) -> str:
     return "_" + plain(name[3:]) if name.startswith("%5F") else plain(name)
+
+
+register_format(".json", read=read, writer=Writer)

@@ -1,14 +1,11 @@
-"""The loss of a policy from a log that another policy made: ips, snips and dr.
+"""The loss of a policy, estimated from a log that another policy made, by any registered estimator.
 
-Each row has a weight, the policy's density at the logged action over the logged density. `ips` averages weight times
-loss (section 2 of the paper), `snips` divides by the mean weight, and `dr` (Dudik, Langford and Li 2011) adds what a
-loss model expects of the policy, and weighs only what the model does not explain.
+Each row has a weight, the policy's density at the logged action over the logged density.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -17,23 +14,11 @@ from manul.errors import InputError, ParameterError
 from manul.logs.pieces import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
+from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.offpolicy.evaluation.outcome_model import LossModel
+from manul.offpolicy.evaluation.row_losses import checked_rows, scaled_losses
 from manul.types import Estimate, Floats, Policy, Within
-from manul.utils.validation import (
-    USABLE,
-    check_bandwidth,
-    check_choice,
-    check_has_rows,
-    check_losses,
-    check_number,
-    check_seed,
-    reject,
-    usable_densities,
-)
-
-ESTIMATORS = ("ips", "snips", "dr")
-_FOR_MODELS = ("bootstrap", "normal")
+from manul.utils.validation import check_bandwidth, check_choice, check_has_rows, check_number, check_seed
 
 
 def evaluate(
@@ -70,43 +55,14 @@ def evaluate(
         raise ParameterError(
             f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}.", "bandwidth"
         )
-    terms = _model_terms(policy, log, span, scale) if estimator == "dr" else _TERMS[estimator]
+    terms = ESTIMATORS[estimator].fit(policy, log, span, scale)
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     for rows in pieces(log):
         densities = policy_densities.densities(policy, rows)
-        found = terms(rows, densities / _checked(rows, scale).densities, _scaled(rows, scale))
-        sums.add(found, densities, rows)
-        ends.add(found)
+        contribution = terms(rows, densities / checked_rows(rows, scale).densities, scaled_losses(rows, scale))
+        sums.add(contribution, densities, rows)
+        ends.add(contribution)
     return sums.estimate(ends, estimator, interval, level, scale, largest_weight, getattr(policy, "bandwidth", None))
-
-
-_Terms = Callable[[Rows, Floats, Floats], Terms]
-
-
-def _ips(rows: Rows, weights: Floats, losses: Floats) -> Terms:
-    return Terms(weights * losses, np.ones(len(rows.actions)), weights, losses)
-
-
-def _snips(rows: Rows, weights: Floats, losses: Floats) -> Terms:  # noqa: ARG001 - as all terms
-    return Terms(weights * losses, weights, weights, losses)
-
-
-_TERMS: dict[str, _Terms] = {"ips": _ips, "snips": _snips}
-
-
-def _model_terms(policy: Policy, log: Logs, span: Within | None, scale: Within) -> _Terms:
-    own: Within = getattr(policy, "actions", (0.0, 1.0))
-    model = LossModel(span or own)
-    for rows in pieces(repeatable(log, "dr")):
-        model.add(rows, _scaled(_checked(rows, scale), scale))
-    check_has_rows(model.grams is not None)
-    model.fit()
-
-    def terms(rows: Rows, weights: Floats, losses: Floats) -> Terms:
-        expected = model.expected(rows, policy_densities.moments(policy, rows))
-        return Terms(expected + weights * (losses - model.predict(rows)), np.ones(len(losses)), weights, losses)
-
-    return terms
 
 
 class _Sums:
@@ -180,24 +136,11 @@ def _smoothed(
     return policy_densities.Smoothed(policy, check_bandwidth(bandwidth, Actions(*actions)), actions)
 
 
-def _scaled(rows: Rows, scale: Within) -> Floats:
-    return (rows.losses - scale[0]) / (scale[1] - scale[0])
-
-
-def _checked(rows: Rows, scale: Within) -> Rows:
-    check_losses(rows.losses, scale, rows.first)
-    reject(~usable_densities(rows.densities), rows.densities, "density", USABLE, _REMEDY, rows.first)
-    return rows
-
-
-_REMEDY = "Log the density of each decision, or see manul.offpolicy.estimate_densities."
-
-
 def _check(estimator: str, interval: str, level: float, largest_weight: float | None) -> None:
-    check_choice("estimator", estimator, ESTIMATORS, "Try 'snips'.")
+    allowed = ESTIMATORS[estimator].intervals
     check_choice("interval", interval, intervals.NAMES)
-    if estimator == "dr":
-        check_choice("interval", interval, _FOR_MODELS, "dr has no other: try snips.")
+    if allowed is not None:
+        check_choice("interval", interval, allowed, f"{estimator} has no other.")
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
         check_number("largest_weight", largest_weight, 0, math.inf, "Leave it out to take the log's.", ends="(]")

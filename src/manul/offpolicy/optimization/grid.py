@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -10,7 +11,8 @@ from typing import Any, Literal, Self
 
 from manul.actions.ranges import Actions
 from manul.agents import Cats
-from manul.agents.base import Shell
+from manul.agents.agent_registry import AGENTS, AgentEntry
+from manul.agents.base import BaseAgent
 from manul.agents.learners import CoinBetting
 from manul.errors import ParameterError
 from manul.types import Within
@@ -18,7 +20,7 @@ from manul.utils.validation import check_bandwidth, check_choice, check_leaves
 
 Rule = Literal["path", "paper", "margin"]
 Cell = tuple[float, int]
-AnyAgent = Shell[Any]
+AnyAgent = BaseAgent[Any]
 Make = Callable[..., AnyAgent]
 RULES: dict[str, Make] = {
     "path": Cats,
@@ -29,23 +31,30 @@ RULES: dict[str, Make] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """A name, and a function that makes a fresh agent."""
+    """A name, and an agent that stays as it was made: copies of it are trained."""
 
     name: str
-    make: Callable[[], AnyAgent]
+    agent: AnyAgent
+
+    def fresh(self) -> AnyAgent:
+        """An agent to train. A shallow copy is enough: before its first context, an agent is its settings alone."""
+        return copy(self.agent)
 
 
 @dataclass(frozen=True, init=False)
 class Grid:
     """Cells of (bandwidth as a share of the range, leaves): those given, or every pair of bandwidths and leaves.
 
-    `others` are agents of other kinds, by name: functions that take actions, losses, epsilon and seed as keywords.
+    `others` are agents of other kinds: names of registered ones, which get their usual settings, or functions by name,
+    which take actions, losses, epsilon and seed as keywords.
 
     >>> import manul
     >>> def line(**settings):
     ...     return manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1/16, **settings)
     >>> len(Grid(bandwidths=[1/4, 1/8], leaves=[16, 64], others={"line": line}))
     5
+    >>> Grid(bandwidths=[1/4], leaves=[16], others=["linear"]).others.keys()
+    dict_keys(['linear'])
     """
 
     cells: tuple[Cell, ...]
@@ -57,13 +66,13 @@ class Grid:
         bandwidths: Iterable[float] = (),
         leaves: Iterable[int] = (),
         cells: Iterable[Cell] = (),
-        others: Mapping[str, Make] | None = None,
+        others: Mapping[str, Make] | Iterable[str] = (),
     ) -> None:
         whole = Actions(0.0, 1.0)
         every = dict.fromkeys([*cells, *product(bandwidths, leaves)])
         checked = tuple((check_bandwidth(share, whole), check_leaves(count)) for share, count in every)
         object.__setattr__(self, "cells", checked)
-        object.__setattr__(self, "others", dict(others or {}))
+        object.__setattr__(self, "others", _others(others))
         if not len(self):
             raise ParameterError("grid must have at least one cell; got none. Try Grid.paper().", "grid")
 
@@ -82,17 +91,28 @@ class Grid:
         return len(self.cells) + len(self.others)
 
     def candidates(self, *, rule: Rule, actions: Within, losses: Within, epsilon: float, seed: int) -> list[Candidate]:
-        """The agents to train, as functions that make them.
+        """The agents to train.
 
         >>> Grid(cells=[(1/8, 16)]).candidates(
-        ...     rule="path", actions=(0, 32), losses=(0, 1), epsilon=0, seed=0)[0].make()
+        ...     rule="path", actions=(0, 32), losses=(0, 1), epsilon=0, seed=0)[0].agent
         Cats(actions=(0.0, 32.0), leaves=16, bandwidth=4.0, epsilon=0.0, ...)
         """
         check_choice("rule", rule, RULES)
         common = {"actions": actions, "losses": losses, "epsilon": epsilon, "seed": seed}
         name, span = "Cats" if rule == "path" else "Cats.paper", actions[1] - actions[0]
         trees = [
-            Candidate(name, partial(RULES[rule], bandwidth=share * span, leaves=leaves, **common))
+            Candidate(name, RULES[rule](bandwidth=share * span, leaves=leaves, **common))
             for share, leaves in self.cells
         ]
-        return trees + [Candidate(other, partial(make, **common)) for other, make in self.others.items()]
+        return trees + [Candidate(other, make(**common)) for other, make in self.others.items()]
+
+
+def _others(others: Mapping[str, Make] | Iterable[str]) -> dict[str, Make]:
+    if isinstance(others, Mapping):
+        return dict(others)
+    return {name: partial(_make_registered, AGENTS[name]) for name in others}
+
+
+def _make_registered(entry: AgentEntry, *, actions: Within, **common: Any) -> AnyAgent:
+    agent: AnyAgent = entry.make(actions=actions, **entry.tree_settings(actions), **common)
+    return agent

@@ -120,7 +120,7 @@ def optimize(
 
 
 def _row(candidate: Candidate, number: int, trained: Trained, constant: float) -> Row:
-    agent: Any = candidate.make()
+    agent: Any = candidate.agent
     (low, high), (least, worst) = agent.actions, agent.losses
     mean = float(trained.sums[number]) / trained.seen.rows
     penalty = theory.off_policy_penalty(
@@ -137,10 +137,9 @@ def _row(candidate: Candidate, number: int, trained: Trained, constant: float) -
 
 def _check_bandwidths(candidates: list[Candidate]) -> None:
     for candidate in candidates:
-        agent = candidate.make()
-        if not getattr(agent, "bandwidth", 0) > 0:
+        if not getattr(candidate.agent, "bandwidth", 0) > 0:
             raise ParameterError(
-                f"candidates must have a bandwidth above 0; got {agent!r} as {candidate.name!r}. Try Cats.",
+                f"candidates must have a bandwidth above 0; got {candidate.agent!r} as {candidate.name!r}. Try Cats.",
                 "candidates",
             )
 

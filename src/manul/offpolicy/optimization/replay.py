@@ -55,8 +55,8 @@ class Replay:
     """
 
     def __init__(self, candidates: Sequence[Candidate], *, draw: int | None = None, threads: int | None = None) -> None:
-        self.agents = [candidate.make() for candidate in candidates]
-        self.drawn = self.agents if draw is None else [candidate.make() for candidate in candidates]
+        self.agents = [candidate.fresh() for candidate in candidates]
+        self.drawn = self.agents if draw is None else [candidate.fresh() for candidate in candidates]
         self.sums: Floats = np.zeros(len(candidates))
         self.rows = 0
         self._threads = check_workers("threads", threads)

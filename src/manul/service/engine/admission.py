@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from manul.errors import ManulError
-from manul.service import schema
 from manul.service.configuration import Limits
 from manul.service.engine import models
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
+from manul.service.loop_settings import NewLoop
 from manul.utils.validation import check_range
 
 
-def check_settings(settings: schema.NewLoop) -> None:
+def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
     for name in ("actions", "losses"):
         try:

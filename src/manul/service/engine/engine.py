@@ -23,6 +23,7 @@ from manul.service.engine.replica import Following
 from manul.service.engine.writer import Answers, Task, Writer, deliver_answers
 from manul.service.engine.writes import EndWaits, Future, Purge, WriteLosses, id_of, resolve
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
+from manul.service.loop_settings import NewLoop
 from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
 
@@ -148,10 +149,10 @@ class Engine:
     def _is_known(self, name: str) -> bool:
         return name in self.loops or self._following is None
 
-    async def create(self, settings: schema.NewLoop) -> Loop:
+    async def create(self, settings: NewLoop) -> Loop:
         """Create a loop; if it exists with the same settings, return it."""
         check_settings(settings)
-        agents.made(settings)
+        agents.make_agent(settings)
         existing = self.loops.get(settings.name)
         if existing is not None and existing.settings == settings:
             return existing
@@ -171,7 +172,7 @@ class Engine:
             return await self.create(settings)
         return self._serve_new(number, settings, body, created)
 
-    def _serve_new(self, number: int, settings: schema.NewLoop, body: bytes, created: float) -> Loop:
+    def _serve_new(self, number: int, settings: NewLoop, body: bytes, created: float) -> Loop:
         row = LoopRow(
             number=number,
             name=settings.name,

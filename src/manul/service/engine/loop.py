@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 
 from manul.errors import ManulError
-from manul.service import schema
 from manul.service.engine import models
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
+from manul.service.loop_settings import NewLoop
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import DecisionRow
 from manul.types import Decision, Decisions, Floats, Within
@@ -31,7 +31,7 @@ Fact = tuple[Event, DecisionRow | None]
 LEARN_BATCH = 32
 # Events queued in memory for the learner; beyond these it reads them from the store.
 MAX_QUEUED = 20_000
-_settings = msgspec.json.Decoder(schema.NewLoop)
+_settings = msgspec.json.Decoder(NewLoop)
 
 
 class Loop:
@@ -42,7 +42,7 @@ class Loop:
         self.number, self.name, self.created = row.number, row.name, row.created
         self.paused, self.apprentice = row.paused, row.apprentice
         self.settings = _settings.decode(row.settings)
-        self.agent = models.made(self.settings)
+        self.agent = models.make_agent(self.settings)
         self.model = self.learned = self.refused = 0
         self.first: Any = None
         self._shape: Any = None
@@ -67,7 +67,7 @@ class Loop:
         """Take the shape of contexts from the first stored decision; None if there is none, and the agent starts anew."""
         with self.lock:
             if self.model == 0:
-                self.agent = models.made(self.settings)
+                self.agent = models.make_agent(self.settings)
             self.first = self._shape = context
             self._start()
 
@@ -136,7 +136,7 @@ class Loop:
     def _start(self) -> None:
         """Restore the shape of contexts of an agent that has learned nothing, so that a refused context leaves no trace."""
         if self.first is None and self.model == 0:
-            self.agent = models.made(self.settings)
+            self.agent = models.make_agent(self.settings)
         if self._shape is not None and self.agent.width is None:
             # The first context may not fit any more, if a field was later learned with another type.
             with suppress(ManulError):

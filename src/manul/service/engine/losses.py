@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from manul.service.errors import Conflict
-from manul.service.schema import Combination, NewLoop
+from manul.service.loop_settings import NewLoop
+from manul.service.schema import Combination
 from manul.service.store import OUTCOMES, Event, Kind
 
 LossStatus = Literal["recorded", "waiting", "repeated", "late"]

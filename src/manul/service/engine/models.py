@@ -7,21 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
 import numpy as np
 
 import manul
+from manul.agents.agent_registry import AGENTS
 from manul.errors import InputError, ManulError
-from manul.service import schema
 from manul.service.errors import Invalid
+from manul.service.loop_settings import NewLoop, agent_settings
 from manul.types import Context, Decision, Decisions, Floats, Within
 
 Rows = Floats
-_KINDS: dict[type, type] = {
-    schema.Auto: manul.Auto,
-    schema.Cats: manul.Cats,
-    schema.AdaptiveCats: manul.AdaptiveCats,
-}
 
 
 class LoopAgent(Protocol):
@@ -47,28 +42,27 @@ class LoopAgent(Protocol):
         """Write to a `.manul` file."""
 
 
-def made(settings: schema.NewLoop) -> LoopAgent:
+def make_agent(settings: NewLoop) -> LoopAgent:
     """A fresh agent for a loop.
 
-    >>> made(schema.NewLoop(name="heating", actions=(20, 70)))
+    >>> make_agent(NewLoop(name="heating", actions=(20, 70)))
     Auto(actions=(20.0, 70.0), epsilon=0.05, losses=(0.0, 1.0), seed=0)
     """
-    agent = schema.Auto() if isinstance(settings.agent, str) else settings.agent
-    given = {name: value for name, value in msgspec.structs.asdict(agent).items() if value is not None}
+    given = {name: value for name, value in agent_settings(settings).items() if value is not None}
     try:
-        made: LoopAgent = _KINDS[type(agent)](actions=settings.actions, losses=settings.losses, **given)
+        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=settings.actions, losses=settings.losses, **given)
     except ManulError as error:
         raise Invalid(str(error), "agent") from None
-    return made
+    return agent
 
 
-def estimated_bytes(settings: schema.NewLoop, width: int | None) -> int:
+def estimated_bytes(settings: NewLoop, width: int | None) -> int:
     """About the memory that a loop's agent takes once it has learned for long, in contexts of a width; None: with names.
 
-    >>> estimated_bytes(schema.NewLoop(name="heating", actions=(20, 70)), 4096) // 2**20
+    >>> estimated_bytes(NewLoop(name="heating", actions=(20, 70)), 4096) // 2**20
     70
     """
-    expected: int = made(settings).expected_nbytes(width)  # type: ignore[attr-defined]
+    expected: int = make_agent(settings).expected_nbytes(width)  # type: ignore[attr-defined]
     return expected
 
 
@@ -81,7 +75,7 @@ def from_bytes(model: bytes) -> LoopAgent:
     return agent
 
 
-def checked(model: bytes, settings: schema.NewLoop, context: Context | None) -> LoopAgent:
+def checked(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
     """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
     agent = from_bytes(model)
     for name in ("decide_again", "learn", "actions", "losses"):
@@ -106,7 +100,7 @@ def checked(model: bytes, settings: schema.NewLoop, context: Context | None) -> 
 def is_named(agent: LoopAgent) -> bool:
     """Whether an agent has seen contexts that are mappings.
 
-    >>> agent = made(schema.NewLoop(name="heating", actions=(20, 70)))
+    >>> agent = make_agent(NewLoop(name="heating", actions=(20, 70)))
     >>> _ = agent.distribution({"outdoor": 4.5})
     >>> is_named(agent)
     True

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from manul.service import schema
 from manul.service.engine.loop import Loop
+from manul.service.loop_settings import agent_settings
 from manul.service.store import Store
 
 
 def status(store: Store, loop: Loop) -> schema.Status:
     """The current status of a loop; reads the store."""
     counts, settings = store.counts(loop.number), loop.settings
-    agent = schema.Auto() if isinstance(settings.agent, str) else settings.agent
     return schema.Status(
         name=loop.name,
         actions=settings.actions,
         losses=settings.losses,
-        agent=msgspec.to_builtins(agent),
+        agent=agent_settings(settings),
         combine=settings.combine,
         wait=settings.wait,
         default_loss=settings.default_loss,

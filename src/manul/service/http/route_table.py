@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from manul.service import schema
 from manul.service.http.tokens import Right
 from manul.service.insights.history import Span
+from manul.service.loop_settings import NewLoop
 
 ONE = "/v1/loops/{loop}"
 PARQUET = "application/vnd.apache.parquet"
@@ -39,7 +40,7 @@ class Operation:
 
 
 OPERATIONS = (
-    Operation(name="create", method="POST", path="/v1/loops", right="admin", asks=schema.NewLoop, answers=schema.Status,
+    Operation(name="create", method="POST", path="/v1/loops", right="admin", asks=NewLoop, answers=schema.Status,
               status=(200, 201), summary="Create a loop. If it exists with the same settings, return it."),
     Operation(name="loops", method="GET", path="/v1/loops", right="report", answers=schema.Loops, summary="List all loops."),
     Operation(name="status", method="GET", path=ONE, right="report", answers=schema.Status, summary="Return the status of a loop."),

@@ -30,6 +30,7 @@ from manul.service.insights import log_export, loop_report
 from manul.service.insights.examination import Examinations
 from manul.service.insights.policy_view import policy_view
 from manul.service.insights.summary import summary
+from manul.service.loop_settings import NewLoop
 from manul.service.store.blocks import DecisionRow
 
 T = TypeVar("T")
@@ -43,8 +44,7 @@ _loss = bodies.decoder(schema.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
 Encode = Callable[[Any], bytes]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
-    kind: bodies.decoder(kind)
-    for kind in (schema.NewLoop, schema.NewDecisions, schema.NewObservation, schema.NewLosses)
+    kind: bodies.decoder(kind) for kind in (NewLoop, schema.NewDecisions, schema.NewObservation, schema.NewLosses)
 }
 
 
@@ -83,7 +83,7 @@ class Routes:
 
     async def create(self, request: Request) -> Response:
         """Create a loop."""
-        settings = await self._parse(request, schema.NewLoop)
+        settings = await self._parse(request, NewLoop)
         new = settings.name not in self.engine.loops
         loop = await self.engine.create(settings)
         return json(await self._status(loop), 201 if new else 200)

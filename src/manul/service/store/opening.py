@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from manul.errors import MissingDependency, ParameterError
+from collections.abc import Callable
+
 from manul.service.store import Store
-from manul.service.store.sqlite import SqliteStore
+from manul.utils.registry import Registry
+
+STORES = Registry[Callable[[str], Store]]("store", "manul.service.store", usual="decisions.db")
+
+
+def register_store(scheme: str, opener: Callable[[str], Store]) -> None:
+    """Registers what opens a store from a URL of a scheme, so that `manul serve --store SCHEME://...` takes it.
+
+    >>> import manul
+    >>> manul.register_store("file", lambda url: STORES["sqlite"](url.removeprefix("file://")))
+    >>> "file" in STORES.names()
+    True
+    >>> STORES.remove("file")
+    """
+    STORES.add(scheme, opener, module=opener.__module__)
 
 
 def opened(place: str) -> Store:
-    """SQLite for a path, PostgreSQL for its URL."""
+    """SQLite for a path, and for a URL what is registered for its scheme."""
     scheme, separator, _ = place.partition("://")
-    if not separator:
-        return SqliteStore(place)
-    if scheme in ("postgres", "postgresql"):
-        return _postgres(place)
-    raise ParameterError(
-        f"store must be the path of a file or a postgresql:// URL; got a URL with {scheme!r}. Try decisions.db."
-    )
-
-
-def _postgres(url: str) -> Store:
-    try:
-        from manul.service.store.postgres import PostgresStore
-    except ImportError as error:
-        raise MissingDependency(
-            f"a store in PostgreSQL needs {error.name}. Install it: pip install 'manul[serve]'."
-        ) from None
-    return PostgresStore(url)
+    return STORES[scheme if separator else "sqlite"](place)

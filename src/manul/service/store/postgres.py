@@ -16,6 +16,7 @@ from manul.service.store import Collision, Counts, Event, LoopGone, LoopRow, Sta
 from manul.service.store.connections import GONE, Connections
 from manul.service.store.election import Election
 from manul.service.store.numbers import Numbers
+from manul.service.store.opening import register_store
 from manul.service.store.postgres_schema import is_current, migrate
 from manul.service.store.postgres_transaction import PostgresTransaction, events_of
 from manul.service.store.reading import Reading
@@ -142,3 +143,7 @@ class PostgresStore(Reading):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+register_store("postgres", PostgresStore)
+register_store("postgresql", PostgresStore)

@@ -11,6 +11,7 @@ from typing import Any
 
 from manul.errors import FileError
 from manul.service.store import Counts, Event, LoopGone, LoopRow, StoreFailure, Transaction
+from manul.service.store.opening import register_store
 from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
 from manul.service.store.sqlite_file import FileLock, check_file
@@ -202,3 +203,6 @@ class Checkpoints(threading.Thread):
         """Stop; the store closes the connection."""
         self._stopping.set()
         self.join()
+
+
+register_store("sqlite", lambda place: SqliteStore(place.removeprefix("sqlite://")))

@@ -39,17 +39,17 @@ def train(candidates: Sequence[Candidate], log: Logs, *, draw: int | None, progr
 
     def agent(number: int) -> AnyAgent:
         width, arrays = ray.get(results[number][1])
-        made = candidates[number].make()
+        trained = candidates[number].fresh()
         if width is not None:
-            made.restore(made.start(width), arrays)
-        return made
+            trained.restore(trained.start(width), arrays)
+        return trained
 
     return Trained(seen, sums, agent)
 
 
 def _store(candidates: Sequence[Candidate], log: Logs) -> tuple[list[Any], Seen]:
     stored, seen = [], Seen()
-    agents = [candidate.make() for candidate in candidates]
+    agents = [candidate.agent for candidate in candidates]
     for piece in pieces(log, PIECE):
         check(piece, agents)
         seen.add(piece)

@@ -1,0 +1,70 @@
+"""What a loop is made with. The settings of its agent are those that the agent registers, by its constructor's types."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+
+import msgspec
+from msgspec import Meta
+
+from manul.agents.agent_registry import AGENTS, AgentEntry
+from manul.service.schema import Combination, Name, Range, Request
+
+# The bounds of settings that several agents have; for others the type says it all.
+BOUNDED: dict[str, Any] = {
+    "bandwidth": Annotated[float, Meta(gt=0)],
+    "epsilon": Annotated[float, Meta(ge=0, le=1)],
+    "half_life": Annotated[float, Meta(ge=1)] | None,
+    "leaves": Annotated[int, Meta(ge=2, le=2**16)],
+    "seed": Annotated[int, Meta(ge=0, le=2**63 - 1)],
+}
+
+
+def _settings_type(entry: AgentEntry) -> type[msgspec.Struct]:
+    parameters = entry.parameters
+    required = [name for name in entry.settings if parameters[name].default is inspect.Parameter.empty]
+    optional = [name for name in entry.settings if name not in required]
+    fields: list[Any] = [(name, BOUNDED.get(name, parameters[name].annotation)) for name in required]
+    for name in ("epsilon", "seed", *optional):
+        fields.append((name, BOUNDED.get(name, parameters[name].annotation), parameters[name].default))
+    summary = (inspect.getdoc(entry.make) or entry.name).partition("\n")[0]
+    return msgspec.defstruct(
+        entry.make.__name__,
+        fields,
+        bases=(Request,),
+        namespace={"__doc__": summary},
+        tag=entry.name,
+        tag_field="kind",
+        kw_only=True,
+    )
+
+
+KINDS = {entry.name: _settings_type(entry) for entry in AGENTS if entry.service}
+if TYPE_CHECKING:
+    AgentSettings = msgspec.Struct
+else:
+    AgentSettings = Union[tuple(KINDS.values())]  # noqa: UP007 - of as many as there are
+
+
+class NewLoop(Request, kw_only=True):
+    """A decision problem. `wait` is in seconds; where no loss comes in that time, `default_loss` is learned."""
+
+    name: Name
+    actions: Range
+    losses: Range = (0.0, 1.0)
+    agent: AgentSettings | Literal["auto"] = "auto"
+    wait: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    default_loss: float | None = None
+    combine: Combination = "first"
+    apprentice: bool = False
+
+
+def agent_settings(loop: NewLoop) -> dict[str, Any]:
+    """The settings of a loop's agent with its kind; where nothing was said, those of Auto.
+
+    >>> agent_settings(NewLoop(name="heating", actions=(20, 70)))
+    {'kind': 'auto', 'epsilon': 0.05, 'seed': 0}
+    """
+    settings: dict[str, Any] = msgspec.to_builtins(KINDS["auto"]() if isinstance(loop.agent, str) else loop.agent)
+    return settings

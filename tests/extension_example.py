@@ -1,0 +1,122 @@
+"""An agent, an estimator and a log format of one's own, in one file outside the package: importing it registers them."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+
+import manul
+from manul import _core
+from manul.actions.ranges import Actions
+from manul.actions.smoothing import explore, smooth
+from manul.agents.base import BaseAgent
+from manul.logs.formats import text_lines
+from manul.logs.formats.arrow_tables import Adoption
+from manul.offpolicy.evaluation.intervals import Terms
+from manul.utils import model_files
+from manul.utils.validation import check_bandwidth
+
+POINTS = 33
+
+
+class GridPlayer:
+    """Plays near the point whose losses are lowest on average, whatever the context is."""
+
+    def __init__(self, *, actions, losses, bandwidth, epsilon, seed):
+        self._actions, self._losses, self._bandwidth = actions, losses, bandwidth
+        self._epsilon, self._seed = epsilon, seed
+        self._points = np.linspace(*actions, POINTS)
+        self._paid, self._weights, self.decisions = np.zeros(POINTS), np.full(POINTS, 1e-9), 0
+
+    @property
+    def nbytes(self):
+        return self._paid.nbytes + self._weights.nbytes
+
+    def window(self, context, low, high):
+        best = self._points[np.argmin(self._paid / self._weights)]
+        return float(np.clip(best, low, high)), self._bandwidth
+
+    def decide(self, context, low, high):
+        played = smooth(*self.window(context, low, high), (low, high))
+        explores, position = _core.draw(self._seed, self.decisions)
+        self.decisions += 1
+        first, last = (low, high) if explores < self._epsilon else (played.edges[0], played.edges[1])
+        action = float(first + position * (last - first))
+        return action, explore(played, self._epsilon, (low, high)).density(action)
+
+    def learn(self, context, action, density, loss, low, high):
+        nearest = np.argmin(np.abs(self._points - action))
+        self._paid[nearest] += (loss - self._losses[0]) / (self._losses[1] - self._losses[0])
+        self._weights[nearest] += 1
+
+    def decide_many(self, contexts, lows, highs, actions, densities):
+        for row, (low, high) in enumerate(self._ends(contexts, lows, highs)):
+            actions[row], densities[row] = self.decide(contexts[row], low, high)
+
+    def learn_many(self, contexts, actions, densities, losses, lows, highs):
+        for row, ends in enumerate(self._ends(contexts, lows, highs)):
+            self.learn(contexts[row], actions[row], densities[row], losses[row], *ends)
+
+    def state(self):
+        return {"paid": self._paid.copy(), "weights": self._weights.copy()}
+
+    def restore(self, saved):
+        paid, weights = model_files.vectors(saved, paid=("f8", POINTS), weights=("f8", POINTS))
+        self._paid, self._weights = paid.copy(), weights.copy()
+
+    def _ends(self, contexts, lows, highs):
+        return zip(lows, highs, strict=True) if len(lows) else [self._actions] * len(contexts)
+
+
+@manul.register_agent("best-point", settings=("bandwidth",))
+class BestPoint(BaseAgent):
+    """The best of a few fixed actions."""
+
+    def __init__(
+        self, *, actions=(0.0, 1.0), losses=(0.0, 1.0), bandwidth: float = 0.05, epsilon: float = 0.1, seed: int = 0
+    ):
+        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
+
+    @property
+    def parameters(self):
+        return {name: getattr(self, name) for name in ("actions", "losses", "bandwidth", "epsilon", "seed")}
+
+    @property
+    def narrowest_bandwidth(self):
+        return self.bandwidth
+
+    def make_player(self, width):
+        return GridPlayer(**self.parameters)
+
+
+@manul.register_estimator("clipped")
+def clipped(rows, weights, losses):
+    """The mean of clipped weight times loss."""
+    return Terms(np.minimum(weights, 2.0) * losses, np.ones(len(rows.actions)), weights, losses)
+
+
+def read(problems, size):
+    """One JSON array per line: the action, its density, the loss, and the context."""
+    rows = [json.loads(line) for _, line in text_lines.lines(problems)]
+    columns = dict(zip(("action", "density", "loss", "context"), zip(*rows, strict=True), strict=True))
+    table = pa.table({name: list(values) for name, values in columns.items()})
+    adoption = Adoption(table.schema, problems)
+    for first in range(0, len(table), size):
+        yield adoption.piece(table.slice(first, size), first + 1)
+
+
+class Writer:
+    def __init__(self, path, schema):
+        self._output = text_lines.Output(path)
+
+    def write(self, table):
+        columns = (table[name].to_pylist() for name in ("action", "density", "loss", "context"))
+        for row in zip(*columns, strict=True):
+            self._output.write(json.dumps(row) + "\n")
+
+    def close(self):
+        self._output.close()
+
+
+manul.register_format(".rows", read=read, writer=Writer)
