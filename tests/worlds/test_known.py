@@ -141,7 +141,7 @@ def test_an_optimum_that_nobody_could_play_is_refused(name, setting):
 
 
 def test_a_bandwidth_wider_than_a_narrowed_round_is_refused():
-    with pytest.raises(ParameterError, match="bandwidth must be at most half a range"):
+    with pytest.raises(ParameterError, match="bandwidth must be at most half the narrowest range"):
         worlds.ranges(rounds=100).optimum(bandwidth=0.4, epsilon=0.0)
 
 

@@ -110,5 +110,5 @@ def test_equal_values_are_moved_by_the_share_that_a_correlation_asks_for():
 
 @pytest.mark.parametrize("table", [{"a": [1.0, 2.0], "b": ["x"]}, {"a": [1.0, "x"]}])
 def test_columns_that_do_not_make_a_table_are_refused(table):
-    with pytest.raises(InputError, match="columns must be equally long lists of numbers or text"):
+    with pytest.raises(InputError, match="columns must be lists of numbers or text of equal length"):
         datasets.bng(table, rows=10)
