@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.bng import compared, drawn, relative_correlations
+from benchmarks.bng import compare, relative_correlations, synthetic_table
 
 from manul.errors import InputError, ParameterError
 from manul.paper import datasets
@@ -83,9 +83,9 @@ def test_an_empty_table_is_refused():
 
 
 def test_texts_keep_their_correlations_with_each_other_and_with_numbers():
-    original = columns(drawn(rows=20_000))
+    original = columns(synthetic_table(rows=20_000))
     grown = columns(datasets.bng(pa.table(original), rows=100_000, seed=1))
-    names, before, after = compared(original, grown)
+    names, before, after = compare(original, grown)
     pairs, errors = relative_correlations(names, before.correlations, after.correlations)
     assert len(pairs) > 150
     assert dict(zip(pairs, errors, strict=True)) == pytest.approx(dict.fromkeys(pairs, 0.0), abs=0.05)
