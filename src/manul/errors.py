@@ -7,12 +7,24 @@
     ├── MissingDependency (ImportError)  an optional package that is not installed
     └── ServiceError                  a service that refuses, or cannot be reached
 
-Each message is one sentence of what must hold, what was got, and what to do.
+Each message says what is wrong, with the value, and what to do; `field` names the parameter or column it is about.
 """
 
 
 class ManulError(Exception):
-    """The root of all errors of manul."""
+    """The root of all errors of manul; `field` is the parameter, setting or column that the message is about, if it is one.
+
+    >>> import manul
+    >>> try:
+    ...     manul.Auto(epsilon=2)
+    ... except manul.ManulError as error:
+    ...     error.field
+    'epsilon'
+    """
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ParameterError(ManulError, ValueError):
@@ -32,10 +44,10 @@ class MissingDependency(ManulError, ImportError):  # noqa: N818 - reads as what 
 
 
 class ServiceError(ManulError):
-    """A service that refuses, or cannot be reached; `code` is for programs, `field` what the sentence is about."""
+    """A service that rejects a request, or cannot be reached; `code` is for programs."""
 
     def __init__(
         self, message: str, *, status: int | None = None, code: str = "unknown", field: str | None = None
     ) -> None:
-        super().__init__(message)
-        self.status, self.code, self.field = status, code, field
+        super().__init__(message, field)
+        self.status, self.code = status, code

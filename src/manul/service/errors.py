@@ -14,8 +14,8 @@ class Problem(ManulError):  # noqa: N818 - the name of an error response in HTTP
     code: ClassVar[str] = "internal"
 
     def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message)
-        self.message, self.field = message, field
+        super().__init__(message, field)
+        self.message = message
 
     def __init_subclass__(cls, status: int | None = None, code: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
