@@ -24,16 +24,6 @@ ORDER = (
     players.CONSTANT,
     players.OPTIMUM,
 )
-SEARCHED = {
-    players.PAPER,
-    players.MARGIN,
-    players.TREE,
-    players.LINEAR,
-    players.OURS,
-    "VW CATS",
-    "VW dTree",
-    "VW dLinear",
-}
 # The published program learned like Vowpal Wabbit, and like Cats.paper with one regressor per node.
 COUNTERPART = {
     players.MARGIN: players.PAPER,
