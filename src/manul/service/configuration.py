@@ -60,7 +60,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """Refuse to listen on a public address without tokens."""
         if not tokens and not is_loopback(self.host):
             raise ParameterError(
-                f"without tokens, host must be a loopback address, got {self.host!r}. Create tokens with manul token."
+                f"without tokens, host must be a loopback address, got {self.host!r}. Create tokens with manul token.",
+                "host",
             )
 
 
@@ -100,7 +101,7 @@ def _check_names(path: Path, settings: object, kind: type[msgspec.Struct]) -> No
     for name in settings if isinstance(settings, dict) else ():
         if name not in known:
             advice = remedy(name, known, "See manul serve --help.")
-            raise ParameterError(f"{path} has an unknown setting, {name!r}. {advice}")
+            raise ParameterError(f"{path} has an unknown setting, {name!r}. {advice}", name)
 
 
 def is_loopback(name: str) -> bool:

@@ -34,7 +34,9 @@ def line(token: str, rights: Iterable[str]) -> str:
     """
     for right in rights:
         if right not in RIGHTS:
-            raise ParameterError(f"rights must be among {', '.join(RIGHTS)}, got {right!r}. Example: decide,report.")
+            raise ParameterError(
+                f"rights must be among {', '.join(RIGHTS)}, got {right!r}. Example: decide,report.", "rights"
+            )
     return f"sha256:{_hash(token)} {','.join(rights)}"
 
 

@@ -24,16 +24,6 @@ ORDER = (
     players.CONSTANT,
     players.OPTIMUM,
 )
-SEARCHED = {
-    players.PAPER,
-    players.MARGIN,
-    players.TREE,
-    players.LINEAR,
-    players.OURS,
-    "VW CATS",
-    "VW dTree",
-    "VW dLinear",
-}
 # The published program is Vowpal Wabbit, which trains one regressor per node like Cats.paper with margin.
 COUNTERPART = {
     players.MARGIN: players.PAPER,
