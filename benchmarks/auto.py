@@ -33,7 +33,7 @@ World = worlds.Regression | worlds.Curves
 STEADY: dict[str, Callable[[int, int], World]] = {
     "linear": lambda rounds, seed: worlds.linear(rounds=rounds, seed=seed),
     "ds": lambda rounds, seed: worlds.ds(rounds=rounds, seed=seed),
-    "4(a-y)²": lambda rounds, seed: squared(worlds.linear(rounds=rounds, seed=seed)),
+    "4(a-y)²": lambda rounds, seed: squared_loss(worlds.linear(rounds=rounds, seed=seed)),
     "two valleys": lambda rounds, seed: worlds.valleys(rounds=rounds, valleys=2, seed=seed),
     "four valleys": lambda rounds, seed: worlds.valleys(rounds=rounds, valleys=4, seed=seed),
     "crossed valleys": lambda rounds, seed: worlds.valleys(rounds=rounds, valleys=2, dependency="crossed", seed=seed),
@@ -77,7 +77,7 @@ def loss() -> Iterator[Check]:
     yield _mean("linear world with shuffled targets, loss beyond the best constant", shuffled, 0.005)
 
 
-def squared(world: worlds.Regression) -> worlds.Regression:
+def squared_loss(world: worlds.Regression) -> worlds.Regression:
     """The same contexts and targets with the loss (a - y)²; it is equivalent to 4(a - y)² with losses in [0, 4]."""
     return worlds.Regression(world.contexts, world.targets, loss="squared")
 
@@ -143,7 +143,7 @@ def drift() -> Iterator[Check]:
     """
     as_hard: dict[str, Callable[[int], World]] = {
         "drift world": lambda seed: worlds.drift(rounds=problems.SHAPED_ROUNDS, seed=seed),
-        "linear world mirrored halfway": _mirrored,
+        "linear world mirrored halfway": _mirrored_world,
     }
     for name, draw in as_hard.items():
         back = [recovery(_run(draw(seed), seed).log.losses, problems.SHAPED_ROUNDS // 2) for seed in DRIFT_SEEDS]
@@ -153,7 +153,7 @@ def drift() -> Iterator[Check]:
     yield _mean("drift world with an opposite jump, loss over former loss", ratios, 1.1, note)
 
 
-def _mirrored(seed: int) -> worlds.Regression:
+def _mirrored_world(seed: int) -> worlds.Regression:
     world = worlds.linear(rounds=problems.SHAPED_ROUNDS, seed=seed)
     later = np.arange(len(world)) >= len(world) // 2
     return worlds.Regression(world.contexts, np.where(later, 1 - world.targets, world.targets))

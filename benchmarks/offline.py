@@ -131,7 +131,7 @@ def main() -> None:
         return fast(options.rows or 200_000)
     for path, target in zip(options.table, options.target, strict=True):
         table = datasets.read(path, target=target, percentiles=PERCENTILES)
-        better(table.name, table.shuffled(0))
+        better(table.name, table.shuffle(0))
     better("ds", manul.worlds.ds(rounds=options.rows or 1_000_000))
     return None
 

@@ -55,8 +55,8 @@ def synthetic(name: str, saved: LossFile, folder: Path) -> Problem:
 
 def table(data: Dataset, saved: LossFile, folder: Path) -> Problem:
     """A table, with its rows shuffled for every seed."""
-    known = regression_hindsight(data.shuffled(0))
-    return _regression(data.name, data.shuffled, lambda _: known, saved, folder)
+    known = regression_hindsight(data.shuffle(0))
+    return _regression(data.name, data.shuffle, lambda _: known, saved, folder)
 
 
 def regression_hindsight(world: worlds.Regression) -> Hindsight:

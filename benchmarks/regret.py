@@ -95,7 +95,7 @@ def levels(setting: Setting) -> worlds.Curves:
     return worlds.Curves(world.contexts[level], positions=world.positions[level], values=world.expected[level])
 
 
-def smoothed(setting: Setting, centres: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def smoothed_losses(setting: Setting, centres: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The smoothed loss of every context at each centre."""
     world = levels(setting)
     return world._expected.windows(np.tile(centres, (len(world), 1)), setting.bandwidth)
@@ -104,7 +104,7 @@ def smoothed(setting: Setting, centres: npt.NDArray[np.float64]) -> npt.NDArray[
 def best_leaves(setting: Setting, leaves: int) -> float:
     """The loss of the best tree with this many leaves, which Cats spreads over the possible centres of a window."""
     h = setting.bandwidth
-    return float(smoothed(setting, h + (np.arange(leaves) + 0.5) / leaves * (1 - 2 * h)).min(axis=1).mean())
+    return float(smoothed_losses(setting, h + (np.arange(leaves) + 0.5) / leaves * (1 - 2 * h)).min(axis=1).mean())
 
 
 def comparator(setting: Setting) -> float:

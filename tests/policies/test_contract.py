@@ -69,9 +69,7 @@ def test_an_unregistered_class_is_not_saved(tmp_path):
 def test_a_class_that_is_gone_is_named(tmp_path):
     manul.SmoothedGreedy(policies=Middle(), bandwidth=1 / 8).save(tmp_path / "agent.manul")
     policy_class._SAVEABLE.pop("Middle")
-    with pytest.raises(
-        FileError, match=r"unknown policy class Middle, expected one of Constant, Linear, .*Tree\. Register"
-    ):
+    with pytest.raises(FileError, match=r"unknown policy class Middle\. Register it"):
         manul.load(tmp_path / "agent.manul")
 
 

@@ -62,7 +62,7 @@ def test_targets_beyond_the_percentiles_are_clipped_to_the_ends():
 
 def test_shuffling_keeps_contexts_and_targets_together(file):
     table = datasets.read(file, target="price")
-    world = table.shuffled(seed=3)
+    world = table.shuffle(seed=3)
     pairs = [{*zip(each.contexts[:, 0], each.targets, strict=True)} for each in (world, table)]
     assert pairs[0] == pairs[1]
 

@@ -26,8 +26,7 @@ from manul.utils import model_files
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Parameters of a file that are not settings of the agent.
-_NOT_SETTINGS = ("names", "width", "mapped_width")
+_NOT_SETTINGS = ("names", "width", "mapped_width")  # parameters of a file that the user does not set
 
 
 @dataclass(frozen=True)
@@ -141,8 +140,7 @@ class Inspection:
                 "rounds": self.rounds,
                 "memory": self.memory,
                 "features": [
-                    {**asdict(feature), "weight": feature.weight, "meaning": feature.meaning}
-                    for feature in self.features
+                    {**asdict(each), "weight": each.weight, "meaning": each.meaning} for each in self.features
                 ],
                 "report": None if self.report is None else asdict(self.report),
                 "played": [policy.as_dict() for policy in self.played],
@@ -163,9 +161,8 @@ class Inspection:
         axes = iter(row := plotting.new_row(parts))
         if self.features:
             strongest = self.features[:FEATURES_SHOWN]
-            plotting.feature_bars(
-                [feature.name for feature in strongest], [feature.weight for feature in strongest], next(axes)
-            )
+            weights = [feature.weight for feature in strongest]
+            plotting.feature_bars([feature.name for feature in strongest], weights, next(axes))
         for policy in self.played:
             title = plotting.shorten(json.dumps(policy.context, ensure_ascii=False))
             policy.distribution.plot(next(axes)).set_title(title)

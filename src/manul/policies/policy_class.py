@@ -59,7 +59,9 @@ def saveable(kind: _Class) -> _Class:
     {'name': 'Mine', 'rate': 0.1}
     """
     if not is_dataclass(kind):
-        raise ParameterError(f"a saveable class must be a dataclass, got {kind!r}. Decorate it with @dataclass.")
+        raise ParameterError(
+            f"a saveable class must be a dataclass, got {kind!r}. Decorate it with @dataclass.", "kind"
+        )
     _SAVEABLE[kind.__name__] = kind
     return kind
 
@@ -89,11 +91,7 @@ def from_description(description: Parameters) -> PolicyClass:
     settings = dict(description)
     name = settings.pop("name")
     if name not in _SAVEABLE:
-        raise FileError(
-            f"unknown policy class {name}, expected one of {', '.join(sorted(_SAVEABLE))}. "
-            "Register your own class with policies.saveable before loading.",
-            "policies",
-        )
+        raise FileError(f"unknown policy class {name}. Register it with policies.saveable before loading.", "policies")
     policies: PolicyClass = _SAVEABLE[name](**settings)
     return policies
 

@@ -110,9 +110,9 @@ class Curves:
             return
         lows, highs = self.lows, self.highs
         if lows is None or highs is None or lows.shape != (len(self),) or highs.shape != (len(self),):
-            raise InputError(f"lows and highs must both have one number per context, {len(self)}.")
+            raise InputError(f"lows and highs must both have one number per context, {len(self)}.", "lows")
         if not ((lows >= 0) & (lows < highs) & (highs <= 1)).all():
-            raise InputError("lows and highs must be shares of the range with 0 <= low < high <= 1.")
+            raise InputError("lows and highs must be shares of the range with 0 <= low < high <= 1.", "lows")
 
 
 def _floats(values: npt.ArrayLike) -> Floats:

@@ -106,7 +106,7 @@ def best_constant(expected: Expected, *, bandwidth: float, epsilon: float) -> fl
         return (area(centre + bandwidth) - area(centre - bandwidth)) / (2 * bandwidth)
 
     def narrow_ranges(centre: float) -> float:
-        return _mean(expected, lambda rows: rows.windows(_inside(rows, centre, bandwidth), bandwidth))
+        return _mean(expected, lambda rows: rows.windows(_clip_centre(rows, centre, bandwidth), bandwidth))
 
     whole = expected.lows.max() == 0 and expected.highs.min() == 1
     lowest = minimise(whole_range if whole else narrow_ranges, bandwidth)
@@ -176,9 +176,9 @@ def _mean_area(expected: Expected) -> Callable[[float], float]:
     return area
 
 
-def _inside(expected: Expected, centre: float, bandwidth: float) -> Floats:
-    inside: Floats = np.maximum(np.minimum(centre, expected.highs - bandwidth), expected.lows + bandwidth)
-    return inside
+def _clip_centre(expected: Expected, centre: float, bandwidth: float) -> Floats:
+    centres: Floats = np.maximum(np.minimum(centre, expected.highs - bandwidth), expected.lows + bandwidth)
+    return centres
 
 
 def _mean(expected: Expected, measure: Callable[[Expected], Floats]) -> float:

@@ -68,7 +68,7 @@ class Linear(Regression):
     def _windows(self, centres: Floats, bandwidth: float) -> Floats:
         """The expected error over a window: that of the unclipped target, minus the part that clipping removes."""
         left, right = ((centres + side * bandwidth - self.locations) / self.deviation for side in (-1, 1))
-        area = self.deviation**2 * (_twice_integrated(right) - _twice_integrated(left))
+        area = self.deviation**2 * (_antiderivative(right) - _antiderivative(left))
         beyond = _excess(-self.locations / self.deviation) + _excess((self.locations - 1) / self.deviation)
         windows: Floats = area / (2 * bandwidth) - self.deviation * beyond
         return windows
@@ -121,7 +121,7 @@ def _density(values: Floats) -> Floats:
     return density
 
 
-def _twice_integrated(values: Floats) -> Floats:
+def _antiderivative(values: Floats) -> Floats:
     """The antiderivative of E|value - N(0, 1)|."""
     share = normal_share(values)
     area: Floats = share + values * _density(values) + values**2 / 2 * (2 * share - 1)

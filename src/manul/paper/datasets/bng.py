@@ -30,12 +30,9 @@ Floats = NDArray[np.float64]
 
 # Numeric columns have BINS bins, merged to COARSE for mutual information, which is estimated from SAMPLE rows.
 BINS, COARSE, SAMPLE = 64, 8, 20_000
-# Categories beyond the most frequent ones are merged.
-CATEGORIES = 256
-# A combination of parent bins is used if at least so many rows of the table have it.
-MINIMUM_ROWS = 5
-# The number of bins of the first, second, ... parent.
-PARENT_BINS = (BINS, 2 * COARSE, COARSE, COARSE, COARSE)
+CATEGORIES = 256  # that are distinguished as parents; rarer ones are merged
+MINIMUM_ROWS = 5  # of the table for a combination of parent bins
+PARENT_BINS = (BINS, 2 * COARSE, COARSE, COARSE, COARSE)  # of the first, second, ... parent
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +60,7 @@ class _Column:
         place: Floats = rng.uniform(first, last)
         count = int(np.isfinite(self.values).sum())
         known = np.flatnonzero(place < count)
-        place[known[np.argsort(place[known])]] = _stratified(count, len(known), rng)
+        place[known[np.argsort(place[known])]] = _stratified_positions(count, len(known), rng)
         return self._at(place)
 
     def _at(self, place: Floats) -> Floats:
@@ -98,7 +95,7 @@ def bng(table: Any, rows: int, seed: int = 0) -> pa.Table:
     bins = {name: _bin(column) for name, column in cells.items()}
     categorical = [name for name in cells if bins[name].categorical]
     numeric = [name for name in cells if not bins[name].categorical]
-    row = rng.permutation(_stratified(len(next(iter(cells.values()))), rows, rng).astype(np.int64))
+    row = rng.permutation(_stratified_positions(len(next(iter(cells.values()))), rows, rng).astype(np.int64))
     codes = {name: bins[name].codes[row] for name in categorical}
     for name, parents in _network(bins, categorical, numeric, np.random.default_rng(0)).items():
         codes[name] = _sample_bins(bins[name].codes, {parent: bins[parent] for parent in parents}, codes, rows, rng)
@@ -112,7 +109,7 @@ def bng(table: Any, rows: int, seed: int = 0) -> pa.Table:
     return pa.table({name: pa.array(values[name], cells[name].type, from_pandas=True) for name in cells})
 
 
-def _stratified(length: float, count: int, rng: np.random.Generator) -> Floats:
+def _stratified_positions(length: float, count: int, rng: np.random.Generator) -> Floats:
     """Sorted random numbers in [0, length), one in each of `count` equal parts."""
     places: Floats = (np.arange(count) + rng.random(count)) * (length / max(count, 1))
     return np.minimum(places, np.nextafter(length, 0))

@@ -52,13 +52,13 @@ def load(name: str, *, rows: int | None = None, seed: int = 0, data: str | Path 
     check_name(name)
     if name == "ds":
         world = ds(rounds=DS_ROWS if rows is None else rows, seed=check_seed(seed))
-        columns = tuple(f"x{number}" for number in range(1, world.contexts.shape[1] + 1))
-        return Dataset("ds", columns, world.contexts, world.targets, (0.0, 1.0))
+        labels = tuple(f"x{number}" for number in range(1, world.contexts.shape[1] + 1))
+        return Dataset("ds", labels, world.contexts, world.targets, (0.0, 1.0))
     source, path = SOURCES[name], find_file(name, data)
     cells = list(read_columns(path).items())
     target = cells[source.target][0]
-    kept = {each: column for number, (each, column) in enumerate(cells) if number not in source.dropped}
-    return from_columns(kept, target=target, name=name, rows=rows)
+    columns = {label: column for index, (label, column) in enumerate(cells) if index not in source.dropped}
+    return from_columns(columns, target=target, name=name, rows=rows)
 
 
 def find_file(name: str, data: str | Path | None = None) -> Path:
@@ -67,9 +67,9 @@ def find_file(name: str, data: str | Path | None = None) -> Path:
     if data is not None and not folder.is_dir():
         raise FileError(f"{folder}: no such folder. data must be a folder with files such as {name}.csv.", "data")
     for stem in (name, source.title):
-        for suffix in (f"{each}{end}" for each in SUFFIXES for end in ("", ".gz")):
-            if (folder / f"{stem}{suffix}").is_file():
-                return cache.verify(folder / f"{stem}{suffix}")
+        for suffix in (f"{suffix}{end}" for suffix in SUFFIXES for end in ("", ".gz")):
+            if (path := folder / f"{stem}{suffix}").is_file():
+                return cache.verify(path)
     return cache.download(source.address, cache.folder() / f"{name}.arff", name)
 
 

@@ -15,8 +15,7 @@ Array = NDArray[np.float64]
 
 EPSILON = 0.05
 BANDWIDTHS = tuple(2.0**-power for power in range(2, 8))
-# The search for the linear policy ends if a step at the smallest width improves the loss by less than TOLERANCE.
-SMALLEST_WIDTH, STEPS, TOLERANCE = 1e-4, 500, 1e-9
+SMALLEST_WIDTH, STEPS, TOLERANCE = 1e-4, 500, 1e-9  # of the search for the best linear policy
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,8 @@ def best_constant(targets: Array) -> Optimum:
 def linear_centres(contexts: NDArray[np.float32], targets: Array) -> tuple[Array, float]:
     """The predictions of the linear policy with the least absolute deviations, and a bound on their excess loss.
 
-    Iteratively reweighted least squares on sqrt(residual² + width²), with a width that shrinks to 1e-4. The weighted
-    residuals are orthogonal to the features, so scaled to [-1, 1] they are feasible for the dual problem, whose value is
-    a lower bound on the loss of every linear policy.
+    Reweighted least squares on sqrt(residual² + width²), with a shrinking width. Weighted residuals are orthogonal to the
+    features, so scaled to [-1, 1] they are feasible for the dual problem, whose value bounds the loss from below.
     """
     features = _design_matrix(contexts)
     weights, width, before = np.ones(len(targets)), 0.1, np.inf

@@ -93,20 +93,20 @@ class Selection:
             assert self.target is not None
             table = datasets.read(self.data, target=self.target)
             return [self._shuffle(table, f"{self.data.name}, target {self.target}")]
-        return [self._named(name) for name in self._all]
+        return [self._load(name) for name in self._all]
 
     @property
     def _all(self) -> Sequence[str]:
         return datasets.NAMES if self.names is None else tuple(dict.fromkeys(self.names))
 
-    def _named(self, name: str) -> Problem:
+    def _load(self, name: str) -> Problem:
         table = datasets.load(name, rows=self.rounds if name == "ds" else None, seed=self.seed, data=self.data)
         if name == "ds":
             return Problem(name, Regression(table.contexts, table.targets), self.seed, "generated as in the paper")
         return self._shuffle(table, f"OpenML file {SOURCES[name].file}")
 
     def _shuffle(self, table: datasets.Dataset, origin: str) -> Problem:
-        world = table.shuffled(self.seed, self.rounds)
+        world = table.shuffle(self.seed, self.rounds)
         low, high = table.span
         description = f"{origin}; rows shuffled with the seed, targets scaled from [{low:g}, {high:g}] to [0, 1]"
         return Problem(table.name, world, self.seed, description)

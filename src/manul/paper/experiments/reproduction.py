@@ -101,12 +101,8 @@ def reproduce(
     sections = [section for section, _ in outputs]
     findings = [finding for section in sections for finding in section.findings]
     facts = _facts(run, time.perf_counter() - started)
-    page = Page(
-        command or f"manul.paper.experiments.reproduce({', '.join(map(repr, chosen))})",
-        facts,
-        sections,
-        run.has_published,
-    )
+    call = command or f"manul.paper.experiments.reproduce({', '.join(map(repr, chosen))})"
+    page = Page(call, facts, sections, run.has_published)
     write_whole(folder / "index.html", page.html())
     tables = dict(item for _, tables in outputs for item in tables.items())
     return Reproduction(tables, folder / "index.html", tuple(findings))

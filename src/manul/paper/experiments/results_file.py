@@ -32,7 +32,7 @@ class ResultsFile:
                 self._results = dict(json.loads(path.read_text(encoding="utf-8")))
             except (OSError, ValueError) as error:
                 raise FileError(
-                    f"{path}: cannot read the results of an earlier run ({error}). Delete the file to start over."
+                    f"{path}: cannot read earlier results ({error}). Delete the file to start over."
                 ) from error
 
     def get(self, settings: Mapping[str, Any]) -> Result | None:

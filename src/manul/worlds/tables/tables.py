@@ -36,8 +36,8 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def shuffled(self, seed: int, rounds: int | None = None) -> Regression:
-        """Shuffle the rows with a seed, and keep all or the first `rounds`."""
+    def shuffle(self, seed: int, rounds: int | None = None) -> Regression:
+        """The rows as a world, shuffled with a seed; all or the first `rounds`."""
         order = np.random.default_rng(seed).permutation(len(self))[:rounds]
         return Regression(self.contexts[order], self.targets[order])
 
@@ -54,8 +54,7 @@ def read(
 ) -> Dataset:
     """Read a table from CSV, ARFF or Parquet, optionally with .gz, and sample `rows` of its rows with a fixed seed.
 
-    Targets are clipped to the percentiles. Rows without a target are dropped. A categorical column keeps its most
-    frequent `levels`.
+    Targets are clipped to the percentiles. Rows without a target are dropped. Categorical columns keep `levels` categories.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -19,6 +19,7 @@ from manul.paper.experiments import hindsight
 from manul.paper.experiments.methods import CONSTANT, EPSILON, OPTIMUM
 from manul.paper.experiments.problem_sets import Problem
 from manul.paper.experiments.result_tables import Row, clopper_pearson
+from manul.paper.experiments.results_file import Result
 from manul.paper.experiments.timed_tasks import TaskRunner
 from manul.worlds import Regression
 from manul.worlds.simulation import simulate
@@ -46,9 +47,7 @@ def sweep(problem: Problem, runner: TaskRunner, *, folder: Path) -> list[Row]:
     return rows + _hindsight_rows(problem, test)
 
 
-def _optimise(
-    problem: Problem, runner: TaskRunner, log: Log, test: Regression, rule: Rule, folder: Path
-) -> dict[str, Any]:
+def _optimise(problem: Problem, runner: TaskRunner, log: Log, test: Regression, rule: Rule, folder: Path) -> Result:
     with _remove_incomplete(folder):
         best = optimize(
             log,
