@@ -26,9 +26,9 @@ from manul.utils import model_files
         ({"bandwidths": "ab"}, "bandwidths must be in (0, 1], the range of actions; got 'a'."),
         ({"epsilon": 0}, "epsilon must be in (0, 1]; got 0."),
         ({"epsilon": 0, "horizon": 10}, "epsilon must be in (0, 1]; got 0."),
-        ({"horizon": 0}, "horizon must be a whole number from 1; got 0."),
-        ({"horizon": "ten"}, "horizon must be a whole number from 1; got ten."),
-        ({"constant": -1}, "constant must be in [0, inf); got -1."),
+        ({"horizon": 0}, "horizon must be an integer of at least 1, got 0."),
+        ({"horizon": "ten"}, "horizon must be an integer of at least 1, got ten."),
+        ({"constant": -1}, "constant must be in [0, inf), got -1."),
         ({"policies": Linear(), "horizon": 10}, "log_class_size must be given with a horizon"),
     ],
 )
