@@ -92,7 +92,7 @@ def test_narrowed_range_is_refused(within):
 
 def test_targets_outside_the_actions_are_refused():
     world = manul.worlds.Regression(np.zeros((2, 1)), [0.5, 7.0])
-    with pytest.raises(InputError, match=r"targets must lie in the agent's actions \(0, 1\); got 7 in row 1"):
+    with pytest.raises(InputError, match=r"targets must be in the agent's range of actions \(0, 1\), got 7 in row 1"):
         manul.simulate(manul.Cats(leaves=8, bandwidth=0.125), world)
 
 
