@@ -59,9 +59,7 @@ def saveable(kind: _Class) -> _Class:
     {'name': 'Mine', 'rate': 0.1}
     """
     if not is_dataclass(kind):
-        raise ParameterError(
-            f"a saveable class must be a dataclass, got {kind!r}. Decorate it with @dataclass.", "kind"
-        )
+        raise ParameterError(f"a saveable class must be a dataclass, got {kind!r}.", "kind")
     _SAVEABLE[kind.__name__] = kind
     return kind
 

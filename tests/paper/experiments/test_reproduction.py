@@ -111,7 +111,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_half_written_file(tmp_path, m
 
 def test_a_damaged_memory_is_one_sentence(tmp_path):
     (tmp_path / "cells.json").write_text("{")
-    with pytest.raises(FileError, match=r"cells.json: cannot read earlier results .* Delete the file to start over"):
+    with pytest.raises(FileError, match=r"cells.json: cannot read earlier results: .* Delete it to start over"):
         run(tmp_path, "online")
 
 

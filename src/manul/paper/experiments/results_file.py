@@ -31,9 +31,7 @@ class ResultsFile:
             try:
                 self._results = dict(json.loads(path.read_text(encoding="utf-8")))
             except (OSError, ValueError) as error:
-                raise FileError(
-                    f"{path}: cannot read earlier results ({error}). Delete the file to start over."
-                ) from error
+                raise FileError(f"{path}: cannot read earlier results: {error}. Delete it to start over.") from error
 
     def get(self, settings: Mapping[str, Any]) -> Result | None:
         """The result for these settings, or None."""
