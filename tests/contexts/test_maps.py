@@ -14,7 +14,7 @@ from manul.errors import FileError, InputError, ParameterError
 
 
 def described_again(features):
-    return maps.from_description(*maps.described(features))
+    return maps.from_description(*maps.describe(features))
 
 
 def test_crosses_are_the_products_of_all_pairs(rng):
@@ -94,7 +94,7 @@ def test_a_transformer_that_skops_does_not_trust_is_not_saved(rng):
     with pytest.raises(
         FileError, match=r"transformer to save must consist of types that skops trusts .* StandardScaler\(\)"
     ):
-        maps.described(features)
+        maps.describe(features)
 
 
 @pytest.mark.parametrize("unfit", [StandardScaler(), object(), np.eye(3)])
@@ -105,7 +105,7 @@ def test_only_a_fitted_transformer_will_do(unfit):
 
 def test_a_function_works_but_is_not_saved():
     with pytest.raises(FileError, match="features must be Columns, Crosses, Fourier or Transformer to be saved; got <"):
-        maps.described(lambda context: context)
+        maps.describe(lambda context: context)
 
 
 @pytest.mark.parametrize("parameters", [{"name": "Splines"}, {"name": "Transformer"}, {"name": "Crosses", "x": 1}, {}])

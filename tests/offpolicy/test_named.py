@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.logs.pieces import pieces
+from manul.logs.batching import pieces
 from manul.offpolicy import doctor
 
 

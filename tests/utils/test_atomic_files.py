@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from manul.errors import FileError
-from manul.utils.atomic_files import replacing, write_csv, write_whole
+from manul.utils.atomic_files import atomic_path, write_csv, write_whole
 
 
 def test_on_an_error_the_old_file_stays_and_nothing_else(tmp_path):
     write_whole(tmp_path / "a.txt", "old")
-    with suppress(RuntimeError), replacing(tmp_path / "a.txt") as partial:
+    with suppress(RuntimeError), atomic_path(tmp_path / "a.txt") as partial:
         partial.write_text("half")
         raise RuntimeError
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "old")]

@@ -31,10 +31,10 @@ class Actions:
         """The narrowest window around any action whose ends can be told apart from each other in doubles."""
         return max(abs(self.low), abs(self.high)) * 2.0**-50
 
-    def narrowed(self, within: tuple[float, float] | None, bandwidth: float) -> tuple[float, float]:
+    def narrow(self, within: tuple[float, float] | None, bandwidth: float) -> tuple[float, float]:
         """The range of one decision, wide enough for a window of the bandwidth on both sides.
 
-        >>> Actions(0.0, 32.0).narrowed((10, 20), bandwidth=2.0)
+        >>> Actions(0.0, 32.0).narrow((10, 20), bandwidth=2.0)
         (10.0, 20.0)
         """
         if within is None:

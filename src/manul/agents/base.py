@@ -100,7 +100,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
 
     def narrowed(self, within: Within | None) -> Within:
         """The range of one decision; refuses one that leaves nothing to play."""
-        return self._range.narrowed(within, self.narrowest_bandwidth)
+        return self._range.narrow(within, self.narrowest_bandwidth)
 
     def _played(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         return explore(smooth(centre, bandwidth, within), self.epsilon, within)
@@ -279,9 +279,9 @@ class Shell(Drawn, ABC, Generic[_Player]):
         agent = cls._from_parameters(parameters)
         if width is None and names is None and not arrays:
             return agent
-        columns = model_files.checked_width(width) if names is None else SKETCH
+        columns = model_files.check_width(width) if names is None else SKETCH
         if (names is not None and width != 0) or not agent._fits(columns, arrays):
-            raise model_files.misfit()
+            raise model_files.mismatch_error()
         agent.restore(agent.start(columns) if names is None else agent._start_named(names), arrays)
         return agent
 
@@ -314,7 +314,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
         learned = dict(arrays)
         (decisions,) = model_files.vectors({"decisions": learned.pop("decisions")}, decisions=("u8", 1))
         if decisions[0] > model_files.MOST_ROUNDS:
-            raise model_files.misfit()
+            raise model_files.mismatch_error()
         player.decisions = int(decisions[0])
         player.restore(learned)
 
@@ -358,8 +358,8 @@ class Shell(Drawn, ABC, Generic[_Player]):
             and not len(conversion.row(context))
         ):
             context = None
-        if conversion.is_named(context) and (self._names or len(conversion.named(context))):
-            return self._started_named(), conversion.named(context)
+        if conversion.is_named(context) and (self._names or len(conversion.to_dict(context))):
+            return self._started_named(), conversion.to_dict(context)
         if self._names and context is None:
             return self._started_named(), {}
         row = conversion.row(None if conversion.is_named(context) else context)
@@ -390,7 +390,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
         self._native = self._core
         self._forget()
         if names is not None:
-            fields, known, columns = conversion.checked_names(names)
+            fields, known, columns = conversion.parse_names(names)
             self._core.fields, self._core.names, self._core.columns = fields, known, columns
         return self._core
 
@@ -407,7 +407,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
     def _named_rows(self, contexts: Any) -> list[conversion.Fields] | None:
         if self._core is not None and not self._names:
             return None
-        return conversion.named_rows(contexts)
+        return conversion.to_dicts(contexts)
 
     def _decide_named(self, contexts: list[conversion.Fields], within: npt.ArrayLike | None) -> Decisions:
         lows, highs = self._ends(within, len(contexts))
@@ -441,7 +441,7 @@ class Shell(Drawn, ABC, Generic[_Player]):
         except _core.Rejected:
             if self._native is None or self._native.fault[0] == _core.Fault.none:
                 raise
-            raise conversion.fault(*self._native.fault, self._native.fields) from None
+            raise conversion.field_error(*self._native.fault, self._native.fields) from None
 
     def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
         if within is None:

@@ -61,10 +61,10 @@ def is_named(context: object) -> bool:
     return isinstance(context, Mapping) or _is_sparse(context)
 
 
-def named(context: Any) -> Fields:
+def to_dict(context: Any) -> Fields:
     """A context with names as a plain dict.
 
-    >>> named({"age": 31})
+    >>> to_dict({"age": 31})
     {'age': 31}
     """
     if isinstance(context, dict):
@@ -75,27 +75,27 @@ def named(context: Any) -> Fields:
     return {str(column): float(value) for column, value in zip(sparse.coords[-1], sparse.data, strict=True)}
 
 
-def named_rows(contexts: Any) -> list[Fields] | None:
+def to_dicts(contexts: Any) -> list[Fields] | None:
     """Many contexts with names, as dicts; None where the contexts are rows of numbers.
 
-    >>> named_rows([{"age": 31}, {"age": 7}])
+    >>> to_dicts([{"age": 31}, {"age": 7}])
     [{'age': 31}, {'age': 7}]
     """
     if _is_sparse(contexts):
-        return [named(contexts[[number]]) for number in range(contexts.shape[0])]
+        return [to_dict(contexts[[number]]) for number in range(contexts.shape[0])]
     columns = _columns(contexts)
     if columns is not None:
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     if isinstance(contexts, np.ndarray) or not isinstance(contexts, Iterable):
         return None
     rows = list(contexts)
-    return [named(each) for each in rows] if rows and all(is_named(each) for each in rows) else None
+    return [to_dict(each) for each in rows] if rows and all(is_named(each) for each in rows) else None
 
 
-def checked_names(names: Any) -> tuple[dict[str, _core.Kind], dict[int, str], dict[int, int]]:
+def parse_names(names: Any) -> tuple[dict[str, _core.Kind], dict[int, str], dict[int, int]]:
     """What a file says of contexts with names: the kinds of fields, the names of features, their columns in a row.
 
-    >>> checked_names({"fields": {"age": "number"}, "features": {"7": "age"}, "columns": {"7": 0}})
+    >>> parse_names({"fields": {"age": "number"}, "features": {"7": "age"}, "columns": {"7": 0}})
     ({'age': Kind.number}, {7: 'age'}, {7: 0})
     """
     try:
@@ -132,10 +132,10 @@ def check_width(width: int, expected: int) -> None:
         )
 
 
-def fault(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) -> InputError:
+def field_error(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) -> InputError:
     """What was wrong with a field.
 
-    >>> fault(_core.Fault.infinite, "age", {})
+    >>> field_error(_core.Fault.infinite, "age", {})
     InputError("field 'age' must be a finite number; got infinity. Leave the field out where it is not known.")
     """
     name = _short(field)

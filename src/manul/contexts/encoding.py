@@ -21,7 +21,7 @@ from manul.utils.suggestions import remedy
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GAP = "?"
+MISSING = "?"
 LEVELS = 32
 Matrix = npt.NDArray[np.float64]
 Values = Sequence[Any] | npt.NDArray[Any]
@@ -31,7 +31,7 @@ Values = Sequence[Any] | npt.NDArray[Any]
 class Number:
     """A column of numbers.
 
-    >>> Number("age", mean=30.0, gaps=True).encoded([41, None]).tolist()
+    >>> Number("age", mean=30.0, gaps=True).encode([41, None]).tolist()
     [[41.0, 0.0], [30.0, 1.0]]
     """
 
@@ -40,7 +40,7 @@ class Number:
     gaps: bool
 
     @staticmethod
-    def fitted(name: str, values: Values) -> Number:
+    def fit(name: str, values: Values) -> Number:
         """The column that fits some values."""
         numbers = _numbers(name, values)
         gaps = np.isnan(numbers)
@@ -49,9 +49,9 @@ class Number:
     @property
     def names(self) -> list[str]:
         """What comes of it."""
-        return [self.name, f"{self.name}={GAP}"] if self.gaps else [self.name]
+        return [self.name, f"{self.name}={MISSING}"] if self.gaps else [self.name]
 
-    def encoded(self, values: Values) -> Matrix:
+    def encode(self, values: Values) -> Matrix:
         """Some values as rows of numbers."""
         numbers = _numbers(self.name, values)
         gaps = np.isnan(numbers)
@@ -63,7 +63,7 @@ class Number:
 class Text:
     """A column of texts.
 
-    >>> Text("city", levels=("Bath", "Oslo"), other=True).encoded(["Oslo", "Rome"]).tolist()
+    >>> Text("city", levels=("Bath", "Oslo"), other=True).encode(["Oslo", "Rome"]).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
@@ -72,15 +72,15 @@ class Text:
     other: bool
 
     @staticmethod
-    def fitted(name: str, values: Values, levels: int | None) -> Text:
+    def fit(name: str, values: Values, levels: int | None) -> Text:
         """The column that fits some values."""
-        return Text.frequent(name, Counter(_text(value) for value in values), levels)
+        return Text.from_counts(name, Counter(_text(value) for value in values), levels)
 
     @staticmethod
-    def frequent(name: str, counts: Mapping[str, int], levels: int | None) -> Text:
+    def from_counts(name: str, counts: Mapping[str, int], levels: int | None) -> Text:
         """The column for texts that occur so often; ties between rare ones go by name.
 
-        >>> Text.frequent("city", {"Rome": 1, "Oslo": 3, "Bath": 1}, levels=2).names
+        >>> Text.from_counts("city", {"Rome": 1, "Oslo": 3, "Bath": 1}, levels=2).names
         ['city=Bath', 'city=Oslo', 'city=other']
         """
         ranked = sorted(counts, key=lambda text: (-counts[text], text))
@@ -91,7 +91,7 @@ class Text:
         """What comes of it."""
         return [f"{self.name}={level}" for level in self.levels] + ([f"{self.name}=other"] if self.other else [])
 
-    def encoded(self, values: Values) -> Matrix:
+    def encode(self, values: Values) -> Matrix:
         """Some values as rows of numbers; an unknown text is nothing where there is no column for others."""
         place = {level: number for number, level in enumerate(self.levels)}
         found = np.array([place.get(_text(value), len(self.levels)) for value in values], dtype=np.intp)
@@ -118,7 +118,7 @@ class Columns:
         """The map that fits a table; at most `levels` texts of a column count by themselves."""
         return cls(
             tuple(
-                Text.fitted(name, values, levels) if _has_text(values) else Number.fitted(name, values)
+                Text.fit(name, values, levels) if _has_text(values) else Number.fit(name, values)
                 for name, values in table.items()
             )
         )
@@ -131,14 +131,14 @@ class Columns:
         """A whole table, or a column left out of it, as rows of numbers."""
         self._check(table)
         count = len(next(iter(table.values()))) if table else 0
-        encoded = [column.encoded(table.get(column.name, [None] * count)) for column in self.columns]
+        encoded = [column.encode(table.get(column.name, [None] * count)) for column in self.columns]
         return np.ascontiguousarray(np.column_stack(encoded) if encoded else np.empty((count, 0)), dtype=np.float32)
 
     def __call__(self, context: Any, /) -> Matrix:
         """One context as a row; a row of numbers stands for the columns in their order."""
         fields = context if isinstance(context, Mapping) else self._named(context)
         self._check(fields)
-        encoded = [column.encoded([fields.get(column.name)])[0] for column in self.columns]
+        encoded = [column.encode([fields.get(column.name)])[0] for column in self.columns]
         return np.concatenate(encoded) if encoded else np.empty(0)
 
     def _named(self, row: Sequence[float]) -> dict[str, float]:
@@ -171,7 +171,7 @@ def encode_column(
     if pa.types.is_string(column.type):
         return _encode_text(name, column, levels)
     numbers = column.fill_null(math.nan).to_numpy(zero_copy_only=False)
-    missing, mean = np.isnan(numbers), Number.fitted(name, numbers).mean
+    missing, mean = np.isnan(numbers), Number.fit(name, numbers).mean
     filled = np.where(missing, mean, numbers)
     if standardised:
         spread = 0.0 if missing.all() else float(numbers[~missing].std())
@@ -183,12 +183,12 @@ def encode_column(
 
 def _encode_text(name: str, column: pa.Array, levels: int) -> tuple[list[str], npt.NDArray[np.float32]]:
     """Each text is encoded once, however many rows have it."""
-    coded = column.fill_null(GAP).dictionary_encode()
+    coded = column.fill_null(MISSING).dictionary_encode()
     texts: list[str] = coded.dictionary.to_pylist()
     codes: npt.NDArray[np.int32] = coded.indices.to_numpy(zero_copy_only=False)
     counts = np.bincount(codes, minlength=len(texts))
-    text = Text.frequent(name, dict(zip(texts, counts.tolist(), strict=True)), levels)
-    return text.names, text.encoded(texts).astype(np.float32)[codes]
+    text = Text.from_counts(name, dict(zip(texts, counts.tolist(), strict=True)), levels)
+    return text.names, text.encode(texts).astype(np.float32)[codes]
 
 
 def flatten_fields(context: dict[str, Any], path: str = "") -> dict[str, Any]:
@@ -216,18 +216,18 @@ def _collect(found: dict[str, Any], path: str, value: Any) -> None:
         found[path] = value
 
 
-def described(columns: Columns) -> dict[str, Any]:
+def describe(columns: Columns) -> dict[str, Any]:
     """The map in plain values; `from_description` makes it again.
 
     >>> columns = Columns.fit({"size": [1, None, 3], "kind": ["a", "b", "a"]})
-    >>> from_description(described(columns)) == columns
+    >>> from_description(describe(columns)) == columns
     True
     """
     return {"columns": [{"kind": type(column).__name__, **vars(column)} for column in columns.columns]}
 
 
 def from_description(description: Mapping[str, Any]) -> Columns:
-    """The map that was described; see `described`."""
+    """The map that was described; see `describe`."""
     return Columns(tuple(_column(**column) for column in description["columns"]))
 
 
@@ -251,7 +251,7 @@ def _has_text(values: Values) -> bool:
 
 
 def _text(value: object) -> str:
-    return GAP if value is None or value != value else str(value)
+    return MISSING if value is None or value != value else str(value)
 
 
 def _numbers(name: str, values: Values) -> Matrix:

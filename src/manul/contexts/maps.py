@@ -32,7 +32,7 @@ __all__ = [
     "Fourier",
     "NamesColumns",
     "Transformer",
-    "described",
+    "describe",
     "from_description",
 ]
 
@@ -173,18 +173,20 @@ class Transformer:
         return _frame([context.get(name) for name in columns] if isinstance(context, dict) else context, columns)
 
 
-def described(features: FeatureMap) -> tuple[model_files.Parameters, model_files.Arrays]:
+def describe(features: FeatureMap) -> tuple[model_files.Parameters, model_files.Arrays]:
     """A map as it is written into a file.
 
-    >>> described(Fourier(count=8))
+    >>> describe(Fourier(count=8))
     ({'name': 'Fourier', 'count': 8, 'scale': 1.0, 'seed': 0}, {})
     """
     if isinstance(features, Crosses | Fourier):
         return {"name": type(features).__name__, **asdict(features)}, {}
     if isinstance(features, Columns):
-        return {"name": "Columns", **encoding.described(features)}, {}
+        return {"name": "Columns", **encoding.describe(features)}, {}
     if isinstance(features, Transformer):
-        data = sklearn_files.stored([features.fitted], "transformer", "Map with another, such as StandardScaler().")
+        data = sklearn_files.dump_objects(
+            [features.fitted], "transformer", "Map with another, such as StandardScaler()."
+        )
         return {"name": "Transformer"}, {"transformer": data}
     raise FileError(
         f"features must be Columns, Crosses, Fourier or Transformer to be saved; got {features!r}.", "features"
@@ -202,7 +204,7 @@ def from_description(parameters: model_files.Parameters, arrays: model_files.Arr
     try:
         if name == "Transformer":
             (data,) = model_files.vectors({"transformer": arrays["transformer"], **arrays}, transformer=("u1", None))
-            return Transformer(sklearn_files.restored(data, "transformer", method="transform")[0])
+            return Transformer(sklearn_files.load_objects(data, "transformer", method="transform")[0])
         model_files.vectors(arrays)
         if name == "Columns":
             return encoding.from_description(settings)

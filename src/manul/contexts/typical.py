@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Along:
+class Sweep:
     """The contexts to ask for, their places on the axis, the places of what was seen, and the texts at the places, if any."""
 
     contexts: list[Any]
@@ -27,23 +27,23 @@ class Along:
     texts: tuple[str, ...] = ()
 
 
-def along(contexts: object, feature: int | str) -> Along:
+def sweep(contexts: object, feature: int | str) -> Sweep:
     """Contexts that differ in a feature only.
 
-    >>> along({"age": [1.0, 2.0, 9.0], "city": ["Oslo", "Rome", "Oslo"]}, "city").contexts
+    >>> sweep({"age": [1.0, 2.0, 9.0], "city": ["Oslo", "Rome", "Oslo"]}, "city").contexts
     [{'age': 2.0, 'city': 'Oslo'}, {'age': 2.0, 'city': 'Rome'}]
     """
     fields = contexts if isinstance(contexts, Mapping) else getattr(contexts, "fields", None)
     if fields is not None:
-        return _along_fields({str(name): list(values) for name, values in fields.items()}, feature)
+        return _sweep_fields({str(name): list(values) for name, values in fields.items()}, feature)
     table = np.asarray(getattr(contexts, "contexts", contexts), dtype=np.float64)
     _check(table, feature)
     assert isinstance(feature, int)
     values = np.linspace(table[:, feature].min(), table[:, feature].max(), POINTS)
-    return Along(vary(table, feature, values), values, table[:, feature])
+    return Sweep(vary(table, feature, values), values, table[:, feature])
 
 
-def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
+def _sweep_fields(fields: dict[str, list[Any]], feature: int | str) -> Sweep:
     name = list(fields)[feature] if isinstance(feature, int) and 0 <= feature < len(fields) else str(feature)
     if name not in fields:
         advice = remedy(name, fields, f"Try {next(iter(fields), 'another')}.")
@@ -57,10 +57,10 @@ def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
         texts = tuple(sorted(text for text, _ in Counter(map(str, known)).most_common(TEXTS)))
         place = {text: float(number) for number, text in enumerate(texts)}
         seen = np.array([place.get(str(value), np.nan) for value in fields[name]])
-        return Along(vary(fields, name, texts), np.arange(len(texts), dtype=np.float64), seen, texts)
+        return Sweep(vary(fields, name, texts), np.arange(len(texts), dtype=np.float64), seen, texts)
     values = np.linspace(min(known), max(known), POINTS)
     seen = np.array([np.nan if value is None else value for value in fields[name]], dtype=np.float64)
-    return Along(vary(fields, name, values.tolist()), values, seen)
+    return Sweep(vary(fields, name, values.tolist()), values, seen)
 
 
 def vary(contexts: Any, feature: int | str, values: Any) -> list[Any]:

@@ -25,7 +25,7 @@ BATCH = 65_536
 Contexts = npt.NDArray[np.float32]
 Fields = dict[str, npt.NDArray[Any]]
 _View = TypeVar("_View")
-Chosen = slice | npt.NDArray[np.int64]
+Selection = slice | npt.NDArray[np.int64]
 
 
 class Source(Protocol):
@@ -91,15 +91,15 @@ class Log:
         import pyarrow as pa
 
         given, problems = pa.table(table), Problems(Path("table"), skip_bad)
-        piece = arrow_tables.Adoption(given.schema, problems).piece(given, 1)
+        piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _range("action", action_range), _range("loss", loss_range)
-        metadata = Metadata.unpacked(piece.table.schema.metadata).with_ranges(*ranges)
-        return cls._of(row_checks.checked(piece.table, piece.rows, metadata, problems), metadata, problems.skipped)
+        metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
+        return cls._of(row_checks.valid_rows(piece.table, piece.rows, metadata, problems), metadata, problems.skipped)
 
     @classmethod
     def _of(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
         log = cls.__new__(cls)
-        log._metadata, log._views, log._table = metadata, {}, table.replace_schema_metadata(metadata.packed())
+        log._metadata, log._views, log._table = metadata, {}, table.replace_schema_metadata(metadata.to_arrow())
         log.skipped = skipped
         return log
 
@@ -178,7 +178,7 @@ class Log:
         return len(self._views["actions"]) if self._table is None else len(self._table)
 
     def __repr__(self) -> str:
-        return f"Log({len(self)} rows, {columns.described(self.table.schema)})"
+        return f"Log({len(self)} rows, {columns.describe(self.table.schema)})"
 
     @property
     def table(self) -> pa.Table:
@@ -253,9 +253,9 @@ class Log:
         >>> list(Log(np.ones((1, 2), np.float32), np.ones(1), np.ones(1), np.ones(1)).context_rows())
         [{'0': 1.0, '1': 1.0}]
         """
-        layout = columns.kind(self.table.schema)
-        if layout == "own":
-            yield from self.table.select(columns.own(self.table.schema)).to_pylist()
+        layout = columns.context_layout(self.table.schema)
+        if layout == "columns":
+            yield from self.table.select(columns.user_columns(self.table.schema)).to_pylist()
         elif layout == "dense":
             for row in self.contexts.tolist():
                 yield {str(place): value for place, value in enumerate(row)}
@@ -265,7 +265,7 @@ class Log:
                 pairs = zip(found["index"], found["value"], strict=True)
                 yield {names[place] if names else str(place): value for place, value in pairs}
 
-    def rows(self, chosen: Chosen) -> Log:
+    def rows(self, chosen: Selection) -> Log:
         """Some of the rounds.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
@@ -330,7 +330,7 @@ class Batches:
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
         for table, skipped in formats.good_rows(pieces, self._problems, *self._ranges):
-            yield Log._of(table, Metadata.unpacked(table.schema.metadata), skipped)
+            yield Log._of(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
     def skipped(self) -> int:

@@ -14,10 +14,10 @@ from manul.types import Within
 Logs = Log | Iterable[Log]
 
 
-def opened(log: Logs) -> tuple[Log | None, Logs]:
+def peek(log: Logs) -> tuple[Log | None, Logs]:
     """The first batch of a log, and the whole log.
 
-    >>> opened([])
+    >>> peek([])
     (None, [])
     """
     if isinstance(log, Log):
@@ -28,10 +28,10 @@ def opened(log: Logs) -> tuple[Log | None, Logs]:
     return next(iter(log), None), log
 
 
-def declared(given: Within | None, said: Within | None) -> Within:
+def choose_range(given: Within | None, said: Within | None) -> Within:
     """A range as given, or as a log says, or (0, 1).
 
-    >>> declared(None, (0.0, 32.0)), declared(None, None)
+    >>> choose_range(None, (0.0, 32.0)), choose_range(None, None)
     ((0.0, 32.0), (0.0, 1.0))
     """
     return given or said or (0.0, 1.0)
@@ -55,6 +55,6 @@ class Numbers:
             yield Log(contexts, batch.actions, batch.densities, batch.losses, batch.lows, batch.highs)
 
 
-def mapped(agent: AnyAgent, columns: Columns | None) -> AnyAgent | Mapped:
+def with_columns(agent: AnyAgent, columns: Columns | None) -> AnyAgent | Mapped:
     """A policy that takes the fields of the log that it was trained on."""
     return agent if columns is None else Mapped(agent=agent, features=columns)

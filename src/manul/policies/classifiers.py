@@ -72,9 +72,9 @@ def stored(classifiers: list[Classifier]) -> npt.NDArray[np.uint8]:
     >>> restored(stored([checked_classifier(None)]))
     [LogisticRegression(max_iter=1000, random_state=0)]
     """
-    return sklearn_files.stored(classifiers, "classifier", "Train with another, such as LogisticRegression().")
+    return sklearn_files.dump_objects(classifiers, "classifier", "Train with another, such as LogisticRegression().")
 
 
 def restored(data: npt.NDArray[np.uint8]) -> list[Classifier]:
     """The classifiers that were stored; see `stored` for an example."""
-    return sklearn_files.restored(data, "classifier", method="predict")
+    return sklearn_files.load_objects(data, "classifier", method="predict")

@@ -22,7 +22,7 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
     ...     [path.name for path in Path(folder).iterdir()]
     ['note.txt']
     """
-    with replacing(path) as partial:
+    with atomic_path(path) as partial:
         partial.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
@@ -41,7 +41,7 @@ def write_csv(path: str | Path, names: Iterable[str], rows: Iterable[Iterable[ob
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def atomic_path(path: str | Path) -> Iterator[Path]:
     """A path to write to, which takes the place of the file at the end; on an error nothing is left of it."""
     target = Path(path)
     partial = partial_path(target)
@@ -49,7 +49,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield partial
         put_in_place(partial, target)
     except OSError as error:
-        raise unwritable(target, error) from error
+        raise write_error(target, error) from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -98,10 +98,10 @@ def writable_folder(folder: str | Path) -> Path:
     return out
 
 
-def unwritable(path: Path, error: OSError) -> FileError:
+def write_error(path: Path, error: OSError) -> FileError:
     """The error of a file that cannot be written.
 
-    >>> unwritable(Path("run.csv"), OSError(28, "No space left on device"))
+    >>> write_error(Path("run.csv"), OSError(28, "No space left on device"))
     FileError('run.csv must be writable; got No space left on device. Free some space or choose another folder.')
     """
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from manul.errors import FileError, ManulError
 from manul.utils.atomic_files import write_whole
-from manul.utils.suggestions import missing
+from manul.utils.suggestions import missing_file
 
 FORMAT = 1
 Arrays = dict[str, npt.NDArray[Any]]
@@ -115,7 +115,7 @@ def read(path: str | Path) -> Contents:
 
     target = Path(path)
     if not target.is_file():
-        raise missing(target)
+        raise missing_file(target)
     with _whole(str(target)), safe_open(target, framework="numpy") as opened:
         header = dict(opened.metadata() or {})
         arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a mapping
@@ -133,7 +133,7 @@ def load(path: str | Path) -> Any:
     Cats(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, losses=(0.0, 1.0), seed=0, table_bits=20)
     >>> folder.cleanup()
     """
-    return restored(*read(path), name=str(path))
+    return restore(*read(path), name=str(path))
 
 
 def dumps(saveable: Saveable) -> bytes:
@@ -148,14 +148,14 @@ def dumps(saveable: Saveable) -> bytes:
 
 def loads(data: bytes, *, name: str = "file") -> Any:
     """The agent or policy of such bytes; errors call them by `name`. See `dumps` for an example."""
-    return restored(*decode(data, name=name), name=name)
+    return restore(*decode(data, name=name), name=name)
 
 
 def contents(saveable: Saveable) -> Contents:
-    """What an object writes into a file, to be put into another one; `restored` makes the object again.
+    """What an object writes into a file, to be put into another one; `restore` makes the object again.
 
     >>> import manul
-    >>> restored(*contents(manul.Auto(seed=7)))
+    >>> restore(*contents(manul.Auto(seed=7)))
     Auto(actions=(0.0, 1.0), epsilon=0.05, losses=(0.0, 1.0), seed=7)
     """
     if isinstance(saveable, HasContents):
@@ -168,7 +168,7 @@ def contents(saveable: Saveable) -> Contents:
         return read(path)
 
 
-def restored(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "file") -> Any:
+def restore(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "file") -> Any:
     """The object with these contents; see `contents` for an example."""
     if kind not in _KINDS and kind not in kinds():
         raise FileError(f"{name} must hold one of {', '.join(kinds())}; got {kind}. A newer manul may read it.")
@@ -177,13 +177,13 @@ def restored(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "
     except ManulError:
         raise
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
-        raise misfit(name) from error  # settings of other types and sizes than any agent has fail in many ways
+        raise mismatch_error(name) from error  # settings of other types and sizes than any agent has fail in many ways
 
 
-def misfit(name: str = "file") -> FileError:
+def mismatch_error(name: str = "file") -> FileError:
     """The error of a file whose parts contradict each other.
 
-    >>> misfit()
+    >>> mismatch_error()
     FileError('file must hold arrays that fit its settings; got others. Save it again.')
     """
     return FileError(f"{name} must hold arrays that fit its settings; got others. Save it again.")
@@ -196,18 +196,18 @@ def vectors(arrays: Arrays, **expected: tuple[str, int | None]) -> list[npt.NDAr
     [array([0.])]
     """
     if arrays.keys() != expected.keys():
-        raise misfit()
+        raise mismatch_error()
     for name, (dtype, size) in expected.items():
         array = arrays[name]
         if array.ndim != 1 or array.dtype != np.dtype(dtype) or len(array) != (len(array) if size is None else size):
-            raise misfit()
+            raise mismatch_error()
     return [arrays[name] for name in expected]
 
 
-def parts(arrays: Arrays) -> dict[str, Arrays]:
+def split_by_prefix(arrays: Arrays) -> dict[str, Arrays]:
     """Arrays by what stands before the first dot of their names; those without a dot are under "".
 
-    >>> parts({"0.sums": np.zeros(1), "counts": np.zeros(2)})
+    >>> split_by_prefix({"0.sums": np.zeros(1), "counts": np.zeros(2)})
     {'0': {'sums': array([0.])}, '': {'counts': array([0., 0.])}}
     """
     split: dict[str, Arrays] = {}
@@ -217,10 +217,10 @@ def parts(arrays: Arrays) -> dict[str, Arrays]:
     return split
 
 
-def checked_width(width: object) -> int:
+def check_width(width: object) -> int:
     """How many numbers a context has, as a file says it.
 
-    >>> checked_width(20)
+    >>> check_width(20)
     20
     """
     if not isinstance(width, int) or isinstance(width, bool) or not 0 <= width < 2**32:

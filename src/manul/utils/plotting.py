@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.ranges import fraction
-from manul.contexts.typical import along
+from manul.contexts.typical import sweep
 from manul.errors import InputError, MissingDependency, ParameterError
-from manul.utils.atomic_files import replacing, write_csv
+from manul.utils.atomic_files import atomic_path, write_csv
 from manul.utils.validation import check_shape
 
 try:
@@ -183,7 +183,7 @@ def policy_map(
     >>> policy_map(manul.Cats(leaves=8, bandwidth=1/8), world.contexts, 0, world.targets).get_xlabel()
     'feature 0'
     """
-    varied = along(contexts, feature)
+    varied = sweep(contexts, feature)
     axes = new_axes() if axes is None else axes
     if targets is not None:
         _scatter(axes, varied.seen, np.asarray(targets, dtype=np.float64))
@@ -250,7 +250,7 @@ def save(drawn: Axes | Figure, path: str | Path) -> None:
     if target.suffix not in FORMATS:
         raise ParameterError(f"path must end in {', '.join(FORMATS)}, got {target.name!r}.", "path")
     figure = drawn if isinstance(drawn, Figure) else drawn.figure.canvas.figure
-    with replacing(target) as partial:
+    with atomic_path(target) as partial:
         figure.savefig(partial, bbox_inches="tight", format=target.suffix[1:])
     _write_table(target.with_suffix(".csv"), list(_rows(figure)))
 

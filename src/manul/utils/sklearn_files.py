@@ -19,11 +19,11 @@ from manul.errors import FileError, ManulError, MissingDependency
 INSTALL = "Try pip install 'manul[sklearn]'."
 
 
-def stored(objects: list[Any], kind: str, remedy: str) -> npt.NDArray[np.uint8]:
+def dump_objects(objects: list[Any], kind: str, remedy: str) -> npt.NDArray[np.uint8]:
     """Fitted objects of a kind as bytes for a file; the remedy is for those that skops does not trust.
 
     >>> from sklearn.preprocessing import StandardScaler
-    >>> restored(stored([StandardScaler()], "transformer", "Try another."), "transformer", method="transform")
+    >>> load_objects(dump_objects([StandardScaler()], "transformer", "Try another."), "transformer", method="transform")
     [StandardScaler()]
     """
     data: bytes = _skops().dumps(objects)
@@ -31,8 +31,8 @@ def stored(objects: list[Any], kind: str, remedy: str) -> npt.NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)
 
 
-def restored(data: npt.NDArray[np.uint8], kind: str, *, method: str) -> list[Any]:
-    """The objects that were stored, each of which has the method; see `stored` for an example."""
+def load_objects(data: npt.NDArray[np.uint8], kind: str, *, method: str) -> list[Any]:
+    """The objects that were stored, each of which has the method; see `dump_objects` for an example."""
     raw = data.tobytes()
     try:
         _refuse_packed(raw, kind)

@@ -23,10 +23,10 @@ def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
     return f"Did you mean {close[0]}?" if close else otherwise
 
 
-def missing(path: str | Path) -> FileError:
+def missing_file(path: str | Path) -> FileError:
     """Return the error for a missing file, with the closest name in the same folder.
 
-    >>> missing("run.parquet")
+    >>> missing_file("run.parquet")
     FileError('run.parquet: no such file.')
     """
     wanted = Path(path)

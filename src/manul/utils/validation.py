@@ -208,13 +208,13 @@ def check_losses(losses: Floats, loss_range: tuple[float, float], first_row: int
     >>> check_losses(np.ones(1), (0.0, 1.0))
     """
     rule = "in [{:g}, {:g}]".format(*loss_range)
-    reject(~are_within(losses, *loss_range), losses, "loss", rule, declare("losses"), first_row)
+    reject(~are_within(losses, *loss_range), losses, "loss", rule, range_advice("losses"), first_row)
 
 
-def declare(name: str) -> str:
+def range_advice(name: str) -> str:
     """What to do about values outside a range.
 
-    >>> declare("losses")
+    >>> range_advice("losses")
     'Declare the range with losses=(low, high).'
     """
     return f"Declare the range with {name}=(low, high)."

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from manul.errors import FileError, ParameterError
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata, Range
-from manul.logs.formats.row_checks import checked
+from manul.logs.formats.row_checks import valid_rows
 from manul.utils.suggestions import remedy
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ def good_rows(
     """The pieces without their bad rows, and how many these were; a log without one good row is refused."""
     problems.skipped, found, before = 0, 0, 0
     for piece in pieces:
-        metadata = Metadata.unpacked(piece.table.schema.metadata, problems.path).with_ranges(action_range, loss_range)
-        table = checked(piece.table, piece.rows, metadata, problems)
+        metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path).with_ranges(action_range, loss_range)
+        table = valid_rows(piece.table, piece.rows, metadata, problems)
         found += len(table)
         if len(table):
-            yield table.replace_schema_metadata(metadata.packed()), problems.skipped - before
+            yield table.replace_schema_metadata(metadata.to_arrow()), problems.skipped - before
             before = problems.skipped
     if not found:
         got = f"{problems.skipped} rows that cannot be used" if problems.skipped else "none"

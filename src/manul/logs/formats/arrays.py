@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manul.errors import InputError
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats import row_checks
-from manul.logs.formats.arrow_tables import fixed_matrix
+from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.log_schema import Metadata
 
 if TYPE_CHECKING:
@@ -36,16 +36,16 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
     found = {column: np.asarray(views[view], dtype=np.float64) for view, column in VIEWS.items() if column in optional}
     if "id" in optional:
         found["id"] = pa.array(views["ids"], pa.string())
-    found["context"] = fixed_matrix(contexts)
+    found["context"] = dense_column(contexts)
     return pa.table(found, schema=schema)
 
 
 def matrix(table: pa.Table, metadata: Metadata) -> Contexts:
     """The contexts as numbers, zeros included."""
-    layout = columns.kind(table.schema)
-    if layout == "own":
+    layout = columns.context_layout(table.schema)
+    if layout == "columns":
         return _own_matrix(table)
-    context = row_checks.whole(table, "context")
+    context = row_checks.single_array(table, "context")
     if layout == "dense":
         flat = np.asarray(context.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
         return flat.reshape(len(table), context.type.list_size)
@@ -57,7 +57,7 @@ def matrix(table: pa.Table, metadata: Metadata) -> Contexts:
 
 
 def _own_matrix(table: pa.Table) -> Contexts:
-    names = columns.own(table.schema)
+    names = columns.user_columns(table.schema)
     for name in names:
         if columns.is_text(table.schema, name):
             got = next((value for value in table[name].to_pylist() if value is not None), None)
@@ -73,10 +73,10 @@ def _own_matrix(table: pa.Table) -> Contexts:
 
 def fields(table: pa.Table) -> dict[str, npt.NDArray[Any]] | None:
     """The user's own columns: numbers with nan for gaps, and texts with None for them; None for contexts without names."""
-    if columns.kind(table.schema) != "own":
+    if columns.context_layout(table.schema) != "columns":
         return None
     found: dict[str, npt.NDArray[Any]] = {}
-    for name in columns.own(table.schema):
+    for name in columns.user_columns(table.schema):
         if columns.is_text(table.schema, name):
             found[name] = np.array(table[name].to_pylist(), dtype=object)
         else:

@@ -10,13 +10,13 @@ from manul.errors import FileError
 from manul.logs.formats import Piece
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import NUMBERS, RESERVED, Metadata, dense_type, require, schema_of, sparse_type
-from manul.logs.formats.row_checks import whole
+from manul.logs.formats.row_checks import single_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Adoption:
+class SchemaAdapter:
     """Brings tables of one schema to that of a log; the first context fixes the width."""
 
     def __init__(self, schema: pa.Schema, problems: Problems) -> None:
@@ -24,7 +24,7 @@ class Adoption:
 
         self.problems, where = problems, str(problems.path)
         require(schema.names, where)
-        self.metadata = Metadata.unpacked(schema.metadata, problems.path)
+        self.metadata = Metadata.from_arrow(schema.metadata, problems.path)
         self.width: int | None = None
         self.is_list = self.is_struct = False
         if "context" in schema.names:
@@ -62,7 +62,7 @@ class Adoption:
             name: _cast(table.column(name), schema.field(name).type) for name in schema.names if name != "context"
         }
         if self.is_list:
-            columns["context"] = _fixed(whole(table, "context"), self.width or 0)
+            columns["context"] = _fixed(single_array(table, "context"), self.width or 0)
         elif self.is_struct:
             columns["context"] = table.column("context").cast(sparse_type())
         elif not self.texts:
@@ -74,7 +74,8 @@ class Adoption:
         if self.is_struct:
             if self.metadata.width is None:
                 width = 1 + max(
-                    (max(index, default=-1) for index in whole(table, "context").field("index").to_pylist()), default=-1
+                    (max(index, default=-1) for index in single_array(table, "context").field("index").to_pylist()),
+                    default=-1,
                 )
                 self.metadata = Metadata(**{**self.metadata.__dict__, "width": width})
             return schema_of(optional=self.optional, metadata=self.metadata)
@@ -86,7 +87,9 @@ class Adoption:
         """Which contexts have the width of the first one."""
         import pyarrow.compute as pc
 
-        lengths = np.asarray(pc.list_value_length(whole(table, "context")).fill_null(-1).to_numpy(zero_copy_only=False))
+        lengths = np.asarray(
+            pc.list_value_length(single_array(table, "context")).fill_null(-1).to_numpy(zero_copy_only=False)
+        )
         present = lengths[lengths >= 0]
         if self.width is None and len(present):
             self.width = int(present[0])
@@ -136,7 +139,7 @@ def _fixed(context: pa.Array, width: int) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, width)
 
 
-def fixed_matrix(contexts: np.ndarray) -> pa.Array:
+def dense_column(contexts: np.ndarray) -> pa.Array:
     """A matrix as a column of dense contexts; no copy."""
     import pyarrow as pa
 

@@ -16,11 +16,21 @@ import numpy as np
 
 from manul.errors import FileError
 from manul.logs.formats import Piece
-from manul.logs.formats.arrow_tables import fixed_matrix
+from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, Metadata, is_text, kind, own, require, schema_of
-from manul.logs.formats.row_checks import whole
-from manul.logs.formats.row_tables import PLAIN, number
+from manul.logs.formats.log_schema import (
+    NUMBERS,
+    OPTIONAL,
+    RESERVED,
+    Metadata,
+    context_layout,
+    is_text,
+    require,
+    schema_of,
+    user_columns,
+)
+from manul.logs.formats.row_checks import single_array
+from manul.logs.formats.row_tables import NUMBER_PATTERN, number
 from manul.logs.formats.text_columns import decision_columns, dense_rows, texts
 from manul.logs.formats.text_lines import Output, lines
 from manul.logs.formats.timestamps import seconds
@@ -160,11 +170,11 @@ def _stacked(columns: list[pa.Array], count: int) -> pa.Array:
     matrix = np.empty((count, len(columns)), dtype=np.float32)
     for place, column in enumerate(columns):
         matrix[:, place] = column.to_numpy(zero_copy_only=False)
-    return fixed_matrix(matrix)
+    return dense_column(matrix)
 
 
 def _is_word(value: str) -> bool:
-    return value.strip().lower() not in MISSING and not PLAIN.fullmatch(value)
+    return value.strip().lower() not in MISSING and not NUMBER_PATTERN.fullmatch(value)
 
 
 class Writer:
@@ -180,10 +190,10 @@ class Writer:
     def write(self, table: pa.Table) -> None:
         """Add some rows."""
         columns = [*decision_columns(table).values()]
-        if kind(table.schema) == "own":
+        if context_layout(table.schema) == "columns":
             self._rows.writerows(zip(*columns, *(texts(table, name) for name in self._names), strict=True))
             return
-        contexts = dense_rows(table) if kind(table.schema) == "dense" else _filled(table, len(self._names))
+        contexts = dense_rows(table) if context_layout(table.schema) == "dense" else _filled(table, len(self._names))
         for decided, context in zip(zip(*columns, strict=True), contexts, strict=True):
             self._rows.writerow([*decided, *context])
 
@@ -193,10 +203,10 @@ class Writer:
 
 
 def _context_names(schema: pa.Schema, path: Path) -> list[str]:
-    if kind(schema) == "own":
-        return own(schema)
-    metadata = Metadata.unpacked(schema.metadata)
-    width = schema.field("context").type.list_size if kind(schema) == "dense" else metadata.width or 0
+    if context_layout(schema) == "columns":
+        return user_columns(schema)
+    metadata = Metadata.from_arrow(schema.metadata)
+    width = schema.field("context").type.list_size if context_layout(schema) == "dense" else metadata.width or 0
     where = path.name.removesuffix(".partial")
     if width > WIDEST:
         raise FileError(f"{where} must have at most {WIDEST} columns; got {width} features. Write .jsonl or .parquet.")
@@ -213,7 +223,7 @@ def _filled(table: pa.Table, width: int) -> Iterator[list[str]]:
     """Sparse contexts with their zeros."""
     import pyarrow.compute as pc
 
-    context = whole(table, "context")
+    context = single_array(table, "context")
     lists = context.field("index").to_pylist()
     values = iter(pc.cast(context.field("value").flatten(), "string").to_pylist())
     for places in lists:

@@ -39,22 +39,22 @@ class Problems:
         """Count a row as skipped, or refuse it."""
         if not self.skip_bad:
             raise FileError(
-                f"{column} in {self.path}, row {row}, must be {rule}; got {shown(got)}. {remedy}", column
+                f"{column} in {self.path}, row {row}, must be {rule}; got {describe_value(got)}. {remedy}", column
             ) from None
         self.skipped += 1
 
-    def damaged(self, what: str, error: Exception) -> NoReturn:
+    def reject_file(self, what: str, error: Exception) -> NoReturn:
         """Refuse the whole file."""
         raise FileError(
-            f"{self.path} must be a whole {what}; got one that is cut off, damaged or of another kind ({shown(error)}). "
+            f"{self.path} must be a whole {what}; got one that is cut off, damaged or of another kind ({describe_value(error)}). "
             "Copy or write it again."
         ) from error
 
 
-def shown(value: object) -> str:
+def describe_value(value: object) -> str:
     """A value as an error shows it.
 
-    >>> shown(None), shown("a,b"), shown(float("nan"))
+    >>> describe_value(None), describe_value("a,b"), describe_value(float("nan"))
     ('nothing', "'a,b'", 'nan')
     """
     if value is None:

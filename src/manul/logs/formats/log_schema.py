@@ -24,7 +24,7 @@ NUMBERS = ("action", "density", "loss")
 RANGE = ("low", "high")
 OPTIONAL = (*RANGE, "time", "id")
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
-Kind = Literal["dense", "sparse", "own"]
+Kind = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
 
 
@@ -32,7 +32,7 @@ Range = tuple[float, float]
 class Metadata:
     """What a log says about itself.
 
-    >>> Metadata(action_range=(0.0, 32.0)).packed()
+    >>> Metadata(action_range=(0.0, 32.0)).to_arrow()
     {b'manul': b'{"action_range": [0.0, 32.0], "format": 1, "loss_range": null, "names": null, "width": null}'}
     """
 
@@ -41,12 +41,12 @@ class Metadata:
     width: int | None = None
     names: tuple[str, ...] | None = None
 
-    def packed(self) -> dict[bytes, bytes]:
+    def to_arrow(self) -> dict[bytes, bytes]:
         """The metadata of an Arrow schema."""
         return {b"manul": json.dumps({"format": VERSION, **asdict(self)}, sort_keys=True).encode()}
 
     @staticmethod
-    def unpacked(metadata: Mapping[bytes, bytes] | None, path: Path | None = None) -> Metadata:
+    def from_arrow(metadata: Mapping[bytes, bytes] | None, path: Path | None = None) -> Metadata:
         """The metadata out of an Arrow schema; empty where another program wrote it."""
         try:
             said: dict[str, Any] = dict(json.loads((metadata or {}).get(b"manul", b"{}")))
@@ -67,16 +67,16 @@ class Metadata:
         return replace(self, action_range=action_range or self.action_range, loss_range=loss_range or self.loss_range)
 
 
-def kind(schema: pa.Schema) -> Kind:
+def context_layout(schema: pa.Schema) -> Kind:
     """How a log keeps its contexts."""
     import pyarrow as pa
 
     if "context" not in schema.names:
-        return "own"
+        return "columns"
     return "sparse" if pa.types.is_struct(schema.field("context").type) else "dense"
 
 
-def own(schema: pa.Schema) -> list[str]:
+def user_columns(schema: pa.Schema) -> list[str]:
     """The names of the user's own columns."""
     return [name for name in schema.names if name not in RESERVED]
 
@@ -104,7 +104,7 @@ def schema_of(
         fields += [pa.field(name, pa.string() if text else pa.float64()) for name, text in texts.items()]
     else:
         fields.append(pa.field("context", dense_type(width) if width is not None else sparse_type()))
-    return pa.schema(fields, metadata=(metadata or Metadata()).packed())
+    return pa.schema(fields, metadata=(metadata or Metadata()).to_arrow())
 
 
 def dense_type(width: int) -> pa.DataType:
@@ -143,16 +143,16 @@ def require(names: Sequence[str], where: str) -> None:
 
 def require_same(schema: pa.Schema, other: pa.Schema) -> None:
     """Refuses logs that cannot be one."""
-    ours, theirs = Metadata.unpacked(schema.metadata), Metadata.unpacked(other.metadata)
+    ours, theirs = Metadata.from_arrow(schema.metadata), Metadata.from_arrow(other.metadata)
     if not (schema.equals(other) and (ours.width, ours.names) == (theirs.width, theirs.names)):
-        raise InputError(f"logs must have the same columns; got {described(schema)} and {described(other)}.", "logs")
+        raise InputError(f"logs must have the same columns; got {describe(schema)} and {describe(other)}.", "logs")
 
 
-def described(schema: pa.Schema) -> str:
+def describe(schema: pa.Schema) -> str:
     """What the contexts of a log are, and what else it has."""
     contexts = {
-        "own": lambda: f"columns {', '.join(own(schema))}",
+        "columns": lambda: f"columns {', '.join(user_columns(schema))}",
         "dense": lambda: f"{schema.field('context').type.list_size} numbers per context",
-        "sparse": lambda: f"sparse contexts of {Metadata.unpacked(schema.metadata).width} features",
-    }[kind(schema)]()
+        "sparse": lambda: f"sparse contexts of {Metadata.from_arrow(schema.metadata).width} features",
+    }[context_layout(schema)]()
     return ", ".join([contexts, *(name for name in OPTIONAL if name in schema.names)])

@@ -12,8 +12,8 @@ from manul.errors import FileError
 from manul.logs.formats import Writer, format_of
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata, require_same
-from manul.logs.formats.row_checks import checked
-from manul.utils.atomic_files import partial_path, put_in_place, unwritable
+from manul.logs.formats.row_checks import valid_rows
+from manul.utils.atomic_files import partial_path, put_in_place, write_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,14 +32,14 @@ class TableWriter:
     def write(self, table: pa.Table) -> None:
         """Add some rows; one that could not be read again is refused."""
         rows = np.arange(self._written + 1, self._written + len(table) + 1)
-        checked(table, rows, Metadata.unpacked(table.schema.metadata), Problems(self._path))
+        valid_rows(table, rows, Metadata.from_arrow(table.schema.metadata), Problems(self._path))
         try:
             if self._file is None or self._schema is None:
                 self._file, self._schema = self._format.Writer(self._partial, table.schema), table.schema
             require_same(self._schema, table.schema)
             self._file.write(table.replace_schema_metadata(self._schema.metadata))
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise write_error(self._path, error) from error
         self._written += len(table)
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class TableWriter:
             put_in_place(self._partial, self._path)
         except OSError as error:
             self.abandon()
-            raise unwritable(self._path, error) from error
+            raise write_error(self._path, error) from error
 
     def abandon(self) -> None:
         """Leave no trace; what was at the path stays there."""

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manul.logs.formats import Piece
-from manul.logs.formats.arrow_tables import Adoption
+from manul.logs.formats.arrow_tables import SchemaAdapter
 from manul.logs.formats.file_errors import Problems
-from manul.logs.formats.text_lines import Output, is_gzipped, opened
+from manul.logs.formats.text_lines import Output, is_gzipped, open_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,20 +31,20 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
     with _seekable(problems) as path:
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                adoption, first = Adoption(file.schema_arrow, problems), 1
+                adoption, first = SchemaAdapter(file.schema_arrow, problems), 1
                 # Over all row groups at once, Arrow keeps what it has read until the end of the file.
                 for group in range(file.num_row_groups):
                     for batch in file.iter_batches(batch_size=size, row_groups=[group]):
                         yield adoption.piece(pa.Table.from_batches([batch]), first)
                         first += len(batch)
         except (pa.ArrowException, OSError) as error:
-            problems.damaged("Parquet file", error)
+            problems.reject_file("Parquet file", error)
 
 
 @contextmanager
 def _seekable(problems: Problems) -> Iterator[Path]:
     """The file itself; where it is gzipped, an unpacked copy for as long as it is read."""
-    with opened(problems.path) as file:
+    with open_bytes(problems.path) as file:
         if not is_gzipped(problems.path):
             yield problems.path
             return
@@ -54,7 +54,7 @@ def _seekable(problems: Problems) -> Iterator[Path]:
                 with unpacked.open("wb") as copy:
                     shutil.copyfileobj(file, copy)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                problems.damaged("gzip file", error)
+                problems.reject_file("gzip file", error)
             yield unpacked
 
 

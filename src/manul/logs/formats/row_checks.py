@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.logs.formats.file_errors import REMEDY, Problems
-from manul.logs.formats.log_schema import NUMBERS, RANGE, Metadata, is_text, kind, own
+from manul.logs.formats.log_schema import NUMBERS, RANGE, Metadata, context_layout, is_text, user_columns
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ OPTIONS = {"action": "actions", "loss": "losses"}
 DECLARE = "Declare the range with {}_range=(low, high) (--{} low high), or leave such rows out with skip_bad=True (--skip-bad)."
 
 
-def checked(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
+def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
     """The rows that can be used; the first that cannot is refused, or each is counted as skipped."""
     good = np.ones(len(table), dtype=np.bool_)
     for column, bad, rule, remedy in _rules(table, metadata):
@@ -48,9 +48,9 @@ def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, st
         low, high, action = values["low"], values["high"], values["action"]
         yield "low", ~(low < high), "below high", REMEDY
         yield "action", ~are_within(action, low, high), "between low and high", REMEDY
-    if kind(table.schema) != "own":
+    if context_layout(table.schema) != "columns":
         yield "context", _infinite(table), "finite numbers, none of them missing", REMEDY
-    for name in own(table.schema):
+    for name in user_columns(table.schema):
         if not is_text(table.schema, name):
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
 
@@ -65,8 +65,8 @@ def _infinite(table: pa.Table) -> Flags:
     """The rows with a number in the context that cannot be used; flatten leaves missing lists out."""
     import pyarrow.compute as pc
 
-    context = whole(table, "context")
-    lists = context if kind(table.schema) == "dense" else context.field("value")
+    context = single_array(table, "context")
+    lists = context if context_layout(table.schema) == "dense" else context.field("value")
     lengths = np.asarray(pc.list_value_length(lists).fill_null(0))
     flat = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
     bad = np.asarray(context.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_).copy()
@@ -74,7 +74,7 @@ def _infinite(table: pa.Table) -> Flags:
     return bad
 
 
-def whole(table: pa.Table, name: str) -> pa.Array:
+def single_array(table: pa.Table, name: str) -> pa.Array:
     """A column as one array."""
     import pyarrow as pa
 

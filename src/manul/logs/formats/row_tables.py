@@ -15,14 +15,14 @@ import numpy as np
 
 from manul.logs.formats import Piece
 from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.log_schema import OPTIONAL, RANGE, Metadata, is_text, kind, own, schema_of
+from manul.logs.formats.log_schema import OPTIONAL, RANGE, Metadata, context_layout, is_text, schema_of, user_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Lines = Callable[[Problems], Iterator[tuple[int, str]]]
 INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
-PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.IGNORECASE)
+NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.IGNORECASE)
 
 
 class Row(NamedTuple):
@@ -129,17 +129,17 @@ class _Builder:
     """Rows of one schema, made into tables."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.schema, self.kind = schema, kind(schema)
+        self.schema, self.kind = schema, context_layout(schema)
         self.optional = [name for name in OPTIONAL if name in schema.names]
-        self.own = {name: is_text(schema, name) for name in own(schema)}
-        metadata = Metadata.unpacked(schema.metadata)
+        self.own = {name: is_text(schema, name) for name in user_columns(schema)}
+        metadata = Metadata.from_arrow(schema.metadata)
         width = schema.field("context").type.list_size if self.kind == "dense" else metadata.width or 0
-        self.names = metadata.names or tuple(str(place) for place in range(width) if self.kind != "own")
+        self.names = metadata.names or tuple(str(place) for place in range(width) if self.kind != "columns")
         self.places = {name: place for place, name in enumerate(self.names)}
 
     def fitted(self, row: Row) -> Row:
         """The row, with a context as the schema has it."""
-        if self.kind == "own":
+        if self.kind == "columns":
             return row._replace(context=self._own(row.context))
         return row._replace(context=self._dense(row.context) if self.kind == "dense" else self._sparse(row.context))
 
@@ -174,7 +174,7 @@ class _Builder:
             name: [getattr(row, name) for row in rows] for name in self.schema.names[:3]
         }
         columns |= {name: [row.optional.get(name) for row in rows] for name in self.optional}
-        if self.kind == "own":
+        if self.kind == "columns":
             columns |= {name: [row.context[name] for row in rows] for name in self.own}  # type: ignore[call-overload]
         else:
             columns["context"] = [row.context for row in rows]

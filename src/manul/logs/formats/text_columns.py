@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, Metadata, is_text, kind, own
-from manul.logs.formats.row_checks import whole
+from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, Metadata, context_layout, is_text, user_columns
+from manul.logs.formats.row_checks import single_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ def dense_rows(table: pa.Table) -> Iterator[list[str]]:
     """The numbers of each dense context."""
     import pyarrow.compute as pc
 
-    context = whole(table, "context")
+    context = single_array(table, "context")
     width, flat = context.type.list_size, pc.cast(context.flatten(), "string").to_pylist()
     for row in range(len(table)):
         yield flat[row * width : (row + 1) * width]
@@ -43,14 +43,14 @@ def dense_rows(table: pa.Table) -> Iterator[list[str]]:
 
 def feature_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
     """The features of each context with a number for each; text is a feature `name=text` of 1, a gap is left out."""
-    layout = kind(table.schema)
+    layout = context_layout(table.schema)
     if layout == "dense":
-        names = [str(place) for place in range(whole(table, "context").type.list_size)]
+        names = [str(place) for place in range(single_array(table, "context").type.list_size)]
         yield from ([*zip(names, numbers, strict=True)] for numbers in dense_rows(table))
     elif layout == "sparse":
         yield from _sparse_rows(table)
     else:
-        columns = {name: _features(table, name) for name in own(table.schema)}
+        columns = {name: _features(table, name) for name in user_columns(table.schema)}
         for row in range(len(table)):
             yield [found for column in columns.values() if (found := column[row]) is not None]
 
@@ -58,7 +58,7 @@ def feature_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
 def _sparse_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
     import pyarrow.compute as pc
 
-    context, names = whole(table, "context"), Metadata.unpacked(table.schema.metadata).names
+    context, names = single_array(table, "context"), Metadata.from_arrow(table.schema.metadata).names
     places, lengths = context.field("index").flatten().to_pylist(), context.field("index").value_lengths().to_pylist()
     values = pc.cast(context.field("value").flatten(), "string").to_pylist()
     first = 0
@@ -78,12 +78,12 @@ def json_objects(table: pa.Table) -> Iterator[str]:
     """The rows as lines of JSON."""
     columns = {
         name: _json_values(table, name)
-        for name in (*NUMBERS, *OPTIONAL, *own(table.schema))
+        for name in (*NUMBERS, *OPTIONAL, *user_columns(table.schema))
         if name in table.column_names
     }
     heads = [f"{json.dumps(name, ensure_ascii=False)}: " for name in columns]
-    layout = kind(table.schema)
-    contexts = None if layout == "own" else _json_lists(table) if layout == "dense" else _json_features(table)
+    layout = context_layout(table.schema)
+    contexts = None if layout == "columns" else _json_lists(table) if layout == "dense" else _json_features(table)
     for values in zip(*columns.values(), strict=True):
         members = ", ".join(head + value for head, value in zip(heads, values, strict=True))
         yield "{" + members + ("" if contexts is None else ', "context": ' + next(contexts)) + "}\n"

@@ -10,7 +10,7 @@ from typing import IO, cast
 
 from manul.errors import FileError
 from manul.logs.formats.file_errors import Problems
-from manul.utils.suggestions import missing
+from manul.utils.suggestions import missing_file
 
 
 def is_gzipped(path: Path) -> bool:
@@ -22,15 +22,15 @@ def is_gzipped(path: Path) -> bool:
     return path.name.removesuffix(".partial").lower().endswith(".gz")
 
 
-def opened(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> IO[bytes]:
     """The bytes of a file, unpacked where it is gzipped.
 
-    >>> opened(Path("missing.csv"))
+    >>> open_bytes(Path("missing.csv"))
     Traceback (most recent call last):
     manul.errors.FileError: missing.csv: no such file.
     """
     if not path.is_file():
-        raise missing(path)
+        raise missing_file(path)
     try:
         return cast(IO[bytes], gzip.open(path, "rb")) if is_gzipped(path) else path.open("rb")
     except OSError as error:
@@ -39,7 +39,7 @@ def opened(path: Path) -> IO[bytes]:
 
 def lines(problems: Problems) -> Iterator[tuple[int, str]]:
     """The lines with their numbers; one that is no UTF-8 is a bad row."""
-    with opened(problems.path) as file:
+    with open_bytes(problems.path) as file:
         try:
             for number, line in enumerate(file, 1):
                 try:
@@ -47,7 +47,7 @@ def lines(problems: Problems) -> Iterator[tuple[int, str]]:
                 except UnicodeDecodeError:
                     problems.report(number, "line", "text in UTF-8", line)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            problems.damaged("gzip file", error)
+            problems.reject_file("gzip file", error)
 
 
 class Output:

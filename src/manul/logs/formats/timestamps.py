@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from manul.logs.formats.file_errors import BadRow
-from manul.logs.formats.row_tables import PLAIN, number
+from manul.logs.formats.row_tables import NUMBER_PATTERN, number
 
 
 def seconds(value: object) -> float | None:
@@ -14,7 +14,7 @@ def seconds(value: object) -> float | None:
     >>> seconds("1970-01-02"), seconds("12.5"), seconds(None)
     (86400.0, 12.5, None)
     """
-    if not isinstance(value, str) or PLAIN.fullmatch(value):
+    if not isinstance(value, str) or NUMBER_PATTERN.fullmatch(value):
         return number("time", value)
     try:
         moment = datetime.fromisoformat(value.strip())

@@ -47,7 +47,7 @@ def parse(line: str) -> Row | None:
     if len(label) != 3 or len(words) > 3:
         raise BadRow("label", "ca action:cost:density", head.strip())
     action, loss, density = (number(name, it) for name, it in zip(("action", "loss", "density"), label, strict=True))
-    tag = {"id": plain(words[2].removeprefix("'"))} if len(words) == 3 else {}
+    tag = {"id": unescape(words[2].removeprefix("'"))} if len(words) == 3 else {}
     return Row(action, density, loss, tag, context_of(spaces))
 
 
@@ -61,10 +61,10 @@ def context_of(spaces: list[str]) -> dict[str, float]:
     for space in spaces:
         words = space.split(" ")
         named, _, weight = words[0].partition(":")
-        prefix, factor = (plain(named) + "^" if named else ""), _value(named, weight)
+        prefix, factor = (unescape(named) + "^" if named else ""), _value(named, weight)
         for nameless, word in enumerate(filter(None, words[1:])):
             written, _, text = word.partition(":")
-            name = prefix + (plain(written) if written else str(nameless))
+            name = prefix + (unescape(written) if written else str(nameless))
             value = factor * _value(name, text)
             context[name] = value if name not in context else context[name] + value
     return context
@@ -74,7 +74,7 @@ def _value(name: str, text: str) -> float:
     return 1.0 if text == "" else number(name, text) or 0.0
 
 
-def join(predictions: str | Path, features: str | Path) -> Joined:
+def join(predictions: str | Path, features: str | Path) -> JoinedFiles:
     """What `vw --cbify_reg -p` wrote, action:loss:density per row, with the features it was given, row by row.
 
     >>> import tempfile, pathlib, manul
@@ -85,10 +85,10 @@ def join(predictions: str | Path, features: str | Path) -> Joined:
     array([[1.5, 2. ]], dtype=float32)
     >>> folder.cleanup()
     """
-    return Joined(Path(predictions), Path(features))
+    return JoinedFiles(Path(predictions), Path(features))
 
 
-class Joined:
+class JoinedFiles:
     """Two files that are read side by side as one log."""
 
     def __init__(self, predictions: Path, features: Path) -> None:
@@ -128,7 +128,7 @@ class Writer:
         tags = columns.get("id") or [None] * len(table)
         rows = zip(columns["action"], columns["loss"], columns["density"], tags, feature_rows(table), strict=True)
         for action, loss, density, tag, features in rows:
-            name = "" if tag is None else f"'{escaped(tag)}"
+            name = "" if tag is None else f"'{escape(tag)}"
             self._output.write(f"ca {action}:{loss}:{density} {name}{_spaces(features)}\n")
 
     def close(self) -> None:
@@ -150,27 +150,27 @@ def _spaces(features: list[tuple[str, str]]) -> str:
     named = [(*split_name(name), value) for name, value in features]
     spaces = []
     for space, members in groupby(named, key=lambda feature: feature[0]):
-        spaces.append("|" + " ".join([escaped(space), *(_feature(name, value) for _, name, value in members)]))
+        spaces.append("|" + " ".join([escape(space), *(_feature(name, value) for _, name, value in members)]))
     return " ".join(spaces) if spaces else "|"
 
 
 def _feature(name: str, value: str) -> str:
-    return escaped(name) if value == "1" else f"{escaped(name)}:{value}"
+    return escape(name) if value == "1" else f"{escape(name)}:{value}"
 
 
-def escaped(name: str) -> str:
+def escape(name: str) -> str:
     """A name that Vowpal Wabbit can read.
 
-    >>> escaped("living room")
+    >>> escape("living room")
     'living%20room'
     """
     return SIGNS.sub(lambda sign: f"%{ord(sign[0]):02X}", name)
 
 
-def plain(name: str) -> str:
+def unescape(name: str) -> str:
     """A name as it was before it was escaped.
 
-    >>> plain("living%20room"), plain("100%")
+    >>> unescape("living%20room"), unescape("100%")
     ('living room', '100%')
     """
     return name if "%" not in name else CODES.sub(lambda code: chr(int(code[1], 16)), name)

@@ -18,7 +18,7 @@ from manul.logs.formats.log_schema import RANGE
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows, json_members
 from manul.logs.formats.text_lines import Output, lines
-from manul.logs.formats.vw import escaped, plain, split_name
+from manul.logs.formats.vw import escape, split_name, unescape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,10 +62,10 @@ def _features(members: Mapping[str, object]) -> Iterator[tuple[str, float]]:
         inner = dict(enumerate(value)) if isinstance(value, list) else value
         if isinstance(inner, Mapping):
             yield from (
-                found for key, it in inner.items() for found in _feature(f"{_plain(name)}^{_plain(str(key))}", it)
+                found for key, it in inner.items() for found in _feature(f"{_unescape(name)}^{_unescape(str(key))}", it)
             )
         else:
-            yield from _feature(_plain(name), value)
+            yield from _feature(_unescape(name), value)
 
 
 def _feature(name: str, value: object) -> Iterator[tuple[str, float]]:
@@ -105,9 +105,9 @@ def _spaces(features: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     spaces: dict[str, list[tuple[str, str]]] = {}
     for feature, value in features:
         space, name = split_name(feature)
-        spaces.setdefault(space, []).append((_escaped(name), value))
+        spaces.setdefault(space, []).append((_escape(name), value))
     for space, members in spaces.items():
-        yield from [(_escaped(space), json_members(members))] if space else members
+        yield from [(_escape(space), json_members(members))] if space else members
     for name, _ in spaces.get("", ()):
         if name in spaces:
             raise FileError(
@@ -116,10 +116,10 @@ def _spaces(features: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             )
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     """A name that does not begin with an underscore."""
-    return "%5F" + escaped(name[1:]) if name.startswith("_") else escaped(name)
+    return "%5F" + escape(name[1:]) if name.startswith("_") else escape(name)
 
 
-def _plain(name: str) -> str:
-    return "_" + plain(name[3:]) if name.startswith("%5F") else plain(name)
+def _unescape(name: str) -> str:
+    return "_" + unescape(name[3:]) if name.startswith("%5F") else unescape(name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.logs.pieces import Logs, Rows, declared_ranges, pieces
+from manul.logs.batching import Logs, Rows, declared_ranges, pieces
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth

@@ -7,9 +7,9 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from manul.logs.pieces import Rows
+from manul.logs.batching import Rows
 from manul.types import Floats, Within
-from manul.utils.validation import are_densities, are_within, declare
+from manul.utils.validation import are_densities, are_within, range_advice
 
 Symptom = tuple[str, str, str]
 Hashes = npt.NDArray[np.uint64]
@@ -51,15 +51,15 @@ class Outside:
                 first = int(np.argmin(each))
                 self.firsts[name] = rows.first + first, float(getattr(rows, name)[first])
         usable = good["actions"] & good["densities"]
-        return rows if usable.all() else rows.chosen(usable)
+        return rows if usable.all() else rows.select(usable)
 
     def findings(self) -> list[Symptom]:
         """One for each column with values that cannot be."""
         (low, high), (least, worst) = self.actions, self.losses
         rules = {
-            "actions": (f"in [{low:g}, {high:g}]", declare("actions")),
+            "actions": (f"in [{low:g}, {high:g}]", range_advice("actions")),
             "densities": ("above 0 and finite", "Log the density of each decision, or see estimate_densities."),
-            "losses": (f"in [{least:g}, {worst:g}]", declare("losses")),
+            "losses": (f"in [{least:g}, {worst:g}]", range_advice("losses")),
         }
         return [
             (

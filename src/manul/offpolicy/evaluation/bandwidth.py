@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from manul.actions.smoothing import explored_densities
-from manul.logs.pieces import Logs, pieces
+from manul.logs.batching import Logs, pieces
 from manul.offpolicy.evaluation.policy_densities import Deterministic, centres_of
 from manul.types import Floats, Within
 from manul.utils.validation import check_has_rows
@@ -46,7 +46,7 @@ def choose_bandwidth(policy: Deterministic, log: Logs, actions: Within, losses: 
     sums, squares, hits, count = np.zeros(STEPS), np.zeros(STEPS), np.zeros(STEPS), 0
     for rows in pieces(log):
         lows, highs = rows.ends(actions)
-        centres = centres_of(policy, rows.plain(), lows, highs)
+        centres = centres_of(policy, rows.function_inputs(), lows, highs)
         scaled = (rows.losses - losses[0]) / (losses[1] - losses[0])
         for number, bandwidth in enumerate(bandwidths):
             densities = explored_densities(centres, bandwidth, 0.0, np.column_stack([lows, highs]), rows.actions)

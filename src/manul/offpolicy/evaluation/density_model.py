@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from manul.actions.ranges import Actions
-from manul.logs.log import Chosen, Log
+from manul.logs.log import Log, Selection
 from manul.types import Floats, Within
-from manul.utils.validation import are_within, check_has_rows, check_range, check_whole_number, declare, reject
+from manul.utils.validation import are_within, check_has_rows, check_range, check_whole_number, range_advice, reject
 
 _FITTED_ROWS = 20_000
 _STEPS = 150
@@ -25,7 +25,7 @@ class EstimatedLog(Log):
 
     densities_estimated = True
 
-    def rows(self, chosen: Chosen) -> EstimatedLog:
+    def rows(self, chosen: Selection) -> EstimatedLog:
         """Some of the rounds; what was estimated stays marked."""
         some = super().rows(chosen)
         return EstimatedLog(some.contexts, some.actions, some.densities, some.losses, some.lows, some.highs)
@@ -45,7 +45,7 @@ def estimate_densities(log: Log, *, actions: Within | None = None, bins: int = 1
     span = Actions(*check_range("actions", actions or getattr(log, "action_range", None) or (0.0, 1.0)))
     places = np.floor((log.actions - span.low) / span.span * bins).astype(np.int64)
     inside = f"in [{span.low:g}, {span.high:g}]"
-    reject(~are_within(log.actions, span.low, span.high), log.actions, "actions", inside, declare("actions"))
+    reject(~are_within(log.actions, span.low, span.high), log.actions, "actions", inside, range_advice("actions"))
     places = np.minimum(places, bins - 1)
     table = _standardised(log.contexts)
     some = slice(None, None, -(-len(log) // _FITTED_ROWS))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manul.logs.pieces import Rows
+from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.policy_densities import Moments
 from manul.types import Floats, Within
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.smoothing import explored_densities, explored_moments, smooth
 from manul.errors import InputError, ParameterError
-from manul.logs.pieces import Rows
+from manul.logs.batching import Rows
 from manul.types import Context, Floats, Policy, Within
 
 Deterministic = Callable[[Any], float]
@@ -42,7 +42,7 @@ def densities(policy: Policy, rows: Rows) -> Floats:
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=4)).log
-    >>> from manul.logs.pieces import pieces
+    >>> from manul.logs.batching import pieces
     >>> densities(manul.Cats(leaves=8, bandwidth=1/2, epsilon=0.0), next(pieces(log)))
     array([1., 1., 1., 1.])
     """
@@ -56,7 +56,7 @@ def moments(policy: Policy, rows: Rows) -> Moments:
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=1)).log
-    >>> from manul.logs.pieces import pieces
+    >>> from manul.logs.batching import pieces
     >>> moments(manul.Cats(leaves=8, bandwidth=1/2, epsilon=0.0), next(pieces(log))).means
     array([0.5])
     """
@@ -136,7 +136,7 @@ def _each(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
 def _seen(policy: object, rows: Rows) -> Any:
     """The contexts as numbers for a policy of as many, and else by their names, where they have any."""
     if isinstance(policy, Smoothed):
-        return rows.plain()
+        return rows.function_inputs()
     if rows.fields is None or getattr(policy, "width", None) == rows.contexts.shape[1]:
         return rows.contexts
-    return rows.named()
+    return rows.to_dicts()

@@ -15,9 +15,9 @@ from typing import Any
 from manul.errors import FileError, ParameterError
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent
-from manul.offpolicy.optimization.replay import Replay, Seen
+from manul.offpolicy.optimization.replay import LogSummary, Replay
 from manul.utils import model_files
-from manul.utils.atomic_files import unwritable, write_whole
+from manul.utils.atomic_files import write_error, write_whole
 
 SECONDS = 10.0
 SHARE = 0.05
@@ -31,7 +31,7 @@ class Checkpoint:
         self._settings = json.loads(json.dumps({**settings, "agents": [repr(agent) for agent in replay.agents]}))
         self._saved, self._took = time.monotonic(), 0.0
 
-    def skip(self, pieces: Iterator[Log], seen: Seen) -> Iterator[Log]:
+    def skip(self, pieces: Iterator[Log], seen: LogSummary) -> Iterator[Log]:
         """The pieces that are still to be learned; the replay is then as it was when it was kept."""
         kept = self._read()
         if kept is None:
@@ -51,7 +51,7 @@ class Checkpoint:
         if seen.rows < kept["rows"]:
             raise self._other("log", f"one of {seen.rows} rows where {kept['rows']} were learned")
 
-    def keep(self, seen: Seen, *, now: bool = False) -> None:
+    def keep(self, seen: LogSummary, *, now: bool = False) -> None:
         """Write the replay where that is due, or now."""
         if not now and time.monotonic() - self._saved < max(SECONDS, self._took / SHARE):
             return
@@ -64,15 +64,15 @@ class Checkpoint:
                     agent.save(target / f"{name}-{number:04}.manul")
             self._write(target, seen)
         except OSError as error:
-            raise unwritable(self.folder, error) from error
+            raise write_error(self.folder, error) from error
         self._saved = time.monotonic()
         self._took = self._saved - started
 
     def _parts(self) -> list[tuple[str, list[AnyAgent]]]:
-        both = [("agent", self._replay.agents), ("drawn", self._replay.drawn)]
-        return both[:1] if self._replay.drawn is self._replay.agents else both
+        both = [("agent", self._replay.agents), ("drawn", self._replay.snapshots)]
+        return both[:1] if self._replay.snapshots is self._replay.agents else both
 
-    def _write(self, target: Path, seen: Seen) -> None:
+    def _write(self, target: Path, seen: LogSummary) -> None:
         progress = {
             "settings": self._settings,
             "rows": self._replay.rows,
@@ -96,13 +96,13 @@ class Checkpoint:
             raise self._other("settings", "others")
         return kept
 
-    def _restore(self, kept: dict[str, Any], seen: Seen) -> None:
+    def _restore(self, kept: dict[str, Any], seen: LogSummary) -> None:
         if seen.checksums != kept["checksums"]:
             raise self._other("log", "other rows")
         source = self.folder / f"rows-{kept['rows']}"
         for name, agents in self._parts():
             agents[:] = [model_files.load(source / f"{name}-{number:04}.manul") for number in range(len(agents))]
-        self._replay.go_on(kept["rows"], [float.fromhex(total) for total in kept["sums"]])
+        self._replay.resume_from(kept["rows"], [float.fromhex(total) for total in kept["sums"]])
 
     def _other(self, what: str, got: str) -> ParameterError:
         return ParameterError(

@@ -33,7 +33,7 @@ def pieces(log: Logs, size: int = PIECE) -> Iterator[Log]:
             yield batch.rows(slice(first, first + size))
 
 
-class Seen:
+class LogSummary:
     """What is known of the rows so far: how many, the lowest density, and checksums to know them again."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Replay:
 
     def __init__(self, candidates: Sequence[Candidate], *, draw: int | None = None, threads: int | None = None) -> None:
         self.agents = [candidate.make() for candidate in candidates]
-        self.drawn = self.agents if draw is None else [candidate.make() for candidate in candidates]
+        self.snapshots = self.agents if draw is None else [candidate.make() for candidate in candidates]
         self.sums: Floats = np.zeros(len(candidates))
         self.rows = 0
         self._threads = check_workers("threads", threads)
@@ -74,7 +74,7 @@ class Replay:
             self._learn(piece.rows(slice(ahead)))
             piece = piece.rows(slice(ahead, None))
 
-    def go_on(self, rows: int, sums: Sequence[float]) -> None:
+    def resume_from(self, rows: int, sums: Sequence[float]) -> None:
         """Count from here on; what the agents had learned is up to the caller."""
         self.rows, self.sums = rows, np.array(sums)
         while self._next is not None and self._next < rows:
@@ -95,7 +95,7 @@ class Replay:
         self.rows += len(piece)
 
     def _snapshot(self) -> None:
-        for drawn, agent in zip(self.drawn, self.agents, strict=True):
+        for drawn, agent in zip(self.snapshots, self.agents, strict=True):
             if agent.width is not None:
                 drawn.restore(drawn.start(agent.width), agent.state())
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from manul.offpolicy.optimization.grid import AnyAgent
-from manul.offpolicy.optimization.replay import Seen
+from manul.offpolicy.optimization.replay import LogSummary
 from manul.types import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainingResult:
     """What was seen of the log, the progressive sum of each candidate, and the agents themselves."""
 
-    seen: Seen
+    seen: LogSummary
     sums: Floats
     agent: Callable[[int], AnyAgent]

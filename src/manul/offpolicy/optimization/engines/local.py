@@ -9,9 +9,9 @@ from tqdm import tqdm
 
 from manul.logs.log import Log
 from manul.offpolicy.optimization.checkpoint import Checkpoint
-from manul.offpolicy.optimization.engines import Trained
+from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import Candidate
-from manul.offpolicy.optimization.replay import Logs, Replay, Seen, pieces
+from manul.offpolicy.optimization.replay import Logs, LogSummary, Replay, pieces
 from manul.utils.validation import check_has_rows
 
 
@@ -23,9 +23,9 @@ def train(
     threads: int | None,
     resume: str | Path | None,
     progress: bool,
-) -> Trained:
+) -> TrainingResult:
     """Train every candidate; with `resume`, from where the run in that folder stopped."""
-    replay, seen = Replay(candidates, draw=draw, threads=threads), Seen()
+    replay, seen = Replay(candidates, draw=draw, threads=threads), LogSummary()
     kept = None if resume is None else Checkpoint(resume, replay, {"draw": draw})
     stream = pieces(log)
     total = len(log) if isinstance(log, Log) else None
@@ -39,4 +39,4 @@ def train(
     check_has_rows(seen.rows)
     if kept is not None:
         kept.keep(seen, now=True)
-    return Trained(seen, replay.sums, lambda number: replay.drawn[number])
+    return TrainingResult(seen, replay.sums, lambda number: replay.snapshots[number])

@@ -12,9 +12,9 @@ import numpy as np
 from tqdm import tqdm
 
 from manul.errors import MissingDependency, ParameterError
-from manul.offpolicy.optimization.engines import Trained
+from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.offpolicy.optimization.replay import Logs, Replay, Seen, check, pieces
+from manul.offpolicy.optimization.replay import Logs, LogSummary, Replay, check, pieces
 from manul.utils.validation import check_has_rows
 
 try:
@@ -26,7 +26,7 @@ PIECE = 131_072
 RETRIES = 20
 
 
-def train(candidates: Sequence[Candidate], log: Logs, *, draw: int | None, progress: bool) -> Trained:
+def train(candidates: Sequence[Candidate], log: Logs, *, draw: int | None, progress: bool) -> TrainingResult:
     """Train every candidate on the cluster that this process is connected to, or on a new one of this machine."""
     if not ray.is_initialized():
         ray.init(log_to_driver=False)
@@ -44,11 +44,11 @@ def train(candidates: Sequence[Candidate], log: Logs, *, draw: int | None, progr
             made.restore(made.start(width), arrays)
         return made
 
-    return Trained(seen, sums, agent)
+    return TrainingResult(seen, sums, agent)
 
 
-def _store(candidates: Sequence[Candidate], log: Logs) -> tuple[list[Any], Seen]:
-    stored, seen = [], Seen()
+def _store(candidates: Sequence[Candidate], log: Logs) -> tuple[list[Any], LogSummary]:
+    stored, seen = [], LogSummary()
     agents = [candidate.make() for candidate in candidates]
     for piece in pieces(log, PIECE):
         check(piece, agents)
@@ -62,7 +62,7 @@ def _train_one(candidate: Candidate, stored: list[Any], draw: int | None) -> tup
     replay = Replay([candidate], draw=draw, threads=1)
     for piece in stored:
         replay.learn(ray.get(piece))
-    return float(replay.sums[0]), (replay.drawn[0].width, replay.drawn[0].state())
+    return float(replay.sums[0]), (replay.snapshots[0].width, replay.snapshots[0].state())
 
 
 def _wait(totals: list[Any], *, progress: bool) -> None:
@@ -72,7 +72,7 @@ def _wait(totals: list[Any], *, progress: bool) -> None:
             bar.update(len(done))
 
 
-def checked_resume(resume: object) -> None:
+def reject_resume(resume: object) -> None:
     """Refuses a folder: lost cells run again by themselves."""
     if resume is not None:
         raise ParameterError(f"resume must be None with engine='ray'; got {str(resume)!r}. Use 'local'.", "resume")

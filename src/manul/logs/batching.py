@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     estimated: bool = False
     fields: Fields | None = None
 
-    def chosen(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
+    def select(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
         """Some of the rows, under the same first number."""
         return Rows(
             self.first,
@@ -45,19 +45,19 @@ class Rows(NamedTuple):
             None if self.fields is None else {name: values[which] for name, values in self.fields.items()},
         )
 
-    def named(self) -> list[dict[str, object]]:
+    def to_dicts(self) -> list[dict[str, object]]:
         """The contexts by name, gaps left out."""
         assert self.fields is not None
         columns = zip(*(values.tolist() for values in self.fields.values()), strict=True)
         rows = (dict(zip(self.fields, values, strict=True)) for values in columns)
         return [{name: it for name, it in row.items() if it is not None and it == it} for row in rows]
 
-    def plain(self) -> Any:
+    def function_inputs(self) -> Any:
         """The contexts as a function of one's own gets them: by name where there is text, and else as rows of numbers."""
         if self.fields is None or not self.fields:
             return self.contexts
         if any(values.dtype == object for values in self.fields.values()):
-            return self.named()
+            return self.to_dicts()
         return np.column_stack(list(self.fields.values())).astype(np.float32)
 
     @property
@@ -110,14 +110,14 @@ def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
         columns = Columns.fit(batch.fields) if columns is None and batch.fields is not None else columns
         rows = _rows(batch, columns)
         for start in range(0, len(batch), size):
-            held.append(rows.chosen(slice(start, start + size)))
+            held.append(rows.select(slice(start, start + size)))
             waiting += len(held[-1].actions)
             if waiting >= size:
-                joined = _joined(held, first)
-                yield joined.chosen(slice(0, size))
-                held, waiting, first = [joined.chosen(slice(size, None))], waiting - size, first + size
+                joined = _concatenate(held, first)
+                yield joined.select(slice(0, size))
+                held, waiting, first = [joined.select(slice(size, None))], waiting - size, first + size
     if waiting:
-        yield _joined(held, first)
+        yield _concatenate(held, first)
 
 
 def declared_ranges(log: Logs, actions: Within | None, losses: Within | None) -> tuple[Within | None, Within]:
@@ -141,7 +141,7 @@ def _rows(batch: Log, columns: Columns | None) -> Rows:
     return Rows(0, *given, batch.lows, batch.highs, estimated, batch.fields)
 
 
-def _joined(held: list[Rows], first: int) -> Rows:
+def _concatenate(held: list[Rows], first: int) -> Rows:
     held = [rows for rows in held if len(rows.actions)]
     widths = {rows.contexts.shape[1] for rows in held}
     if len(widths) > 1:
