@@ -83,15 +83,15 @@ class FileSource:
 def good_rows(
     pieces: Iterator[Piece], problems: Problems, action_range: Range | None, loss_range: Range | None
 ) -> Iterator[tuple[pa.Table, int]]:
-    """The pieces without their bad rows, and how many these were; a log without one good row is refused."""
-    problems.skipped, found, before = 0, 0, 0
+    """The valid rows of each piece and the number of skipped rows; a log without valid rows is an error."""
+    problems.skipped, count, before = 0, 0, 0
     for piece in pieces:
         metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path).with_ranges(action_range, loss_range)
         table = valid_rows(piece.table, piece.rows, metadata, problems)
-        found += len(table)
+        count += len(table)
         if len(table):
             yield table.replace_schema_metadata(metadata.to_arrow()), problems.skipped - before
             before = problems.skipped
-    if not found:
-        got = f"{problems.skipped} rows that cannot be used" if problems.skipped else "none"
-        raise FileError(f"{problems.path} must have at least one row; got {got}. Log some decisions first.")
+    if not count:
+        skipped = f" All {problems.skipped} rows are invalid." if problems.skipped else ""
+        raise FileError(f"{problems.path} must have at least one valid row, got none.{skipped}")

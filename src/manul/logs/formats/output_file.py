@@ -1,4 +1,4 @@
-"""A file that is there in whole or not at all."""
+"""Atomic writing of tables in any format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TableWriter:
-    """Tables of one schema, written beside the file and put in its place at the end."""
+    """Writes tables of one schema to a partial file, which replaces the target when closed."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._format = path, format_of(path)
@@ -30,7 +30,7 @@ class TableWriter:
         self._written = 0
 
     def write(self, table: pa.Table) -> None:
-        """Add some rows; one that could not be read again is refused."""
+        """Add rows, after checking that they can be read back."""
         rows = np.arange(self._written + 1, self._written + len(table) + 1)
         valid_rows(table, rows, Metadata.from_arrow(table.schema.metadata), Problems(self._path))
         try:
@@ -43,10 +43,10 @@ class TableWriter:
         self._written += len(table)
 
     def close(self) -> None:
-        """Put the file in its place."""
+        """Finish the file and put it in place."""
         if self._file is None or not self._written:
             self.abandon()
-            raise FileError(f"{self._path} must have at least one row; got none. Log some decisions first.")
+            raise FileError(f"{self._path} must have at least one valid row, got none.")
         try:
             self._file.close()
             put_in_place(self._partial, self._path)
@@ -55,7 +55,7 @@ class TableWriter:
             raise write_error(self._path, error) from error
 
     def abandon(self) -> None:
-        """Leave no trace; what was at the path stays there."""
+        """Delete the partial file; an existing file at the path stays."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()

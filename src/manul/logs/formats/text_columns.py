@@ -1,4 +1,4 @@
-"""Tables as text, column by column: the shortest digits that read back as the same number."""
+"""Columns of tables as text; numbers have the fewest digits that read back as the same number."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ Texts = list[str | None]
 
 
 def texts(table: pa.Table, name: str) -> Texts:
-    """A column as text, with None where there is nothing."""
+    """A column as text, with None for missing values."""
     import pyarrow.compute as pc
 
     column = table.column(name)
     if not is_text(table.schema, name):
         column = pc.if_else(pc.is_nan(column), None, column)
-    found: Texts = pc.cast(column, "string").to_pylist()
-    return found
+    values: Texts = pc.cast(column, "string").to_pylist()
+    return values
 
 
 def decision_columns(table: pa.Table) -> dict[str, Texts]:
-    """Action, density, loss and what else a row has besides its context."""
+    """The columns besides the context."""
     return {name: texts(table, name) for name in (*NUMBERS, *OPTIONAL) if name in table.column_names}
 
 
 def dense_rows(table: pa.Table) -> Iterator[list[str]]:
-    """The numbers of each dense context."""
+    """The numbers of each dense context, as text."""
     import pyarrow.compute as pc
 
     context = single_array(table, "context")
@@ -42,29 +42,30 @@ def dense_rows(table: pa.Table) -> Iterator[list[str]]:
 
 
 def feature_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
-    """The features of each context with a number for each; text is a feature `name=text` of 1, a gap is left out."""
+    """The named features of each context; a text is a feature `name=text` with value 1, and missing values are omitted."""
     layout = context_layout(table.schema)
     if layout == "dense":
-        names = [str(place) for place in range(single_array(table, "context").type.list_size)]
+        names = [str(index) for index in range(single_array(table, "context").type.list_size)]
         yield from ([*zip(names, numbers, strict=True)] for numbers in dense_rows(table))
     elif layout == "sparse":
         yield from _sparse_rows(table)
     else:
         columns = {name: _features(table, name) for name in user_columns(table.schema)}
         for row in range(len(table)):
-            yield [found for column in columns.values() if (found := column[row]) is not None]
+            yield [feature for column in columns.values() if (feature := column[row]) is not None]
 
 
 def _sparse_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
     import pyarrow.compute as pc
 
     context, names = single_array(table, "context"), Metadata.from_arrow(table.schema.metadata).names
-    places, lengths = context.field("index").flatten().to_pylist(), context.field("index").value_lengths().to_pylist()
+    indices, lengths = context.field("index").flatten().to_pylist(), context.field("index").value_lengths().to_pylist()
     values = pc.cast(context.field("value").flatten(), "string").to_pylist()
     first = 0
     for length in lengths:
-        chosen = slice(first, first + length)
-        yield [(names[at] if names else str(at), it) for at, it in zip(places[chosen], values[chosen], strict=True)]
+        part = slice(first, first + length)
+        pairs = zip(indices[part], values[part], strict=True)
+        yield [(names[index] if names else str(index), value) for index, value in pairs]
         first += length
 
 
@@ -104,7 +105,7 @@ def _json_features(table: pa.Table) -> Iterator[str]:
 
 
 def json_members(features: list[tuple[str, str]]) -> str:
-    """Features as a JSON object.
+    """Format features as a JSON object.
 
     >>> json_members([("a", "1"), ("b", "0.5")])
     '{"a": 1, "b": 0.5}'

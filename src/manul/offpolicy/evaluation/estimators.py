@@ -1,8 +1,8 @@
-"""The loss of a policy from a log that another policy made: ips, snips and dr.
+"""Estimators of the loss of a policy from the log of another policy: ips, snips and dr.
 
-Each row has a weight, the policy's density at the logged action over the logged density. `ips` averages weight times
-loss (section 2 of the paper), `snips` divides by the mean weight, and `dr` (Dudik, Langford and Li 2011) adds what a
-loss model expects of the policy, and weighs only what the model does not explain.
+The importance weight of a row is the policy's density at the logged action divided by the logged density. `ips` averages
+weight times loss (section 2 of the paper), `snips` divides by the mean weight, and `dr` (Dudik, Langford and Li 2011) uses a
+model of the loss and weights only its residuals.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def evaluate(
     bandwidth: float | None = None,
     largest_weight: float | None = None,
 ) -> Estimate:
-    """The loss that a policy would have had on the contexts of a log, or of batches of one.
+    """Estimate the loss that a policy would have had on the contexts of a log, or of the batches of one.
 
-    A function from context to action is played uniformly within a bandwidth, chosen by SLOPE unless it is given; the
-    interval is then that of the smoothed policy. It is `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, or
-    `sequence`, which holds however often one looks. No weight may exceed `largest_weight`; by default that is the
-    policy's largest density over the log's smallest, and `sequence`, which is narrower with it, does without.
+    A function from context to action is smoothed with a bandwidth, chosen by SLOPE unless it is given; the interval is
+    then that of the smoothed policy. Intervals are `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, and `sequence`,
+    which is valid at all times, however often it is computed. `largest_weight` is an upper bound of the weights; it makes
+    `sequence` narrower, and the others default to the policy's largest density divided by the smallest in the log.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -68,7 +68,7 @@ def evaluate(
         policy = _smoothed(policy, log, span or (0.0, 1.0), scale, bandwidth)
     elif bandwidth is not None:
         raise ParameterError(
-            f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}.", "bandwidth"
+            f"bandwidth must be omitted for a policy with a distribution, got {bandwidth!r}.", "bandwidth"
         )
     terms = _model_terms(policy, log, span, scale) if estimator == "dr" else _TERMS[estimator]
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
@@ -110,7 +110,7 @@ def _model_terms(policy: Policy, log: Logs, span: Within | None, scale: Within) 
 
 
 class _Sums:
-    """What an estimate needs beside its interval."""
+    """The sums for an estimate, without its interval."""
 
     def __init__(self) -> None:
         self.rows, self.numerator, self.denominator = 0, 0.0, 0.0
@@ -141,7 +141,7 @@ class _Sums:
         value = self.numerator / self.denominator
         low, high = ends.ends(level, largest_weight or self.densest / self.thinnest)
         least, worst = scale
-        # A loss lies in its range, whatever the weights say; and an interval holds its own estimate.
+        # The interval lies within the range of losses and contains the estimate.
         low, high = min(max(low, 0.0), value), max(min(high, 1.0), value)
         return Estimate(
             value=least + (worst - least) * value,
@@ -160,10 +160,10 @@ class _Sums:
     def _check(self, largest_weight: float | None) -> None:
         check_has_rows(self.rows)
         if not self.weights:
-            raise InputError("log must hold actions that the policy plays; got none. Log with more exploration.", "log")
+            raise InputError("The policy chooses none of the logged actions. Log with more exploration.", "log")
         if largest_weight is not None and self.largest > largest_weight:
             raise InputError(
-                f"largest_weight must bound every weight, {self.largest:g}; got {largest_weight:g}. Raise it.",
+                f"largest_weight must be at least the largest weight, {self.largest:g}, got {largest_weight:g}.",
                 "largest_weight",
             )
 
@@ -173,7 +173,7 @@ def _smoothed(
 ) -> policy_densities.Smoothed:
     if not callable(policy):
         raise ParameterError(
-            f"policy must have a distribution or be a function of a context; got {policy!r}. Try manul.load.", "policy"
+            f"policy must have a distribution or be a function of a context, got {policy!r}. Try manul.load.", "policy"
         )
     if bandwidth is None:
         bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
@@ -197,7 +197,7 @@ def _check(estimator: str, interval: str, level: float, largest_weight: float | 
     check_choice("estimator", estimator, ESTIMATORS, "Try 'snips'.")
     check_choice("interval", interval, intervals.NAMES)
     if estimator == "dr":
-        check_choice("interval", interval, _FOR_MODELS, "dr has no other: try snips.")
+        check_choice("interval", interval, _FOR_MODELS, "Other intervals need ips or snips.")
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
-        check_number("largest_weight", largest_weight, 0, math.inf, "Leave it out to take the log's.", ends="(]")
+        check_number("largest_weight", largest_weight, 0, math.inf, "Omit it to use the bound from the log.", ends="(]")
