@@ -1,4 +1,4 @@
-"""Logs whose contexts have names, texts and gaps, as logs of numbers, and the policies that come of them."""
+"""Optimization on logs with named fields: encoded logs to train on, and policies that take the fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Logs = Log | Iterable[Log]
 
 
 def peek(log: Logs) -> tuple[Log | None, Logs]:
-    """The first batch of a log, and the whole log.
+    """The first batch of a log and the whole log, which may be an iterator.
 
     >>> peek([])
     (None, [])
@@ -28,17 +28,17 @@ def peek(log: Logs) -> tuple[Log | None, Logs]:
     return next(iter(log), None), log
 
 
-def choose_range(given: Within | None, said: Within | None) -> Within:
-    """A range as given, or as a log says, or (0, 1).
+def choose_range(given: Within | None, declared: Within | None) -> Within:
+    """The given range, or the one that a log declares, or (0, 1).
 
     >>> choose_range(None, (0.0, 32.0)), choose_range(None, None)
     ((0.0, 32.0), (0.0, 1.0))
     """
-    return given or said or (0.0, 1.0)
+    return given or declared or (0.0, 1.0)
 
 
 class Numbers:
-    """The batches of a log with their fields as rows of numbers.
+    """The batches of a log with their fields encoded as rows of numbers.
 
     >>> log = Log.from_table({"kind": ["a", "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
     >>> [batch.contexts.tolist() for batch in Numbers(log, Columns.fit(log.fields))]
@@ -56,5 +56,5 @@ class Numbers:
 
 
 def with_columns(agent: AnyAgent, columns: Columns | None) -> AnyAgent | Mapped:
-    """A policy that takes the fields of the log that it was trained on."""
+    """A policy that takes the fields of the log instead of encoded rows."""
     return agent if columns is None else Mapped(agent=agent, features=columns)

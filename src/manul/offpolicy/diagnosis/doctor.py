@@ -20,7 +20,7 @@ from manul.utils.validation import check_has_rows
 
 SEVERITIES = ("error", "warning", "note")
 BINS = 10  # parts of the range that are tested separately
-FAILURE = 1e-4  # the probability of an error or warning for a correct log
+FAILURE = 1e-4  # the probability of a false alarm, for each group of tests
 FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions
 SMALL, TINY = 100, 30  # effective sample sizes below which a warning and an error are due
 

@@ -91,7 +91,7 @@ class Duplicates:
         self.mask = np.uint64(0)
 
     def add(self, rows: Rows) -> None:
-        """Take in a piece."""
+        """Add a piece."""
         hashes = _hashes(rows)
         self.hashes = np.concatenate([self.hashes, hashes[hashes & self.mask == 0]])
         while len(self.hashes) > _MAX_HASHES:
@@ -138,7 +138,7 @@ class Drift:
         self.scale: tuple[Floats, Floats] | None = None
 
     def add(self, rows: Rows) -> None:
-        """Take in a piece."""
+        """Add a piece."""
         contexts = rows.contexts.astype(np.float64)
         if self.scale is None:
             spread = contexts.std(axis=0)

@@ -1,4 +1,4 @@
-"""Where the candidates are trained: on this machine, or on a Ray cluster. Both give the same numbers to the byte."""
+"""Engines that train the candidates: this machine or a Ray cluster, with identical results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from manul.types import Floats
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """What was seen of the log, the progressive sum of each candidate, and the agents themselves."""
+    """A summary of the log, the sum of the progressive losses of each candidate, and the trained agents by index."""
 
     seen: LogSummary
     sums: Floats

@@ -1,4 +1,4 @@
-"""All candidates side by side in the threads of this machine, in one pass over the log."""
+"""Training of all candidates in the threads of this machine, in one pass over the log."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def train(
     resume: str | Path | None,
     progress: bool,
 ) -> TrainingResult:
-    """Train every candidate; with `resume`, from where the run in that folder stopped."""
+    """Train every candidate; with `resume`, continue the run in that folder."""
     replay, seen = Replay(candidates, draw=draw, threads=threads), LogSummary()
-    kept = None if resume is None else Checkpoint(resume, replay, {"draw": draw})
+    checkpoint = None if resume is None else Checkpoint(resume, replay, {"draw": draw})
     stream = pieces(log)
     total = len(log) if isinstance(log, Log) else None
     with tqdm(total=total, unit=" rows", unit_scale=True, disable=not progress) as bar:
-        for piece in stream if kept is None else kept.skip(stream, seen):
+        for piece in stream if checkpoint is None else checkpoint.skip(stream, seen):
             replay.learn(piece)
             seen.add(piece)
             bar.update(seen.rows - bar.n)
-            if kept is not None:
-                kept.keep(seen)
+            if checkpoint is not None:
+                checkpoint.keep(seen)
     check_has_rows(seen.rows)
-    if kept is not None:
-        kept.keep(seen, now=True)
-    return TrainingResult(seen, replay.sums, lambda number: replay.snapshots[number])
+    if checkpoint is not None:
+        checkpoint.keep(seen, now=True)
+    return TrainingResult(seen, replay.sums, lambda index: replay.snapshots[index])

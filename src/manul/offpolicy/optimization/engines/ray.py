@@ -1,6 +1,6 @@
-"""Each candidate a task of a Ray cluster. The log is put into the object store once, piece by piece.
+"""Training on a Ray cluster, one task per candidate. The log is put into the object store once, piece by piece.
 
-A task that is lost with its node runs again elsewhere. Only the sums travel back, and the agent that is asked for.
+A task that is lost with its node runs again on another one. Only the sums and the chosen agent are transferred back.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from manul.utils.validation import check_has_rows
 try:
     import ray
 except ImportError:
-    raise MissingDependency("ray must be installed for engine='ray'. Try pip install 'manul[ray]'.") from None
+    raise MissingDependency("engine='ray' needs Ray. Install it: pip install 'manul[ray]'.") from None
 
-PIECE = 131_072
-RETRIES = 20
+PIECE = 131_072  # rows per object: few large objects are faster than many small ones
+RETRIES = 20  # nodes may fail this often during a task
 
 
 def train(candidates: Sequence[Candidate], log: Logs, *, draw: int | None, progress: bool) -> TrainingResult:
-    """Train every candidate on the cluster that this process is connected to, or on a new one of this machine."""
+    """Train every candidate on the connected cluster, or on a new local one."""
     if not ray.is_initialized():
         ray.init(log_to_driver=False)
     stored, seen = _store(candidates, log)
-    # The answer comes in two objects, so that the arrays stay where they are until they are asked for.
+    # With two return objects, the arrays stay on their node until they are requested.
     task: Any = ray.remote(num_cpus=1, num_returns=2, max_retries=RETRIES)(_train_one)
     results = [task.remote(candidate, stored, draw) for candidate in candidates]
     _wait([total for total, _ in results], progress=progress)
@@ -73,6 +73,8 @@ def _wait(totals: list[Any], *, progress: bool) -> None:
 
 
 def reject_resume(resume: object) -> None:
-    """Refuses a folder: lost cells run again by themselves."""
+    """Reject a folder: Ray restarts lost tasks itself."""
     if resume is not None:
-        raise ParameterError(f"resume must be None with engine='ray'; got {str(resume)!r}. Use 'local'.", "resume")
+        raise ParameterError(
+            f"resume must be None with engine='ray', got {str(resume)!r}. Use engine='local'.", "resume"
+        )
