@@ -107,8 +107,8 @@ def failing(_):
     ("features", "sentence"),
     [
         (failing, "features must map every context; got KeyError ('age'). Fix the feature map."),
-        (lambda _: [1.0, float("nan"), 0.0], "features must give finite numbers; got nan in column 1."),
-        (lambda context: np.float64(1e300) * context, "features must give finite numbers; got inf in column 0."),
+        (lambda _: [1.0, float("nan"), 0.0], "features must give finite numbers, got nan in column 1."),
+        (lambda context: np.float64(1e300) * context, "features must give finite numbers, got inf in column 0."),
         (lambda _: [1.0], "features must give rows of 3 numbers, as at first; got 1. Fix the feature map."),
         (lambda _: np.ones((1, 3)), "features must give one row per context; got an array of shape (1, 3)."),
         (lambda _: "row", "features must give a row of numbers or a mapping; got row. Fix the feature map."),

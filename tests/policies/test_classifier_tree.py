@@ -287,10 +287,10 @@ class Unweighted(ClassifierMixin, BaseEstimator):
         ),
         ({"classifier": make_pipeline(StandardScaler(), Unweighted())}, "with sample_weight; got Pipeline"),
         ({"classifier": "linear"}, "with sample_weight; got 'linear'. Try LogisticRegression()."),
-        ({"leaves": 100}, "leaves must be a power of two from 2 to 2^24; got 100. Try 128."),
-        ({"bandwidth": 0.75}, "bandwidth must be in (0, 0.5]; got 0.75."),
-        ({"epsilon": 2}, "epsilon must be in [0, 1]; got 2."),
-        ({"jobs": 0}, "jobs must be a whole number of at least 1; got 0."),
+        ({"leaves": 100}, "leaves must be a power of two from 2 to 2^24, got 100. Try 128."),
+        ({"bandwidth": 0.75}, "bandwidth must be in (0, 0.5], got 0.75."),
+        ({"epsilon": 2}, "epsilon must be in [0, 1], got 2."),
+        ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0."),
     ],
 )
 def test_setting_is_refused(setting, sentence, rng):
@@ -301,11 +301,11 @@ def test_setting_is_refused(setting, sentence, rng):
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"densities": [1, 0, 1, 1]}, "densities must be above 0 and finite; got 0 in row 1."),
-        ({"densities": [1, 1, np.inf, 1]}, "densities must be above 0 and finite; got inf in row 2."),
-        ({"actions": [0, 0, 0, 7]}, "actions must be in [0, 1]; got 7 in row 3."),
-        ({"losses": [np.nan, 0, 0, 0]}, "losses must be in [0, 1]; got nan in row 0."),
-        ({"contexts": [[0], [np.nan], [0], [0]]}, "contexts must be finite numbers; got nan in row 1, column 0."),
+        ({"densities": [1, 0, 1, 1]}, "densities must be above 0 and finite, got 0 in row 1."),
+        ({"densities": [1, 1, np.inf, 1]}, "densities must be above 0 and finite, got inf in row 2."),
+        ({"actions": [0, 0, 0, 7]}, "actions must be in [0, 1], got 7 in row 3."),
+        ({"losses": [np.nan, 0, 0, 0]}, "losses must be in [0, 1], got nan in row 0."),
+        ({"contexts": [[0], [np.nan], [0], [0]]}, "contexts must be finite numbers, got nan in row 1, column 0."),
     ],
 )
 def test_log_is_refused(changed, sentence):

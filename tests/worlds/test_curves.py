@@ -45,7 +45,7 @@ def test_narrowed_rounds_stay_inside_the_agents_range(rng):
         ({"positions": [[0.1, 0.5, 0.5, 1]]}, "positions must ascend from 0 to 1 in every round; got others."),
         ({"positions": [[0, 1]]}, "values must have a row of two or more knots per context, 1; got shape (1, 4)."),
         ({"positions": [0, 1]}, "positions must have a row of two or more knots per context, 1; got shape (2,)."),
-        ({"values": [[0, 0, 0, np.nan]]}, "values must be finite numbers; got NaN or infinity."),
+        ({"values": [[0, 0, 0, np.nan]]}, "values must be finite numbers, got NaN or infinity."),
         ({"expected": [[0, 1]]}, "expected must have a row of two or more knots per context, 1; got shape (1, 2)."),
         ({"lows": [0.1]}, "lows and highs must both be one number per context, 1; got others."),
         ({"lows": [0.5], "highs": [0.5]}, "lows and highs must be shares with 0 <= low < high <= 1; got others."),

@@ -202,12 +202,12 @@ class Log:
 
     @property
     def contexts(self) -> Contexts:
-        """The contexts as a matrix of numbers, with nan where one is missing."""
+        """The contexts as a matrix of numbers, with NaN for missing values."""
         return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
 
     @property
     def fields(self) -> Fields | None:
-        """The contexts as columns by name, texts and gaps as they are; None where contexts have no names."""
+        """The contexts as columns by name, with text and missing values; None if contexts have no names."""
         return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
 
     @property

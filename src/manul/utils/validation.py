@@ -160,10 +160,10 @@ def check_has_rows(count: int) -> None:
 
     >>> check_has_rows(0)
     Traceback (most recent call last):
-    manul.errors.InputError: log must have at least one row, got none.
+    manul.errors.InputError: log has no rows.
     """
     if not count:
-        raise InputError("log must have at least one row, got none.", "log")
+        raise InputError("log has no rows.", "log")
 
 
 def check_shape(name: str, values: Floats, *shape: int) -> None:

@@ -120,7 +120,7 @@ def test_a_damaged_memory_is_one_sentence(tmp_path):
     [
         (["onlien"], {}, "got 'onlien'. Did you mean online"),
         ([], {"datasets": ["sd"]}, "got 'sd'. Did you mean ds"),
-        ([], {"rounds": 3}, "rounds must be a whole number of at least 100; got 3"),
+        ([], {"rounds": 3}, "rounds must be a whole number of at least 100, got 3"),
         ([], {"target": "price"}, "target must go with data"),
         ([], {"data": "mine.csv", "target": "a"}, "datasets must be left out"),
         ([], {"data": "mine.csv"}, "target must be the column of mine.csv to predict; got none"),

@@ -52,9 +52,9 @@ def describe_value(value: object) -> str:
     """Format a value for an error message.
 
     >>> describe_value(None), describe_value("a,b"), describe_value(float("nan"))
-    ('nothing', "'a,b'", 'nan')
+    ('no value', "'a,b'", 'nan')
     """
     if value is None:
-        return "nothing"
+        return "no value"
     text = " ".join(str(value).split()) if isinstance(value, Exception) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
