@@ -50,7 +50,9 @@ def test_setting_of_several_bandwidths_is_refused(setting, sentence):
 
 def test_a_range_too_narrow_for_every_bandwidth_is_refused():
     agent = manul.AdaptiveCats(leaves=8, bandwidths=(0.25, 0.1))
-    with pytest.raises(InputError, match=re.escape("within must be at least two bandwidths wide, 0.2; got (0.1, 0.2)")):
+    with pytest.raises(
+        InputError, match=re.escape("within must be at least two bandwidths (0.2) wide, got (0.1, 0.2)")
+    ):
         agent.decide([1.0], within=(0.1, 0.2))
 
 
@@ -62,11 +64,11 @@ def test_unknown_learner_is_refused():
 @pytest.mark.parametrize(
     ("context", "sentence"),
     [
-        (["a", "b"], "context must be numbers in a row, or fields with names; got ['a', 'b']."),
-        ([[1.0, 2.0]], "context must be one row of numbers; got shape (1, 2)."),
+        (["a", "b"], "context must be a row of numbers or a mapping of fields, got ['a', 'b']."),
+        ([[1.0, 2.0]], "context must be one row of numbers, got shape (1, 2)."),
         ([1.0, float("nan")], "context must be finite numbers, got nan in column 1."),
         ([1.0, 1e300], "context must be finite numbers, got inf in column 1."),
-        ([1.0, 2.0, 3.0], "context must have 2 numbers, as the first one had; got 3."),
+        ([1.0, 2.0, 3.0], "context must have 2 numbers, like the first one, got 3."),
     ],
 )
 def test_context_is_refused(context, sentence):

@@ -24,11 +24,11 @@ from manul.utils import model_files
         ({"bandwidths": (0.1, 0.0)}, "bandwidths must be in (0, 1], the range of actions; got 0.0."),
         ({"bandwidths": (0.1, float("nan"))}, "bandwidths must be in (0, 1], the range of actions; got nan."),
         ({"bandwidths": "ab"}, "bandwidths must be in (0, 1], the range of actions; got 'a'."),
-        ({"epsilon": 0}, "epsilon must be in (0, 1], got 0."),
-        ({"epsilon": 0, "horizon": 10}, "epsilon must be in (0, 1], got 0."),
+        ({"epsilon": 0}, "epsilon must be in (0, 1]; got 0."),
+        ({"epsilon": 0, "horizon": 10}, "epsilon must be in (0, 1]; got 0."),
         ({"horizon": 0}, "horizon must be a whole number from 1; got 0."),
         ({"horizon": "ten"}, "horizon must be a whole number from 1; got ten."),
-        ({"constant": -1}, "constant must be in [0, inf), got -1."),
+        ({"constant": -1}, "constant must be in [0, inf); got -1."),
         ({"policies": Linear(), "horizon": 10}, "log_class_size must be given with a horizon"),
     ],
 )
@@ -84,7 +84,7 @@ def test_arrays_that_do_not_fit_the_settings_are_refused(tmp_path):
     agent.decide(None)
     kind, parameters, arrays = _saved(agent, tmp_path / "agent.manul")
     model_files.write(tmp_path / "agent.manul", kind, {**parameters, "bandwidths": [0.1]}, arrays)
-    with pytest.raises(FileError, match="must hold arrays that fit"):
+    with pytest.raises(FileError, match="the arrays do not match the settings"):
         manul.load(tmp_path / "agent.manul")
 
 

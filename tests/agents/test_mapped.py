@@ -89,7 +89,7 @@ def test_what_is_loaded_goes_on_identically(contexts, tmp_path):
 def test_a_function_of_ones_own_works_but_is_not_saved(tmp_path):
     agent = taught(mapped(lambda context: [*context, 1.0]), [[1.0, 2.0]])
     assert agent.agent.width == 3
-    with pytest.raises(FileError, match="features must be Columns, Crosses, Fourier or Transformer to be saved"):
+    with pytest.raises(FileError, match="Only the feature maps Columns, Crosses, Fourier and Transformer can be saved"):
         agent.save(tmp_path / "agent.manul")
 
 
@@ -107,8 +107,8 @@ def failing(_):
     ("features", "sentence"),
     [
         (failing, "features must map every context; got KeyError ('age'). Fix the feature map."),
-        (lambda _: [1.0, float("nan"), 0.0], "features must give finite numbers, got nan in column 1."),
-        (lambda context: np.float64(1e300) * context, "features must give finite numbers, got inf in column 0."),
+        (lambda _: [1.0, float("nan"), 0.0], "features must give finite numbers; got nan in column 1."),
+        (lambda context: np.float64(1e300) * context, "features must give finite numbers; got inf in column 0."),
         (lambda _: [1.0], "features must give rows of 3 numbers, as at first; got 1. Fix the feature map."),
         (lambda _: np.ones((1, 3)), "features must give one row per context; got an array of shape (1, 3)."),
         (lambda _: "row", "features must give a row of numbers or a mapping; got row. Fix the feature map."),
@@ -145,7 +145,7 @@ def test_a_refused_first_context_leaves_the_width_open():
     with pytest.raises(InputError, match="within must lie inside"):
         agent.decide([1.0, 2.0], within=(-1, 2))
     agent.decide([1.0, 2.0, 3.0])
-    with pytest.raises(InputError, match="context must have 3 numbers, as the first one had; got 2"):
+    with pytest.raises(InputError, match="context must have 3 numbers, like the first one, got 2"):
         agent.decide([1.0, 2.0])
 
 

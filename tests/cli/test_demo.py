@@ -42,7 +42,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, place):
     (tmp_path / "file").touch()
     result = manul_demo("--out", tmp_path / place, "--rounds", 10)
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"{tmp_path / place} must be a folder to write into; got ")
+    assert result.stderr.startswith(f"Cannot write to folder {tmp_path / place}: ")
     assert result.stderr.count("\n") == 1
 
 
