@@ -27,7 +27,7 @@ def dump_objects(objects: list[Any], kind: str, remedy: str) -> npt.NDArray[np.u
     [StandardScaler()]
     """
     data: bytes = _skops().dumps(objects)
-    _reject_untrusted(data, f"cannot save this {kind}: it", remedy)
+    _reject_untrusted(data, f"Cannot save this {kind}: it", remedy)
     return np.frombuffer(data, dtype=np.uint8)
 
 
@@ -36,7 +36,7 @@ def load_objects(data: npt.NDArray[np.uint8], kind: str, *, method: str) -> list
     raw = data.tobytes()
     try:
         _reject_compressed(raw, kind)
-        _reject_untrusted(raw, f"cannot load the {kind}s: the file", f"Save it with another {kind}.")
+        _reject_untrusted(raw, f"Cannot load the {kind}s: the file", f"Save it with another {kind}.")
         loaded = _skops().loads(raw)
     except ManulError:
         raise
@@ -60,9 +60,7 @@ def _reject_untrusted(data: bytes, subject: str, remedy: str) -> None:
     untrusted = _skops().get_untrusted_types(data=data)
     if untrusted:
         names = ", ".join(sorted(untrusted))
-        raise FileError(
-            f"{subject[0].upper()}{subject[1:]} contains types that skops does not trust: {names}. {remedy}"
-        )
+        raise FileError(f"{subject} contains types that skops does not trust: {names}. {remedy}")
 
 
 def _skops() -> Any:
