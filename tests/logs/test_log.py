@@ -30,7 +30,7 @@ def test_a_log_without_ranges_stays_without():
 
 @pytest.mark.parametrize("ranges", [{"lows": np.zeros(4)}, {"lows": np.zeros(3), "highs": np.ones(3)}])
 def test_half_a_range_is_refused(ranges):
-    with pytest.raises(ParameterError, match="must have one length|must both be given"):
+    with pytest.raises(ParameterError, match=r"must have one length|must both be given"):
         Log(*COLUMNS, **ranges)
 
 

@@ -250,7 +250,7 @@ def test_a_file_of_foreign_types_is_not_loaded(rng, tmp_path):
     policy.save(tmp_path / "policy.manul")
     kind, parameters, arrays = model_files.read(tmp_path / "policy.manul")
     contents = (
-        (io.dumps([Threshold()]), "does not trust: .*Threshold"),
+        (io.dumps([Threshold()]), r"does not trust: .*Threshold"),
         (b"no archive", "cannot read the classifiers in the file"),
         (io.dumps({}), "got dict"),
     )

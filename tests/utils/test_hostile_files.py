@@ -21,7 +21,7 @@ def parts(name):
 
 
 def refuse(kind, parameters, arrays):
-    with pytest.raises(ManulError, match=" (must|is|has) ") as refused:
+    with pytest.raises(ManulError, match=r" (must|is|has) ") as refused:
         model_files.loads(model_files.encode(kind, parameters, arrays))
     assert "\n" not in str(refused.value)
 
