@@ -84,7 +84,7 @@ def test_arrays_that_do_not_fit_the_settings_are_refused(tmp_path):
     agent.decide(None)
     kind, parameters, arrays = _saved(agent, tmp_path / "agent.manul")
     model_files.write(tmp_path / "agent.manul", kind, {**parameters, "bandwidths": [0.1]}, arrays)
-    with pytest.raises(FileError, match="must hold arrays that fit"):
+    with pytest.raises(FileError, match="the arrays do not match the settings"):
         manul.load(tmp_path / "agent.manul")
 
 

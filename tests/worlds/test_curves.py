@@ -51,7 +51,7 @@ def test_narrowed_rounds_stay_inside_the_agents_range(rng):
             {"positions": [0, 1]},
             "positions must have one row per context, 1, and at least two columns, got shape (2,).",
         ),
-        ({"values": [[0, 0, 0, np.nan]]}, "values must be finite numbers; got NaN or infinity."),
+        ({"values": [[0, 0, 0, np.nan]]}, "values must be finite numbers, got NaN or infinity."),
         (
             {"expected": [[0, 1]]},
             "expected must have one row per context, 1, and at least two columns, got shape (1, 2).",

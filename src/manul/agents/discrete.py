@@ -43,7 +43,7 @@ class _Discrete(BaseAgent[_core.Player]):
         return {name: getattr(self, name) for name in ("actions", "leaves", "epsilon", "losses", "seed", "half_life")}
 
     def narrowed(self, within: Within | None) -> Within:
-        low, high = self._range.narrowed(within, bandwidth=0.0)
+        low, high = self._range.narrow(within, bandwidth=0.0)
         first, last = _core.atoms_inside(self.actions, self.leaves, low, high)
         if first > last:
             raise InputError(

@@ -193,7 +193,7 @@ def inspect(path: str | Path, *contexts: Context) -> Inspection:
     """
     kind, parameters, arrays = model_files.read(path)
     settings = _settings(parameters)
-    agent = model_files.restored(kind, parameters, arrays, name=str(path))
+    agent = model_files.restore(kind, parameters, arrays, name=str(path))
     inside = agent.agent if isinstance(agent, Mapped) else agent
     report = inside.report() if isinstance(inside, Auto) and inside.width is not None else None
     return Inspection(

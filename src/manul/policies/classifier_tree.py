@@ -162,7 +162,7 @@ class TreePolicy(Drawn):
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
         """Uniform around the action of the context's leaf, mixed with uniform exploration of weight epsilon."""
-        low, high = self._geometry.actions.narrowed(within, self.bandwidth)
+        low, high = self._geometry.actions.narrow(within, self.bandwidth)
         centre = float(self._centres(conversion.row(context)[np.newaxis], np.array([low]), np.array([high]))[0])
         return explore(smooth(centre, self.bandwidth, (low, high)), self.epsilon, (low, high))
 
@@ -172,7 +172,7 @@ class TreePolicy(Drawn):
         pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
         check_shape("within", pairs, len(rows), 2)
         for pair in pairs if within is not None else ():
-            self._geometry.actions.narrowed(tuple(pair), self.bandwidth)
+            self._geometry.actions.narrow(tuple(pair), self.bandwidth)
         return self._centres(rows, pairs[:, 0], pairs[:, 1])
 
     def densities_many(
@@ -202,13 +202,13 @@ class TreePolicy(Drawn):
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
         """Restore the policy from the contents of a file."""
-        width, leaves = model_files.checked_width(parameters.pop("width")), check_leaves(parameters["leaves"])
+        width, leaves = model_files.check_width(parameters.pop("width")), check_leaves(parameters["leaves"])
         sides, encoded = model_files.vectors(arrays, sides=("i1", leaves), classifiers=("u1", None))
         learned = np.flatnonzero(sides == LEARNED).tolist()
         decoded = classifiers.decode(encoded) if len(encoded) else []
         widths = {getattr(classifier, "n_features_in_", width) for classifier in decoded}
         if not np.isin(sides, (LEFT, RIGHT, LEARNED)).all() or len(decoded) != len(learned) or widths - {width}:
-            raise model_files.misfit()
+            raise model_files.mismatch_error()
         return cls(**parameters, nodes=Nodes(width, sides, dict(zip(learned, decoded, strict=True))))
 
     def __repr__(self) -> str:

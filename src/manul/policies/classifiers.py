@@ -70,9 +70,9 @@ def encode(classifiers: list[Classifier]) -> npt.NDArray[np.uint8]:
     >>> decode(encode([prepare_classifier(None)]))
     [LogisticRegression(max_iter=1000, random_state=0)]
     """
-    return sklearn_files.stored(classifiers, "classifier", "Train with another, such as LogisticRegression().")
+    return sklearn_files.dump_objects(classifiers, "classifier", "Train with another, such as LogisticRegression().")
 
 
 def decode(data: npt.NDArray[np.uint8]) -> list[Classifier]:
     """Decode the classifiers that `encode` encoded."""
-    return sklearn_files.restored(data, "classifier", method="predict")
+    return sklearn_files.load_objects(data, "classifier", method="predict")

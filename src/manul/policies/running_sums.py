@@ -46,5 +46,5 @@ class Sums:
         """Restore a state."""
         sums, rounds = files.vectors(arrays, sums=("f8", len(self._sums)), rounds=("u8", 1))
         if rounds[0] > files.MOST_ROUNDS:
-            raise files.misfit()
+            raise files.mismatch_error()
         self._sums, self._rounds = sums.copy(), int(rounds[0])

@@ -40,7 +40,7 @@ from manul.utils.validation import (
     check_leaves,
     check_range,
     check_workers,
-    declare,
+    range_advice,
     reject,
 )
 
@@ -196,9 +196,9 @@ def _data(log: Log, geometry: Geometry, losses: Within) -> Data:
     low, high, (lowest, highest) = geometry.actions.low, geometry.actions.high, losses
     check_has_rows(len(log))
     for name, good, rule, remedy in (
-        ("actions", are_within(log.actions, low, high), f"in [{low:g}, {high:g}]", declare("actions")),
+        ("actions", are_within(log.actions, low, high), f"in [{low:g}, {high:g}]", range_advice("actions")),
         ("densities", are_densities(log.densities), "above 0 and finite", "Drop rows without a known density."),
-        ("losses", are_within(log.losses, lowest, highest), f"in [{lowest:g}, {highest:g}]", declare("losses")),
+        ("losses", are_within(log.losses, lowest, highest), f"in [{lowest:g}, {highest:g}]", range_advice("losses")),
     ):
         reject(~good, getattr(log, name), name, rule, remedy)
     costs = (log.losses - lowest) / (highest - lowest) / (2 * geometry.bandwidth * log.densities)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from manul.errors import FileError, ParameterError
-from manul.utils.suggestions import missing, remedy
+from manul.utils.suggestions import missing_file, remedy
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
@@ -87,7 +87,7 @@ def read(path: Path) -> dict[str, Any]:
         _check_names(path, settings.get("limits", {}), Limits)
         msgspec.convert(settings, Configuration)
     except FileNotFoundError:
-        raise missing(path) from None
+        raise missing_file(path) from None
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}") from None
     except msgspec.DecodeError as error:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from manul.errors import FileError, ParameterError
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata, Range
-from manul.logs.formats.row_checks import checked
+from manul.logs.formats.row_checks import valid_rows
 from manul.utils.registry import Registry
 from manul.utils.suggestions import remedy
 
@@ -54,7 +54,7 @@ def register_format(
 ) -> None:
     """Registers a format of logs, so that `Log.read`, `Log.write` and `manul convert` know files with the suffix.
 
-    `read(problems, size)` yields the rows of the file `problems.path` in pieces: `arrow_tables.Adoption` makes one of
+    `read(problems, size)` yields the rows of the file `problems.path` in pieces: `arrow_tables.SchemaAdapter` makes one of
     any Arrow table. `writer(path, schema)` starts a file, which takes tables by `write(table)` and ends with `close()`.
 
     >>> import manul
@@ -101,15 +101,15 @@ class FileSource:
 def good_rows(
     pieces: Iterator[Piece], problems: Problems, action_range: Range | None, loss_range: Range | None
 ) -> Iterator[tuple[pa.Table, int]]:
-    """The pieces without their bad rows, and how many these were; a log without one good row is refused."""
-    problems.skipped, found, before = 0, 0, 0
+    """The valid rows of each piece and the number of skipped rows; a log without valid rows is an error."""
+    problems.skipped, count, before = 0, 0, 0
     for piece in pieces:
-        metadata = Metadata.unpacked(piece.table.schema.metadata, problems.path).with_ranges(action_range, loss_range)
-        table = checked(piece.table, piece.rows, metadata, problems)
-        found += len(table)
+        metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path).with_ranges(action_range, loss_range)
+        table = valid_rows(piece.table, piece.rows, metadata, problems)
+        count += len(table)
         if len(table):
-            yield table.replace_schema_metadata(metadata.packed()), problems.skipped - before
+            yield table.replace_schema_metadata(metadata.to_arrow()), problems.skipped - before
             before = problems.skipped
-    if not found:
-        got = f"{problems.skipped} rows that cannot be used" if problems.skipped else "none"
-        raise FileError(f"{problems.path} must have at least one row; got {got}. Log some decisions first.")
+    if not count:
+        skipped = f" All {problems.skipped} rows are invalid." if problems.skipped else ""
+        raise FileError(f"{problems.path} must have at least one valid row, got none.{skipped}")

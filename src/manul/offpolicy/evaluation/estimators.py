@@ -11,7 +11,7 @@ import numpy as np
 
 from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
-from manul.logs.pieces import Logs, Rows, declared_ranges, pieces, repeatable
+from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
@@ -34,12 +34,12 @@ def evaluate(
     bandwidth: float | None = None,
     largest_weight: float | None = None,
 ) -> Estimate:
-    """The loss that a policy would have had on the contexts of a log, or of batches of one.
+    """Estimate the loss that a policy would have had on the contexts of a log, or of the batches of one.
 
-    A function from context to action is played uniformly within a bandwidth, chosen by SLOPE unless it is given; the
-    interval is then that of the smoothed policy. It is `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, or
-    `sequence`, which holds however often one looks. No weight may exceed `largest_weight`; by default that is the
-    policy's largest density over the log's smallest, and `sequence`, which is narrower with it, does without.
+    A function from context to action is smoothed with a bandwidth, chosen by SLOPE unless it is given; the interval is
+    then that of the smoothed policy. Intervals are `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, and `sequence`,
+    which is valid at all times, however often it is computed. `largest_weight` is an upper bound of the weights; it makes
+    `sequence` narrower, and the others default to the policy's largest density divided by the smallest in the log.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -53,7 +53,7 @@ def evaluate(
         policy = _smoothed(policy, log, span or (0.0, 1.0), scale, bandwidth)
     elif bandwidth is not None:
         raise ParameterError(
-            f"bandwidth must be left out for a policy with a distribution; got {bandwidth!r}.", "bandwidth"
+            f"bandwidth must be omitted for a policy with a distribution, got {bandwidth!r}.", "bandwidth"
         )
     terms = ESTIMATORS[estimator].fit(policy, log, span, scale)
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
@@ -66,7 +66,7 @@ def evaluate(
 
 
 class _Sums:
-    """What an estimate needs beside its interval."""
+    """The sums for an estimate, without its interval."""
 
     def __init__(self) -> None:
         self.rows, self.numerator, self.denominator = 0, 0.0, 0.0
@@ -97,7 +97,7 @@ class _Sums:
         value = self.numerator / self.denominator
         low, high = ends.ends(level, largest_weight or self.densest / self.thinnest)
         least, worst = scale
-        # A loss lies in its range, whatever the weights say; and an interval holds its own estimate.
+        # The interval lies within the range of losses and contains the estimate.
         low, high = min(max(low, 0.0), value), max(min(high, 1.0), value)
         return Estimate(
             value=least + (worst - least) * value,
@@ -116,10 +116,10 @@ class _Sums:
     def _check(self, largest_weight: float | None) -> None:
         check_has_rows(self.rows)
         if not self.weights:
-            raise InputError("log must hold actions that the policy plays; got none. Log with more exploration.", "log")
+            raise InputError("The policy chooses none of the logged actions. Log with more exploration.", "log")
         if largest_weight is not None and self.largest > largest_weight:
             raise InputError(
-                f"largest_weight must bound every weight, {self.largest:g}; got {largest_weight:g}. Raise it.",
+                f"largest_weight must be at least the largest weight, {self.largest:g}, got {largest_weight:g}.",
                 "largest_weight",
             )
 
@@ -129,7 +129,7 @@ def _smoothed(
 ) -> policy_densities.Smoothed:
     if not callable(policy):
         raise ParameterError(
-            f"policy must have a distribution or be a function of a context; got {policy!r}. Try manul.load.", "policy"
+            f"policy must have a distribution or be a function of a context, got {policy!r}. Try manul.load.", "policy"
         )
     if bandwidth is None:
         bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
@@ -143,4 +143,4 @@ def _check(estimator: str, interval: str, level: float, largest_weight: float | 
         check_choice("interval", interval, allowed, f"{estimator} has no other.")
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
-        check_number("largest_weight", largest_weight, 0, math.inf, "Leave it out to take the log's.", ends="(]")
+        check_number("largest_weight", largest_weight, 0, math.inf, "Omit it to use the bound from the log.", ends="(]")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats.csv import MISSING
-from manul.logs.formats.text_lines import is_gzipped, opened
-from manul.utils.suggestions import missing, remedy
+from manul.logs.formats.text_lines import is_gzipped, open_bytes
+from manul.utils.suggestions import missing_file, remedy
 from manul.worlds.tables import arff, vw_examples
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     source = Path(path)
     suffix = suffix_of(source)
     if not source.is_file():
-        raise missing(source)
+        raise missing_file(source)
     try:
         return columns(_READERS[suffix](source))
     except (pa.ArrowException, EOFError, OSError, UnicodeDecodeError) as error:
@@ -134,14 +134,14 @@ def _read_csv(path: Path) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         header = stream.readline().decode("utf-8-sig")
     delimiter = max(",;\t", key=header.count)
     names = [
         name.strip() or f"column {index}"
         for index, name in enumerate(next(csv.reader([header], delimiter=delimiter), []))
     ]
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         return arrow.read_csv(
             stream,
             arrow.ReadOptions(column_names=names, skip_rows=1),
@@ -151,14 +151,14 @@ def _read_csv(path: Path) -> pa.Table:
 
 
 def _read_arff(path: Path) -> pa.Table:
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         return arff.rows(stream, arff.header(stream, path), path)
 
 
 def _read_parquet(path: Path) -> pa.Table:
     from pyarrow import parquet
 
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         return parquet.read_table(_in_memory(stream) if is_gzipped(path) else stream)
 
 
