@@ -273,7 +273,7 @@ def _weights(player: _core.CatsPlayer | _core.LinearPlayer, features: list[int])
 
 
 def _played(policy: Policy, context: Context) -> Played:
-    inside, seen = (policy.agent, policy.mapped(context)) if isinstance(policy, Mapped) else (policy, context)
+    inside, seen = (policy.agent, policy.map(context)) if isinstance(policy, Mapped) else (policy, context)
     return Played(context, policy.distribution(context), _route(inside, seen), _curve(inside, seen))
 
 
