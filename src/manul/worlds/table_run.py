@@ -191,7 +191,7 @@ def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:
     if LABEL in cells and ".vw" in Path(path).suffixes:
         return LABEL
     names = ", ".join(list(cells)[:MOST_NAMED])
-    raise ParameterError(f"target must be a column of {path}, got none. The columns are {names}.", "target")
+    raise ParameterError(f"target must be a column of {path}, got none. It has {names}.", "target")
 
 
 def _take(column: Column, rows: Any) -> Column:

@@ -73,7 +73,7 @@ def format_of(path: Path) -> Format:
 
     >>> format_of(Path("run.parkett"))
     Traceback (most recent call last):
-    manul.errors.ParameterError: run.parkett must end in .csv, .json, .jsonl, .parquet, .vw, or one of these and .gz,
+    manul.errors.ParameterError: run.parkett must end with .csv, .json, .jsonl, .parquet, .vw, or one of these and .gz,
     got '.parkett'. Did you mean .parquet?
     """
     name = path.name.lower().removesuffix(".gz")
@@ -83,7 +83,7 @@ def format_of(path: Path) -> Format:
         suffixes = FORMATS.names()
         rule = f"{', '.join(suffixes)}, or one of these and .gz"
         advice = remedy(suffix, suffixes, "Rename the file.")
-        raise ParameterError(f"{path} must end in {rule}, got {suffix!r}. {advice}", "path")
+        raise ParameterError(f"{path} must end with {rule}, got {suffix!r}. {advice}", "path")
     return log_format
 
 
@@ -112,4 +112,4 @@ def good_rows(
             before = problems.skipped
     if not count:
         got = f"{problems.skipped} invalid rows" if problems.skipped else "none"
-        raise FileError(f"{problems.path} must have at least one valid row, got {got}.")
+        raise FileError(f"{problems.path} must have at least one row, got {got}.")
