@@ -41,7 +41,7 @@ class AdaptiveCats(BaseAgent[_core.Player]):
     """One tree per bandwidth; structural risk minimisation chooses the tree that decides.
 
     The default `bandwidths` are 1/2, 1/4, ..., 1/4096 of the range; a `theory.BandwidthGrid` is the paper's grid. The
-    loss of each tree is an importance-weighted estimate plus a `penalty` for its uncertainty: the measured standard
+    risk of a tree is a doubly robust estimate of its loss plus a `penalty` for the uncertainty: the measured standard
     error ("measured"), the bound of the paper's Algorithm 3 with the constant 1 of its experiments ("practical"), or the
     bound of Algorithm 5 ("paper").
 
