@@ -26,15 +26,15 @@ from manul.service.engine.loop import Loop
 from manul.service.loop_settings import NewLoop
 from manul.service.store import Event, Store, Transaction
 from manul.service.store.blocks import pack_columns
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 
 LIMIT, BLOCK, CHUNK = 1.3, 10, 10_000
 SETTINGS = {"name": "heat", "actions": [0, 1], "agent": AGENTS["cats"]}
 
 
 def fill(place: str, events: int) -> None:
-    """Create a loop with this many decisions and losses, and a snapshot that contains them."""
-    store = opened(place)
+    """A loop with as many decisions and losses, and a snapshot that contains them."""
+    store = open_store(place)
     settings = msgspec.json.encode(msgspec.convert(SETTINGS, NewLoop))
     with store.transaction() as transaction:
         loop = transaction.add_loop("heat", settings, time.time(), apprentice=False)

@@ -24,7 +24,7 @@ from benchmarks.serve import MANUL, cpu_seconds, free_port, post, running
 from manul.service.engine.engine import Engine
 from manul.service.http.application import Application
 from manul.service.http.tokens import Tokens
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 
 WAYS = ("fast", "router", "granian")
 LOOP = {"name": "heat", "actions": [0, 1], "agent": {"kind": "cats", "leaves": 128, "bandwidth": 1 / 16}}
@@ -83,7 +83,7 @@ class Hosted:
     """The application, with an engine that starts and stops in the event loop of another server."""
 
     def __init__(self, store: str) -> None:
-        self.engine = Engine(opened(store))
+        self.engine = Engine(open_store(store))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":

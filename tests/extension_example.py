@@ -1,4 +1,4 @@
-"""An agent, an estimator and a log format of one's own, in one file outside the package: importing it registers them."""
+"""An agent, an estimator and a log format in one file outside the package; importing it registers them."""
 
 import json
 
@@ -20,34 +20,34 @@ POINTS = 33
 
 
 class GridPlayer:
-    """Plays near the point whose losses are lowest on average, whatever the context is."""
+    """Chooses near the point with the lowest mean loss, for any context."""
 
     def __init__(self, *, actions, losses, bandwidth, epsilon, seed):
         self._actions, self._losses, self._bandwidth = actions, losses, bandwidth
         self._epsilon, self._seed = epsilon, seed
         self._points = np.linspace(*actions, POINTS)
-        self._paid, self._weights, self.decisions = np.zeros(POINTS), np.full(POINTS, 1e-9), 0
+        self._sums, self._counts, self.decisions = np.zeros(POINTS), np.full(POINTS, 1e-9), 0
 
     @property
     def nbytes(self):
-        return self._paid.nbytes + self._weights.nbytes
+        return self._sums.nbytes + self._counts.nbytes
 
     def window(self, context, low, high):
-        best = self._points[np.argmin(self._paid / self._weights)]
+        best = self._points[np.argmin(self._sums / self._counts)]
         return float(np.clip(best, low, high)), self._bandwidth
 
     def decide(self, context, low, high):
-        played = smooth(*self.window(context, low, high), (low, high))
-        explores, position = _core.draw(self._seed, self.decisions)
+        greedy = smooth(*self.window(context, low, high), (low, high))
+        coin, position = _core.draw(self._seed, self.decisions)
         self.decisions += 1
-        first, last = (low, high) if explores < self._epsilon else (played.edges[0], played.edges[1])
+        first, last = (low, high) if coin < self._epsilon else (greedy.edges[0], greedy.edges[1])
         action = float(first + position * (last - first))
-        return action, explore(played, self._epsilon, (low, high)).density(action)
+        return action, explore(greedy, self._epsilon, (low, high)).density(action)
 
     def learn(self, context, action, density, loss, low, high):
         nearest = np.argmin(np.abs(self._points - action))
-        self._paid[nearest] += (loss - self._losses[0]) / (self._losses[1] - self._losses[0])
-        self._weights[nearest] += 1
+        self._sums[nearest] += (loss - self._losses[0]) / (self._losses[1] - self._losses[0])
+        self._counts[nearest] += 1
 
     def decide_many(self, contexts, lows, highs, actions, densities):
         for row, (low, high) in enumerate(self._ends(contexts, lows, highs)):
@@ -58,11 +58,11 @@ class GridPlayer:
             self.learn(contexts[row], actions[row], densities[row], losses[row], *ends)
 
     def state(self):
-        return {"paid": self._paid.copy(), "weights": self._weights.copy()}
+        return {"sums": self._sums.copy(), "counts": self._counts.copy()}
 
     def restore(self, saved):
-        paid, weights = model_files.vectors(saved, paid=("f8", POINTS), weights=("f8", POINTS))
-        self._paid, self._weights = paid.copy(), weights.copy()
+        sums, counts = model_files.vectors(saved, sums=("f8", POINTS), counts=("f8", POINTS))
+        self._sums, self._counts = sums.copy(), counts.copy()
 
     def _ends(self, contexts, lows, highs):
         return zip(lows, highs, strict=True) if len(lows) else [self._actions] * len(contexts)
@@ -70,7 +70,7 @@ class GridPlayer:
 
 @manul.register_agent("best-point", settings=("bandwidth",))
 class BestPoint(BaseAgent):
-    """The best of a few fixed actions."""
+    """The best of a fixed set of actions."""
 
     def __init__(
         self, *, actions=(0.0, 1.0), losses=(0.0, 1.0), bandwidth: float = 0.05, epsilon: float = 0.1, seed: int = 0
@@ -92,12 +92,12 @@ class BestPoint(BaseAgent):
 
 @manul.register_estimator("clipped")
 def clipped(rows, weights, losses):
-    """The mean of clipped weight times loss."""
+    """The mean of the losses times clipped weights."""
     return Terms(np.minimum(weights, 2.0) * losses, np.ones(len(rows.actions)), weights, losses)
 
 
 def read(problems, size):
-    """One JSON array per line: the action, its density, the loss, and the context."""
+    """Read one JSON array per line: the action, its density, the loss, and the context."""
     rows = [json.loads(line) for _, line in text_lines.lines(problems)]
     columns = dict(zip(("action", "density", "loss", "context"), zip(*rows, strict=True), strict=True))
     table = pa.table({name: list(values) for name, values in columns.items()})

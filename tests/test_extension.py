@@ -159,7 +159,7 @@ def test_a_name_that_is_taken_is_an_error(register, name):
     [(AGENTS, "best-pint", "Did you mean best-point?"), (ESTIMATORS, "clip", "Did you mean clipped?")],
 )
 def test_an_unknown_name_is_one_sentence_with_the_closest(registry, name, advice):
-    with pytest.raises(ParameterError, match=r"must be one of .*; got") as refused:
+    with pytest.raises(ParameterError, match=r"must be one of .*, got") as refused:
         registry[name]
     assert str(refused.value).endswith(advice)
 

@@ -1,4 +1,4 @@
-"""Contextual bandits with continuous actions: learn which number to pick, from what each number led to."""
+"""Contextual bandits with continuous actions: learn which number to choose from the results of past choices."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from manul.policies.tree_training import train_tree as train_tree
     from manul.service.client import AsyncClient as AsyncClient
     from manul.service.client import Client as Client
-    from manul.service.store.opening import register_store as register_store
+    from manul.service.store.store_registry import register_store as register_store
     from manul.types import Agent as Agent
     from manul.types import Decision as Decision
     from manul.types import Decisions as Decisions
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each name is from, so that it is imported when it is first used; the modules that are public are below.
+# The module that defines each public name. A name is imported when it is first used, so `import manul` is fast.
 _NAMES = {
     "actions.distribution": "Atoms Distribution",
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy SmoothedGreedy",
@@ -66,23 +66,13 @@ _NAMES = {
     "policies.classifier_tree": "TreePolicy",
     "policies.tree_training": "train_tree",
     "service.client": "AsyncClient Client",
-    "service.store.opening": "register_store",
+    "service.store.store_registry": "register_store",
     "types": "Agent Decision Decisions Estimate Policy",
     "utils.model_files": "dumps load loads",
     "worlds.simulation": "Run simulate simulate_many",
 }
-_MODULES = {
-    "checks": "agents.checks",
-    "datasets": "paper.datasets",
-    "errors": "errors",
-    "learners": "agents.learners",
-    "maps": "contexts.maps",
-    "offpolicy": "offpolicy",
-    "plotting": "utils.plotting",
-    "policies": "policies",
-    "theory": "paper.theory",
-    "worlds": "worlds",
-}
+_PUBLIC_MODULES = "agents.checks agents.learners contexts.maps errors offpolicy paper.datasets paper.theory policies utils.plotting worlds"
+_MODULES = {path.rpartition(".")[2]: path for path in _PUBLIC_MODULES.split()}
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted([*_HOMES, *_MODULES])

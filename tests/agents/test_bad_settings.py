@@ -1,4 +1,4 @@
-"""Each setting that cannot work gives one sentence: name, rule, value, remedy."""
+"""Each invalid setting gives a one-line error with its name, rule and value."""
 
 import re
 
@@ -35,12 +35,12 @@ def test_setting_is_refused(setting, sentence):
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ({"bandwidths": []}, "bandwidths must have at least one element; got none. Leave it out for a geometric set."),
-        ({"bandwidths": 0.1}, "bandwidths must be several numbers; got 0.1. Try (0.1,) or Cats."),
+        ({"bandwidths": []}, "bandwidths must have at least one element, got none. Omit it for the default."),
+        ({"bandwidths": 0.1}, "bandwidths must be a sequence of numbers, got 0.1."),
         ({"bandwidths": [0.1, 0.7]}, "bandwidth must be in (0, 0.5], got 0.7."),
         ({"penalty": "bold"}, "penalty must be 'measured', 'practical' or 'paper', got 'bold'. Try 'measured'."),
         ({"penalty": []}, "penalty must be 'measured', 'practical' or 'paper', got []. Try 'measured'."),
-        ({"penalty": "paper", "epsilon": 0}, "epsilon must be above 0 with penalty='paper'; got 0. Try 0.05."),
+        ({"penalty": "paper", "epsilon": 0}, "epsilon must be above 0 with penalty='paper', got 0. Try 0.05."),
     ],
 )
 def test_setting_of_several_bandwidths_is_refused(setting, sentence):
@@ -57,7 +57,7 @@ def test_a_range_too_narrow_for_every_bandwidth_is_refused():
 
 
 def test_unknown_learner_is_refused():
-    with pytest.raises(ParameterError, match=r"learner must be a AdaGrad or CoinBetting .* got 'sgd'"):
+    with pytest.raises(ParameterError, match=r"learner must be AdaGrad or CoinBetting .* got 'sgd'"):
         manul.Cats.paper(leaves=8, bandwidth=0.125, learner="sgd")
 
 
@@ -107,10 +107,10 @@ def test_one_agent_cannot_run_twice_at_once():
 @pytest.mark.parametrize(
     ("decision", "loss", "sentence"),
     [
-        ((0.5, 1.0), 0.5, "decision must be what decide returned; got (0.5, 1.0)."),
-        (None, 0.5, "decision must be what decide returned; got None."),
-        (manul.Decision(0.5, 1.0), "bad", "loss must be a number; got 'bad'."),
-        (manul.Decision(0.5, None), 0.5, "density must be a number; got None."),
+        ((0.5, 1.0), 0.5, "decision must be a Decision returned by decide, got (0.5, 1.0)."),
+        (None, 0.5, "decision must be a Decision returned by decide, got None."),
+        (manul.Decision(0.5, 1.0), "bad", "loss must be a number, got 'bad'."),
+        (manul.Decision(0.5, None), 0.5, "density must be a number, got None."),
     ],
 )
 def test_an_outcome_of_the_wrong_kind_is_refused(decision, loss, sentence):

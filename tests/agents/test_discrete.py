@@ -36,7 +36,7 @@ def test_a_narrowed_range_leaves_the_actions_inside_it(make, within):
 
 @pytest.mark.parametrize("make", KINDS)
 def test_a_range_without_an_action_is_refused(make):
-    sentence = "within must hold at least one of the 8 actions, 0.125 apart; got (0.9, 1). Widen it."
+    sentence = "within must contain at least one of the 8 actions, which are 0.125 apart, got (0.9, 1)."
     for ask in (make(leaves=8).decide, make(leaves=8).distribution):
         with pytest.raises(InputError, match=re.escape(sentence)):
             ask([1.0], within=(0.9, 1.0))

@@ -15,21 +15,21 @@ from manul.utils import model_files
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ({"bandwidths": ()}, "bandwidths must be from 1 to 10000 numbers; got 0."),
-        ({"bandwidths": 0.5}, "bandwidths must be from 1 to 10000 numbers; got 0.5."),
+        ({"bandwidths": ()}, "bandwidths must be 1 to 10000 numbers, got 0."),
+        ({"bandwidths": 0.5}, "bandwidths must be 1 to 10000 numbers, got 0.5."),
         (
             {"bandwidths": theory.BandwidthGrid(horizon=1000)},
-            "bandwidths must be from 1 to 10000 numbers; got 3998001.",
+            "bandwidths must be 1 to 10000 numbers, got 3998001.",
         ),
-        ({"bandwidths": (0.1, 0.0)}, "bandwidths must be in (0, 1], the range of actions; got 0.0."),
-        ({"bandwidths": (0.1, float("nan"))}, "bandwidths must be in (0, 1], the range of actions; got nan."),
-        ({"bandwidths": "ab"}, "bandwidths must be in (0, 1], the range of actions; got 'a'."),
-        ({"epsilon": 0}, "epsilon must be in (0, 1]; got 0."),
-        ({"epsilon": 0, "horizon": 10}, "epsilon must be in (0, 1]; got 0."),
+        ({"bandwidths": (0.1, 0.0)}, "bandwidths must be at most the range of actions, in (0, 1], got 0.0."),
+        ({"bandwidths": (0.1, float("nan"))}, "bandwidths must be at most the range of actions, in (0, 1], got nan."),
+        ({"bandwidths": "ab"}, "bandwidths must be at most the range of actions, in (0, 1], got 'a'."),
+        ({"epsilon": 0}, "epsilon must be in (0, 1], got 0."),
+        ({"epsilon": 0, "horizon": 10}, "epsilon must be in (0, 1], got 0."),
         ({"horizon": 0}, "horizon must be an integer of at least 1, got 0."),
         ({"horizon": "ten"}, "horizon must be an integer of at least 1, got ten."),
         ({"constant": -1}, "constant must be in [0, inf), got -1."),
-        ({"policies": Linear(), "horizon": 10}, "log_class_size must be given with a horizon"),
+        ({"policies": Linear(), "horizon": 10}, "log_class_size is required with a horizon"),
     ],
 )
 def test_setting_is_refused(setting, sentence):

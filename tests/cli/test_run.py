@@ -148,7 +148,7 @@ def test_shuffling_is_by_the_seed(houses):
     [
         ("a,b\n1,2\n2,3\n", ["--target", "c"], "target must be a column of t.csv, got 'c'. It has a, b."),
         ("age,price\n1,2\n2,3\n", ["--target", "prise"], "got 'prise'. Did you mean price?"),
-        ("a,b\n1,2\n2,3\n", [], "target must be a column of t.csv; got none. It has a, b."),
+        ("a,b\n1,2\n2,3\n", [], "target must be a column of t.csv, got none. It has a, b."),
         ("a,b\n1,x\n2,3\n", ["--target", "b"], "target 'b' of t.csv must be numeric, got 'x' in row 1."),
         ("a,b\n1,2\n2,2\n", ["--target", "b"], "target 'b' of t.csv must vary, got 2 in every row."),
         ("a,b\n1,\n2,\n", ["--target", "b"], "target 'b' of t.csv has no values."),
@@ -157,7 +157,7 @@ def test_shuffling_is_by_the_seed(houses):
         ("", ["--target", "b"], "t.csv: not a valid .csv file: "),
         ("a,b\n1,2,3\n", ["--target", "b"], "t.csv: not a valid .csv file: "),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--leaves", "3"], "leaves must be a power of two"),
-        ("a,b\n1,2\n2,3\n", ["--target", "b", "--agent", "auto", "--leaves", "4"], "leaves must be left out for auto"),
+        ("a,b\n1,2\n2,3\n", ["--target", "b", "--agent", "auto", "--leaves", "4"], "agent auto has no setting leaves, got leaves=4."),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--actions", "3", "1"], "actions must be finite with low < high"),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "run.doc"], "run.doc must end with .csv"),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "none/run.csv"], "Cannot write none/run.csv: No such file or directory"),

@@ -73,7 +73,7 @@ def test_deciding_leaves_no_trace():
         ({"age": 10**400}, "field 'age' must be a finite number, got infinity."),
         ({"when": object()}, "field 'when' must be a number, text, boolean, None, list or dict"),
         ({"a": {1: 2}}, "context must have text as keys, got another type in 'a'."),
-        ([1.0, 2.0], "context must be a mapping of fields, as the first one was; got a row of numbers."),
+        ([1.0, 2.0], "context must be a mapping like the first one, got a row of numbers."),
         (object(), "context must be a row of numbers or a mapping of fields, got <object"),
     ],
 )
@@ -102,7 +102,7 @@ def test_deep_nesting_is_refused():
 def test_a_mapping_does_not_fit_an_agent_of_rows():
     agent = manul.Cats(leaves=16, bandwidth=1 / 16)
     agent.decide([1.0, 2.0])
-    with pytest.raises(InputError, match="context must be a row of 2 numbers, as the first one was; got a mapping"):
+    with pytest.raises(InputError, match="context must be a row of 2 numbers like the first one, got a mapping"):
         agent.decide({"a": 1.0})
 
 

@@ -176,11 +176,11 @@ def test_an_estimate_draws_itself(policy, log):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"estimator": "dm"}, "estimator must be one of dr, ips, snips; got 'dm'"),
+        ({"estimator": "dm"}, "estimator must be one of dr, ips, snips, got 'dm'"),
         ({"interval": "t"}, "interval must be 'bootstrap', "),
         ({"estimator": "dr", "interval": "sequence"}, "interval must be 'bootstrap' or 'normal', got"),
         ({"level": 1.0}, r"level must be in \(0, 1\)"),
-        ({"bandwidth": 0.1}, "bandwidth must be omitted"),
+        ({"bandwidth": 0.1}, "bandwidth applies only to functions"),
         ({"largest_weight": 0.0}, "largest_weight must be above 0"),
     ],
 )
@@ -222,7 +222,7 @@ def test_dr_does_not_read_a_generator_twice(policy, log):
 
 
 def test_a_policy_that_plays_elsewhere_is_refused(log):
-    with pytest.raises(InputError, match="policy chooses none of the logged actions"):
+    with pytest.raises(InputError, match="log has no action that the policy would choose"):
         manul.evaluate(lambda _: 5.0, log, bandwidth=0.25, actions=(0.0, 10.0))
 
 

@@ -11,7 +11,7 @@ import pytest
 from manul.service.engine.engine import Engine
 from manul.service.http.application import Application
 from manul.service.http.tokens import Tokens
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 from tests.service.postgres import Server
 
 
@@ -40,7 +40,7 @@ class Service:
 
     @asynccontextmanager
     async def running(self, **settings):
-        self.engine = Engine(opened(self.store), self.limits, clock=self.clock, **settings)
+        self.engine = Engine(open_store(self.store), self.limits, clock=self.clock, **settings)
         await self.engine.start()
         transport = httpx.ASGITransport(Application(self.engine, self.tokens))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as self.client:

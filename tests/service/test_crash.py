@@ -12,7 +12,7 @@ import pytest
 import manul
 from manul.service.engine.engine import Engine
 from manul.service.store import OUTCOMES
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 from tests.service.processes import Process
 from tests.service.test_recovery import replayed
 
@@ -87,7 +87,7 @@ def stored(store, loop=1):
 
 def leading(place):
     """A store whose former leader is gone, with nobody else on it."""
-    store = opened(place)
+    store = open_store(place)
     while store.replicas is not None and not store.replicas.leads():
         time.sleep(0.01)
     return store
@@ -142,7 +142,7 @@ def test_sigterm_finishes_keeps_a_snapshot_and_exits_with_0(tmp_path, store):
     _, made = service.ask("POST", "/v1/loops/a/decisions", {"context": [1, 2]})
     service.ask("POST", f"/v1/loops/a/decisions/{made['id']}/loss", {"loss": 0.5})
     assert service.stop() == 0
-    kept = opened(store)
+    kept = open_store(store)
     assert kept.snapshots(1) == [1]
     kept.close()
     lines = [json.loads(line) for line in (tmp_path / "service.log").read_text().splitlines()]

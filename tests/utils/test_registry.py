@@ -19,7 +19,7 @@ def colours(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     import some_colours
 
-    some_colours.COLOURS = registry.Registry("colour", "some_colours", usual="red")
+    some_colours.COLOURS = registry.Registry("colour", "some_colours", suggestion="red")
     yield some_colours.COLOURS
     for name in [name for name in sys.modules if name.startswith("some_colours")]:
         del sys.modules[name]

@@ -1,4 +1,4 @@
-// Auto, which is a critic.
+// Auto.
 #include "bindings/bindings.hpp"
 
 namespace manul {

@@ -1,4 +1,4 @@
-// What the files of this folder share. Nothing outside of it knows Python, and nothing in it knows an algorithm.
+// Shared by the files of this folder. Code outside it does not use Python, and code in it has no algorithms.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -26,13 +26,13 @@ using Limits = std::pair<double, double>;
 
 inline Range to_range(const Limits& limits) { return {limits.first, limits.second}; }
 
-// Throws if any of the arrays has another size.
+// Throws if an array has another size.
 template <class... Arrays>
 void check_sizes(std::size_t size, const Arrays&... arrays) {
   if (((arrays.size() != size) || ...)) throw Rejected();
 }
 
-// Contexts as the core takes them. Only with `learning` are new names remembered.
+// Converts contexts to views. New names are remembered only with `learning`.
 ContextView view(Player& player, const Fields& context, bool learning = false);
 
 template <class T>
@@ -49,7 +49,7 @@ inline const InstructionSet& machine() {
 
 inline const Kernels& kernels() { return machine().kernels; }
 
-// A player that knows which interface its model has; `Name` tells types with the same interface apart.
+// A player that knows the interface of its model; `Name` distinguishes types with the same interface.
 template <class Model, class Name = Model>
 struct ModelPlayer : Player {
   ModelPlayer(Model* model, const PlayerSettings& settings)
@@ -57,7 +57,7 @@ struct ModelPlayer : Player {
   Model& model;
 };
 
-// Every player is made from the same settings and from some of its own: `build` makes the model from both.
+// All players have common settings and some of their own; `build` creates the model from both.
 template <class Type, class Model, class... Own, class... Names>
 void bind_constructor(nb::class_<Type, Player>& type, Model* (*build)(PlayerSettings&, Own...), const Names&... names) {
   static_assert(sizeof...(Own) == sizeof...(Names));

@@ -44,7 +44,7 @@ struct Updates : UpdateObserver {
   void observe(const Update& update) override { all.emplace_back(update.node, update.cost_left, update.cost_right); }
 };
 
-// Learns from an outcome whose loss is scaled already; the nodes that were trained, with the costs of both sides.
+// Learns from an outcome with a scaled loss; returns the trained nodes with the costs of both children.
 auto trace(PaperCatsPlayer& player, const Vector<float>& context, double action, double density, double loss,
            double low, double high) {
   Updates updates;

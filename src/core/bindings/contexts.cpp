@@ -1,4 +1,4 @@
-// Named contexts: from dictionaries of Python to features.
+// Converts named contexts, which are dictionaries in Python, to features.
 #include <nanobind/stl/map.h>
 
 #include <map>
@@ -10,7 +10,7 @@ namespace {
 
 void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth);
 
-// A string of Python may hold half a character (a lone surrogate), which has no place in UTF-8.
+// A Python string may contain a lone surrogate, which cannot be encoded in UTF-8.
 std::string_view text(Encoder& encoder, const std::string& path, PyObject* value) {
   Py_ssize_t length = 0;
   const char* data = PyUnicode_AsUTF8AndSize(value, &length);
@@ -27,7 +27,7 @@ void walk_members(Encoder& encoder, std::string& path, PyObject* members, std::s
   const std::size_t length = path.size();
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(members, &at, &key, &value);) {
-    // Numbers may be objects that run code, and that code may change the context.
+    // A number may be an object whose conversion runs code, and that code may change the context.
     const nb::object held_key = nb::borrow(key), held_value = nb::borrow(value);
     if (!PyUnicode_Check(key)) encoder.fail(Fault::bad_key, path);
     const std::string_view name = text(encoder, path, key);
@@ -53,7 +53,7 @@ void walk_items(Encoder& encoder, std::string& path, PyObject* items, std::size_
   }
 }
 
-// Numbers of NumPy and the like.
+// Numbers of NumPy and similar types.
 double as_number(Encoder& encoder, const std::string& path, PyObject* value) {
   const nb::object number = nb::steal(PyNumber_Float(value));
   if (number.is_valid()) return PyFloat_AS_DOUBLE(number.ptr());

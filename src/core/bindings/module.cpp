@@ -14,7 +14,7 @@ std::pair<double, double> draw_pair(std::uint64_t seed, std::uint64_t decision) 
 
 NB_MODULE(_core, module) {
   using namespace manul;
-  nb::set_leak_warnings(false);  // an agent that lives until the interpreter ends is no leak
+  nb::set_leak_warnings(false);  // an agent may live until the interpreter exits
   module.doc() = "The native core of manul.";
   nb::exception<Rejected>(module, "Rejected", PyExc_ValueError);
   bind_player(module);

@@ -1,4 +1,4 @@
-// What all players can do, one context at a time and many.
+// The methods of all players, for one context and for many.
 #include "bindings/bindings.hpp"
 
 namespace manul {
@@ -33,7 +33,7 @@ Pair decide_again(Player& player, const Context& context, double low, double hig
   return {decision.action, decision.density};
 }
 
-// The outcome is checked first: a context that is refused with it must leave no names behind.
+// The outcome is checked first, so that a rejected context leaves no names behind.
 template <class Context>
 void learn(Player& player, const Context& context, double action, double density, double loss, double low,
            double high) {
@@ -41,7 +41,7 @@ void learn(Player& player, const Context& context, double action, double density
   player.learn(view(player, context, true), outcome);
 }
 
-// `noconvert`, because another overload takes what this one would have to convert.
+// `noconvert`, because another overload accepts the types that this one would have to convert.
 template <class Context>
 void bind_single(nb::class_<Player>& type) {
   const auto context = "context"_a.noconvert();
@@ -51,7 +51,7 @@ void bind_single(nb::class_<Player>& type) {
   type.def("learn", &learn<Context>, context, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
 }
 
-// Contexts that the core does not read itself, such as lists: NotImplemented asks the caller to convert them.
+// For contexts that the core cannot read, such as lists; the caller converts them on NotImplemented.
 void bind_other_contexts(nb::class_<Player>& type) {
   const auto context = "context"_a.none();
   const auto unread = [] { return nb::borrow(Py_NotImplemented); };

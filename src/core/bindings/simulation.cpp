@@ -1,11 +1,11 @@
-// Whole tables and logs, played by several players at once.
+// Runs several players at once over whole tables and logs.
 #include "bindings/bindings.hpp"
 #include "play/parallel.hpp"
 
 namespace manul {
 namespace {
 
-// A table and the arrays that it points into.
+// A table and the arrays that it points to.
 struct TableView : Table {
   TableView(Matrix<float> contexts, Loss loss, Range actions, Matrix<double> positions, Matrix<double> values,
             Vector<double> lows, Vector<double> highs)

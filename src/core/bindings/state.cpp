@@ -1,4 +1,4 @@
-// The arrays of a model, for saving and for going back to.
+// Reads and restores the arrays of a model.
 #include <algorithm>
 #include <cstring>
 
@@ -52,7 +52,7 @@ nb::dlpack::dtype type_of(const Array& array) {
   return type == "f4" ? nb::dtype<float>() : type == "f8" ? nb::dtype<double>() : nb::dtype<std::uint64_t>();
 }
 
-// Leaves pages alone that are equal already: pages of zeros that were never written to take no memory.
+// Skips pages that are already equal, because pages of zeros that were never written take no memory.
 void overwrite(void* to, const void* from, std::size_t size) {
   constexpr std::size_t page = 4096;  // bytes, as on nearly every system
   for (std::size_t at = 0; at < size; at += page) {
@@ -63,8 +63,7 @@ void overwrite(void* to, const void* from, std::size_t size) {
   }
 }
 
-// All sizes and types are compared before anything is written. If the values are refused, the player is of no more
-// use.
+// All sizes and types are compared before anything is written. If the values are rejected, the player is unusable.
 void restore(Player& player, const Arrays& saved) {
   PolicyModel& model = player.model();
   if (saved.size() != model.arrays()) throw Rejected();

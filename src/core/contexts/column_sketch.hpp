@@ -1,5 +1,5 @@
-// Named contexts for models that take rows: a feature gets a column when it is first learned from, in order, and
-// features share columns when there are no more.
+// Named contexts for models of rows: a feature is assigned the next column when it is first learned from, and shares a
+// column if none is free.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class ColumnSketch {
 
   const Columns& columns() const { return columns_; }
 
-  // Whether `columns` can have come from here; only then are they taken over.
+  // Adopts `columns` and returns true if they are valid.
   bool restore(const Columns& columns) {
     if (columns.size() > width_) return false;
     std::vector<bool> taken(columns.size());
@@ -30,7 +30,7 @@ class ColumnSketch {
     return true;
   }
 
-  // Writes a hashed context as a row. Only learning gives columns away; deciding leaves out what it does not know.
+  // Writes a hashed context as a row. Only learning assigns columns; deciding ignores unknown features.
   void write(const ContextView& hashed, bool learning, float* row) {
     for (std::size_t i = 0; i < width_; ++i) row[i] = 0.0f;
     for (std::size_t i = 0; i < hashed.size; ++i) add(hashed.features[i], hashed.values[i], learning, row);

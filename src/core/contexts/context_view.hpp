@@ -1,4 +1,4 @@
-// A context on its way into a model. It owns nothing: the values stay where they are until the call is over.
+// A context as models take it. It does not own its values, which must stay in place during the call.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ struct ContextView {
   const float* values;
   std::size_t size;
   const std::uint32_t* features = nullptr;  // hashed: the feature that each value belongs to
-  std::size_t numbers = 0;                  // hashed: the first so many values are numbers, the others indicators
+  std::size_t numbers = 0;  // hashed: how many of the first values are numbers; the others are indicators
 };
 
-// The most features that one hashed context can have; models reserve room for them.
+// The largest number of features of a hashed context; models reserve room for them.
 constexpr std::size_t most_features = 4096;
 
 }  // namespace manul

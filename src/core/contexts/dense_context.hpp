@@ -1,4 +1,4 @@
-// The row that learners see: the context, standardised or as it is, then a constant 1, then zeros up to the stride.
+// The input row of learners: the context, standardised or not, a constant 1, and zeros up to the stride.
 #pragma once
 
 #include <cassert>
@@ -27,7 +27,7 @@ class DenseContext {
   void forget(double half_life) { retention_ = static_cast<float>(retention_after(half_life)); }
   float retention() const { return retention_; }
 
-  // The largest magnitude seen of each feature, for learners that are free of scales.
+  // The largest magnitude of each feature so far, for scale-free learners.
   const float* largest() const { return largest_.data(); }
 
   void look(const ContextView& context) {
@@ -36,7 +36,7 @@ class DenseContext {
     if (standardise_) standardise();
   }
 
-  // Takes the context into the running moments (Welford); the row stays as it is.
+  // Updates the running moments (Welford); the row does not change.
   void count(const ContextView& context) {
     count_ += 1.0;
     const double rate = larger(1.0 / count_, 1.0 - retention_);
@@ -47,7 +47,7 @@ class DenseContext {
     }
   }
 
-  // Looks at the context, and takes it into the largest magnitudes.
+  // Sets the row and updates the largest magnitudes.
   void measure(const ContextView& context) {
     look(context);
     groups(stride_, [&]<class V>(V, std::size_t i) {
@@ -67,9 +67,9 @@ class DenseContext {
   Buffer<float>& largest_array() { return largest_; }
 
  private:
-  static constexpr float farthest = 6.0f;  // standard deviations: outliers must not throw linear models off
+  static constexpr float farthest = 6.0f;  // standard deviations; outliers are clipped for linear models
 
-  // Over the whole stride, because whole vectors are quicker than a rest of single numbers.
+  // Processes the whole stride, because whole vectors are faster than a remainder of single numbers.
   void standardise() {
     float* row = row_.data();
     const double *mean = mean_.data(), *variance = variance_.data();

@@ -1,10 +1,10 @@
-// Contexts with names, as they arrive in JSON: each field becomes one or more hashed features.
+// Encodes named contexts, as in JSON: each field becomes one or more hashed features.
 //
-//   a number      one feature, to be standardised          a text       one feature per field and text, worth 1
-//   true          one feature, worth 1 (false: none)       nothing      one feature per field, worth 1
+//   a number      one feature, to be standardised          a text       one feature per field and text, value 1
+//   true          one feature, value 1 (false: none)       missing      one feature per field, value 1
 //
-// Features are numbers below 2^32; models fold them into tables of their own size. Names are remembered, up to a
-// limit, so that what was learned can be explained.
+// Features are numbers below 2^32, which models map to tables of their own size. Names are remembered, up to a limit,
+// to explain what was learned.
 #pragma once
 
 #include <cmath>
@@ -23,20 +23,20 @@ enum class Kind : std::uint8_t { number, text, flag };
 
 enum class Fault : std::uint8_t { none, infinite, changed_kind, too_many, unknown_type, too_deep, bad_key, bad_text };
 
-// Thrown in the middle of a context; the encoder says what was wrong with which field.
+// Thrown while a context is read; the encoder has the fault and the field.
 struct BadField {};
 
 class Encoder {
  public:
-  static constexpr std::size_t most_depth = 32;  // of objects and lists in each other: reading them is recursive
+  static constexpr std::size_t most_depth = 32;  // of nested objects and lists, which are read recursively
 
   struct Field {
     Kind kind;
     std::uint32_t feature;
   };
 
-  // With `remember`, the kinds of new fields and the names of new features are kept; deciding leaves no trace. What is
-  // started ends with `finish` or `undo`.
+  // Starts a context, which ends with `finish` or `undo`. The kinds of new fields and the names of new features are
+  // kept only with `remember`, which deciding does not set.
   void start(bool remember) {
     if (reading_) throw std::runtime_error("agent is in use by its own context; give each call its own agent");
     reading_ = true;
@@ -51,7 +51,7 @@ class Encoder {
 
   void finish() { reading_ = false; }
 
-  // Forgets what the context that was being read brought in.
+  // Removes what the current context has added.
   void undo() {
     for (const std::string& field : fresh_fields_) forget(fields_, field);
     for (const std::uint32_t feature : fresh_names_) forget(names_, feature);
@@ -105,7 +105,7 @@ class Encoder {
   std::string fault_field;
 
  private:
-  // Names are for explanations only, so memory bounds them, not learning: 65,536 names, 16 MiB.
+  // Names only serve explanations, so their number and memory can be limited: 65,536 names, 16 MiB.
   static constexpr std::size_t most_names = 1u << 16, most_bytes = 1u << 24;
 
   using Fields = std::unordered_map<std::string, Field>;
@@ -114,7 +114,7 @@ class Encoder {
   static std::size_t length(const Fields::value_type& entry) { return entry.first.size(); }
   static std::size_t length(const Names::value_type& entry) { return entry.second.size(); }
 
-  // Whether it is new and there was room for it, in number and in bytes: a context may be as long as its sender likes.
+  // Whether the name is new and within the limits of number and bytes, because contexts may be of any length.
   template <class Map>
   bool keep(Map& map, const typename Map::key_type& key, const typename Map::mapped_type& value) {
     if (map.size() >= most_names || bytes_ >= most_bytes) return false;
@@ -130,9 +130,9 @@ class Encoder {
     map.erase(known);
   }
 
-  static constexpr std::uint32_t missing_seed = 0x6d697373u;  // "miss": apart from the field's own feature
+  static constexpr std::uint32_t missing_seed = 0x6d697373u;  // "miss"; differs from the field's own feature
 
-  // FNV-1a with its usual constants, finished by a multiplication so that neighbouring texts land far apart.
+  // FNV-1a with its usual constants, and a final multiplication so that similar texts have distant hashes.
   static std::uint32_t hash(std::string_view text, std::uint32_t seed) {
     std::uint64_t state = 0xcbf29ce484222325ULL ^ seed;
     for (const char character : text) state = (state ^ static_cast<unsigned char>(character)) * 0x100000001b3ULL;

@@ -1,4 +1,4 @@
-// A context of named fields as learners see it: numbers standardised field by field, everything else as it is, then 1.
+// The learners' input for a named context: standardised numbers, unchanged indicators, and a constant 1.
 #pragma once
 
 #include <cassert>
@@ -26,7 +26,7 @@ class HashedContext {
     values_[context.size] = 1.0f;
   }
 
-  // Takes the numbers of the context that was looked at last into the running moments (Welford); the values stay.
+  // Updates the running moments (Welford) with the numbers of the last context; the values do not change.
   void count(const ContextView& context) {
     for (std::size_t i = 0; i < numbers_; ++i) {
       const std::size_t f = field(i);
@@ -49,7 +49,7 @@ class HashedContext {
   }
 
  private:
-  static constexpr std::size_t fields = 4096;  // with moments of their own; more share them
+  static constexpr std::size_t fields = 4096;  // with moments of their own; further fields share them
   static constexpr double farthest = 6.0;      // as in DenseContext
 
   std::size_t field(std::size_t i) { return features_[i] % fields; }

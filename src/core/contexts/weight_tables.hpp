@@ -1,7 +1,7 @@
-// Where weights live: one row per node (or cell), one weight per feature.
+// Tables of weights: one row per node (or cell), one weight per feature.
 //
-// A dense table has room for every pair of row and feature. A hashed table has room for 2^bits weights, whatever the
-// number of rows and features; a pair finds its weight by its hash, and pairs may share one.
+// A dense table has a weight for every pair of row and feature. A hashed table has 2^bits weights for any number of
+// rows and features; the hash of a pair selects its weight, which pairs may share.
 #pragma once
 
 #include "numerics/buffer.hpp"
@@ -9,13 +9,13 @@
 
 namespace manul::MANUL_SIMD {
 
-// What a learner sees of a context: values, padded with zeros to a multiple of eight, and in hashed contexts which
-// feature each one belongs to.
+// A context as learners take it: values, padded with zeros to a multiple of eight, and the features that they belong to
+// in hashed contexts.
 struct Input {
   const float* values;
   const std::uint32_t* features;
   std::size_t size;
-  float retention;  // the share of old evidence that one more round leaves
+  float retention;  // the share of old evidence that remains after one round
 };
 
 struct DenseShape {
@@ -72,10 +72,10 @@ class HashedTable {
   Buffer<float>& all() { return weights_; }
 
  private:
-  // 2^64 over the golden ratio: multiples of it spread evenly (Knuth's multiplicative hashing).
+  // 2^64 divided by the golden ratio; its multiples are evenly spread (Knuth's multiplicative hashing).
   static constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15ULL;
 
-  // The rows of one feature lie side by side: the nodes of a path are then found in few cache lines.
+  // The rows of one feature are adjacent, so the nodes of a path are in few cache lines.
   std::size_t place(std::size_t row, std::uint32_t feature) const {
     const std::uint64_t first = feature * golden_ratio >> shift_;
     return (static_cast<std::size_t>(first) + row) & (weights_.size() - 1);

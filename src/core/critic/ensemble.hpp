@@ -1,8 +1,7 @@
-// The members of the critic, and how much each is believed.
+// The networks of the critic and their weights in the prediction.
 //
-// A deep and two shallow networks, one of these with sharp corners, learn from the whole memory. A scout, shallow too,
-// learns from the last 2,000 rounds only: in a steady world it is the worst of them and hardly counts, in a drifting
-// one it leads.
+// A deep network and two shallow ones, one of which has sharp corners, learn from the whole memory. The scout, also
+// shallow, learns from the last 2,000 rounds only: in a stationary world its weight is small, in a drifting one large.
 #pragma once
 
 #include "critic/replay_buffer.hpp"
@@ -20,7 +19,7 @@ class Ensemble {
                                {width, stride, false, sharp},
                                {width, stride, false, blunt}} {}
 
-  // Draws the first weights.
+  // Draws the initial weights.
   void start() {
     if (started_) return;
     started_ = true;
@@ -36,8 +35,8 @@ class Ensemble {
 
   double error(std::size_t member) const { return state_.errors[member]; }
 
-  // One round of training. Returns the error of the prediction made before it for the newest round, whose loss is
-  // `loss`; losses are in standard units.
+  // One round of training. Returns the error of the earlier prediction for the newest round, whose loss is `loss`, in
+  // standard units.
   double learn(ReplayBuffer& replay, double age, double loss) {
     double shares[members], error = 0.0;
     member_shares(shares);
@@ -53,7 +52,7 @@ class Ensemble {
     return error;
   }
 
-  // A member whose squared error is 5 % above the best one's counts about a third of it.
+  // A member whose squared error is 5 % above the best one has about a third of its weight.
   void member_shares(double* shares) const {
     double best = state_.errors[0], total = 0.0;
     for (double error : state_.errors) best = smaller(best, error);
@@ -64,7 +63,7 @@ class Ensemble {
     for (std::size_t m = 0; m < members; ++m) shares[m] /= total;
   }
 
-  // Fixes the context for `score`.
+  // Sets the context for `score`.
   void look(const float* row) {
     double shares[members];
     member_shares(shares);
@@ -93,16 +92,16 @@ class Ensemble {
   static constexpr std::size_t scout = members - 1;
   // Chosen by experiment: docs/ablation-auto.md.
   static constexpr double scout_memory = 2000.0, judging_memory = 4000.0;  // rounds
-  static constexpr double busy_rounds = 10000.0, most_steps = 9.0;  // a young critic trains several times a round
-  static constexpr double sharpness = 20.0, least_share = 0.02;     // of beliefs; nobody is ignored for good
+  static constexpr double busy_rounds = 10000.0, most_steps = 9.0;  // a new critic trains several times per round
+  static constexpr double sharpness = 20.0, least_share = 0.02;     // of the weights; every member keeps some
   static constexpr double first_rate = 0.005, decay = 0.1;
   static constexpr double momentum = 0.9, square_momentum = 0.999;  // of Adam, as in Network::adam
 
-  // Rates fall with the age of the world, which for the scout is at most its memory.
+  // Rates fall with the number of rounds since the last alarm, which for the scout is at most its memory.
   static double rate(double age, double half) { return first_rate / __builtin_sqrt(1.0 + age / half); }
 
   void step(ReplayBuffer& replay, double age, bool first) {
-    constexpr double tiny = 1e-30;  // far from 0 as a float, and from subnormal numbers
+    constexpr double tiny = 1e-30;  // avoids subnormal floats
     const Draws draws = draw(seed_, static_cast<std::uint64_t>(state_.steps), replay_stream);
     state_.steps += 1.0;
     state_.first_power = larger(tiny, momentum * state_.first_power);

@@ -1,5 +1,5 @@
-// How well the critic predicts: the noise around its predictions, and an alarm when they turn bad at once (CUSUM, Page
-// 1954). The constants were chosen by experiment: docs/ablation-auto.md.
+// Monitors the predictions of the critic: estimates the noise around them, and raises an alarm when they suddenly
+// become worse (CUSUM, Page 1954). The constants were chosen by experiment: docs/ablation-auto.md.
 #pragma once
 
 #include "numerics/arithmetic.hpp"
@@ -31,8 +31,8 @@ class Monitor {
     return count;
   }
 
-  // A tenth of the spread of losses under uniform play. Where predictions are nearly exact, a slip of a few times
-  // their noise is the critic's own and mends itself within a hundred rounds.
+  // A tenth of the spread of losses under uniform exploration. If predictions are nearly exact, errors of a few times
+  // their noise come from the critic, which corrects them within a hundred rounds.
   static constexpr double least = 0.02;
 
   bool is_valid() const {
@@ -40,16 +40,16 @@ class Monitor {
   }
 
  private:
-  static constexpr double slowest_rate = 0.001;   // the noise is that of the last 1,000 rounds or so
-  static constexpr double settling = 100.0;       // rounds before outliers can be told from the noise,
-  static constexpr double outlier = 4.0;          // which they are beyond so many standard deviations
-  static constexpr double silent = 500.0;         // rounds before the first alarm: the critic still learns fast
-  static constexpr double most_shock = 3.0;       // no single round may raise the alarm
-  static constexpr double allowance = 0.5;        // standard deviations that errors may be off for good
+  static constexpr double slowest_rate = 0.001;   // the noise is averaged over about 1,000 rounds
+  static constexpr double settling = 100.0;       // rounds before outliers can be distinguished from noise
+  static constexpr double outlier = 4.0;          // standard deviations; larger errors are clipped
+  static constexpr double silent = 500.0;         // rounds before the first alarm, while the critic still learns fast
+  static constexpr double most_shock = 3.0;       // limits the effect of one round
+  static constexpr double allowance = 0.5;        // standard deviations that errors may always be off
   static constexpr double alarm_level = 50.0;     // at least 20 bad rounds in a row
-  static constexpr double longest_rise = 1000.0;  // rounds kept, however long the predictions have been bad
+  static constexpr double longest_rise = 1000.0;  // rounds kept after an alarm, at most
 
-  // Exactly these numbers, in this order, are what is saved.
+  // Files contain exactly these numbers in this order.
   double count = 0.0, mean = 0.0, variance = 0.0, surprise = 0.0, rising = 0.0;
 };
 

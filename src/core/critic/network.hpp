@@ -2,10 +2,10 @@
 //
 //   f(z, a) = shape(a) + sum_j o_j ramp(q_j(z) + s_j v),   q(z) = U z + W ramp(T z),   v = sqrt(12) (a - 1/2)
 //
-// z is standardised and ends with a constant 1; a lies in [0, 1]. `shape` is linear between 17 knots: what an action
-// costs whatever the context. The action enters only the last layer, so that scoring many actions in one context is
-// cheap. A shallow network has no trunk (no T and W). Units are the lanes of the vectors, so that sums over features
-// and samples run in one order on every machine.
+// z is standardised and ends with a constant 1; a is in [0, 1]. `shape` is linear between 17 knots: the part of the
+// loss that depends on the action only. The action enters only the last layer, so scoring many actions in one context
+// is fast. A shallow network has no trunk (no T and W). Vectors run over units, so that sums over features and samples
+// have the same order on every machine.
 #pragma once
 
 #include "numerics/buffer.hpp"
@@ -14,7 +14,7 @@
 
 namespace manul::MANUL_SIMD {
 
-// As wide as the machine: everything below works lane by lane, so the width changes no result.
+// As wide as the machine allows; all operations are lane by lane, so the width does not change results.
 #if defined(__AVX512F__)
 using Lanes = Sixteen;
 #elif defined(__AVX__)
@@ -24,7 +24,7 @@ using Lanes = Four;
 #endif
 constexpr std::size_t wide = sizeof(Lanes) / sizeof(float);
 
-// Units of the last layer and of the trunk, knots of `shape`, rounds per step: all but the knots fill whole vectors.
+// Units of the last layer and of the trunk, knots of `shape`, rounds per step; all but the knots fill whole vectors.
 constexpr std::size_t hinges = 32, trunk = 16, knots = 17, batch = 16;
 
 struct Batch {
@@ -67,8 +67,8 @@ inline void multiply(Left left, Right right, std::size_t rows, std::size_t inner
 
 inline Lanes positive(Lanes u) { return 0.5f * (u + magnitude(u)); }
 
-// A hinge whose corner is rounded by a parabola, `corner` to both sides: with a sharp one, a flat minimum is met only
-// as closely as the nearest corner, and with a blunt one a cliff is.
+// A hinge whose corner is rounded by a parabola, `corner` to both sides. Sharp corners approximate a flat minimum
+// badly, and blunt ones a cliff.
 inline Lanes ramp(Lanes u, float corner) {
   const Lanes above = positive(u - corner), inside = positive(u + corner) - above;
   return (0.25f / corner) * (inside * inside) + above;
@@ -78,7 +78,7 @@ inline Lanes ramp_slope(Lanes u, float corner) {
   return (0.5f / corner) * (positive(u + corner) - positive(u - corner));
 }
 
-// Where an action lies among the knots.
+// The position of an action between two knots.
 struct Between {
   std::size_t knot;
   float share;
@@ -93,7 +93,7 @@ struct Between {
 };
 
 constexpr float blunt = 1.0f, sharp = 0.1f;  // corners of ramps
-constexpr float root_twelve = 3.4641016f;    // makes uniform actions have variance 1
+constexpr float root_twelve = 3.4641016f;    // gives uniform actions variance 1
 
 class Network {
  public:
@@ -104,12 +104,12 @@ class Network {
         delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges), trunk_after_(batch * trunk),
         trunk_delta_(batch * trunk), turned_(hinges * trunk) {}
 
-  // Weights, then their means and squares of gradients (Adam), each: U and T side by side, W, s, o, shape.
+  // The weights, then the means and squares of gradients (Adam); each part is U and T side by side, W, s, o, shape.
   Buffer<float>& weights() { return weights_; }
 
-  // Normal weights, scaled by what goes into a unit: 0.25 is 1 / sqrt(trunk), 0.0884 half of 1 / sqrt(hinges), and 1.4
-  // makes up for what a ramp takes from the variance. Every fourth hinge starts six times as steep, at the same places
-  // and with the same reach, so that cliffs are met early.
+  // Normal weights, scaled by the number of inputs of a unit: 0.25 is 1 / sqrt(trunk), 0.0884 is half of 1 /
+  // sqrt(hinges), and 1.4 compensates for the variance that a ramp removes. Every fourth hinge starts six times as
+  // steep, at the same positions and with the same range of outputs, so that cliffs are learned early.
   void initialise(std::uint64_t seed, std::uint64_t stream) {
     std::uint64_t next = 0;
     const auto steep = [](std::size_t hinge) { return hinge % 4 == 3 ? 6.0f : 1.0f; };
@@ -127,7 +127,7 @@ class Network {
     }
   }
 
-  // q(z).
+  // Computes q(z).
   void look(const float* row, float* q) const {
     float first[hinges + trunk], raised[trunk], lift[hinges];
     multiply({row, 0, 1}, {weights_.data(), columns_}, 1, width_ + 1, columns_, first);
@@ -150,8 +150,8 @@ class Network {
     for (std::size_t i = 0; i < size; ++i) losses[i] += weight * Between(actions[i]).value(weights_.data() + shape_);
   }
 
-  // One step on the mean squared error; what was predicted before it goes to `predicted`. The rows of U and T that
-  // belong to features are then multiplied by `keep`.
+  // One step on the mean squared error; `predicted` gets the predictions before the step. The rows of U and T that
+  // belong to features are then multiplied by `keep` (weight decay).
   void step(const Batch& data, float rate, float keep, float* predicted) {
     forward(data, predicted);
     backward(data, predicted);
@@ -220,8 +220,8 @@ class Network {
       }
   }
 
-  // Adam (Kingma and Ba, 2015); the caller folds the bias correction into the rate. The tiny constants keep numbers
-  // that fade away out of the subnormal range, where arithmetic is a hundred times slower.
+  // Adam (Kingma and Ba, 2015); the rate includes the bias correction. The tiny constants keep decaying numbers out of
+  // the subnormal range, in which arithmetic is a hundred times slower.
   static void adam(float* weights, float* means, float* squares, const float* gradient, std::size_t size, float rate) {
     constexpr float tiny = 1e-30f;
     for (std::size_t i = 0; i < size; i += wide) {
@@ -234,7 +234,7 @@ class Network {
     }
   }
 
-  // Nearly standard normal: the sum of twelve uniform numbers.
+  // Approximately standard normal: the sum of twelve uniform numbers.
   static float normal(std::uint64_t seed, std::uint64_t& next, std::uint64_t stream) {
     double total = -6.0;
     for (int i = 0; i < 6; ++i) {

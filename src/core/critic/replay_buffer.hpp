@@ -1,4 +1,4 @@
-// What the critic remembers: the latest rounds, and how to put contexts and losses into standard units.
+// The memory of the critic: the latest rounds, and the standard units of contexts and losses.
 #pragma once
 
 #include "contexts/context_view.hpp"
@@ -18,12 +18,12 @@ class ReplayBuffer {
   std::size_t capacity() const { return capacity_; }
   double rounds() const { return units_.rounds; }
 
-  // The inverse of the unit of losses: they are trained on as (loss - centre) gain.
+  // The inverse unit of losses: networks are trained on (loss - centre) gain.
   double gain() const { return units_.gain; }
   double standard(double loss) const { return (loss - units_.centre) * units_.gain; }
   double original(double standard) const { return standard / units_.gain + units_.centre; }
 
-  // `action` and `density` are those of the range [0, 1].
+  // `action` and `density` are relative to the range [0, 1].
   void remember(const ContextView& context, double action, double density, double loss) {
     const std::size_t slot = newest_slot(1.0);
     for (std::size_t i = 0; i < width_; ++i) contexts_[slot * stride_ + i] = context.values[i];
@@ -40,8 +40,8 @@ class ReplayBuffer {
     return row_.data();
   }
 
-  // One sample from each sixteenth of the last `memory` rounds on a square-root scale of age: the recent past counts
-  // more, which costs nothing in a steady world. The first sample may be asked to be the newest round.
+  // Draws one sample from each sixteenth of the last `memory` rounds on a square-root scale of age, so that recent
+  // rounds count more, at no cost in a stationary world. With `newest_first`, the first sample is the newest round.
   void sample(Batch& data, double memory, double uniform, bool newest_first) {
     std::size_t slots[batch];
     for (std::size_t i = 0; i < batch; ++i) {
@@ -82,24 +82,24 @@ class ReplayBuffer {
   }
 
  private:
-  static constexpr float farthest = 5.0f;        // standard deviations: outliers must not throw networks off
-  static constexpr double usual_spread = 0.2;    // standard deviation that losses are scaled to; rates are made for it
-  static constexpr double least_spread = 1e-12;  // a variance below is rounding: all losses were the same
-  static constexpr double least_deviation = 0x1p-127;  // its inverse is a float
+  static constexpr float farthest = 5.0f;        // standard deviations; outliers are clipped
+  static constexpr double usual_spread = 0.2;    // standard deviation of scaled losses; the learning rates assume it
+  static constexpr double least_spread = 1e-12;  // a smaller variance is rounding error: all losses were equal
+  static constexpr double least_deviation = 0x1p-127;  // the smallest whose inverse is a float
 
-  // 32,768 rounds, fewer if they would take more than 64 MiB.
+  // 32,768 rounds, or fewer so that they take at most 64 MiB.
   static std::size_t rows_for(std::size_t stride) {
     const std::size_t fit = (std::size_t{1} << 24) / stride;
     return fit > 32768 ? 32768 : fit < 1024 ? 1024 : fit;
   }
 
-  // The slot of the newest round, moved by `rounds`.
+  // The slot `rounds` after the newest round.
   std::size_t newest_slot(double rounds) const {
     return static_cast<std::size_t>(units_.rounds + static_cast<double>(capacity_) + rounds - 1.0) % capacity_;
   }
 
   void learn_contexts(const ContextView& context) {
-    constexpr double rounding = 1e-6;  // of floats, relative to the mean: less is a constant column
+    constexpr double rounding = 1e-6;  // of floats, relative to the mean; a column with less variation is constant
     const double rate = 1.0 / units_.rounds;
     for (std::size_t i = 0; i < width_; ++i) {
       const double before = context.values[i] - mean_[i];
@@ -113,7 +113,7 @@ class ReplayBuffer {
     }
   }
 
-  // Explored rounds weigh most, so that the unit stays put while the policy improves.
+  // Explored rounds have the largest weights, so that the unit is stable while the policy improves.
   void learn_losses(double loss, double weight) {
     units_.weight += weight;
     const double rate = units_.weight > 0.0 ? weight / units_.weight : 0.0, before = loss - units_.centre;

@@ -1,7 +1,7 @@
 // AdaGrad on the label -1 (left is cheaper) or +1, weighted by the difference of the costs.
 //
 // Importance weights reach 1 / (2 h epsilon), so a plain gradient step overshoots. Both losses below move the
-// prediction as infinitely many small steps would: squared by the closed form of Karampatziakis and Langford (2011),
+// prediction like infinitely many small steps: squared by the closed form of Karampatziakis and Langford (2011),
 // logistic by an implicit step.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace manul::MANUL_SIMD {
 struct Squared {
   static double gradient(double margin, double label, double weight) { return weight * (margin - label); }
 
-  // How far the margin moves, given how far a unit step in the gradient's direction would move it.
+  // The change of the margin, given the change by a unit step in the direction of the gradient.
   static double move(double margin, double label, double weight, double reach) {
     return (label - margin) * (1.0 - exponential(-weight * reach));
   }
@@ -23,7 +23,7 @@ struct Logistic {
     return -label * weight / (1.0 + exponential(label * margin));
   }
 
-  // Solves delta = weight reach / (1 + e^(label margin + delta)) by Newton's method, kept inside its bracket.
+  // Solves delta = weight reach / (1 + e^(label margin + delta)) by Newton's method, safeguarded by its bracket.
   static double move(double margin, double label, double weight, double reach) {
     const double most = weight * reach, agreement = label * margin;
     double low = 0.0, high = most, delta = most / (1.0 + exponential(agreement));

@@ -17,7 +17,7 @@ class CoinRegressor {
     return dot(weights, context.row(), context.stride());
   }
 
-  // `limit` is L, kept by the node; `weights` is followed by theta, G and wealth. Returns the new prediction.
+  // `limit` is L, which the node stores; theta, G and wealth follow `weights`. Returns the new prediction.
   [[gnu::flatten]] static float step(float& limit, float* weights, const DenseContext& context, float gradient) {
     const float size = gradient < 0.0f ? -gradient : gradient;
     if (size > limit) limit = size;
@@ -45,12 +45,12 @@ class CoinRegressor {
  private:
   template <class V>
   static V bet(V theta, V total, V wealth, V scale) {
-    constexpr float tiny = 1e-30f;  // before the first gradient all of the scale is 0
+    constexpr float tiny = 1e-30f;  // the scale is 0 before the first gradient
     return (1.0f + wealth) / (scale * (scale + total) + tiny) * theta;
   }
 };
 
-// The paper's node: one regressor per side predicts its cost; the smaller prediction wins, ties go left.
+// The paper's node: one regressor per side predicts its cost. The smaller prediction wins; ties go left.
 class CoinCosts {
  public:
   static constexpr std::size_t arrays = 2 * CoinRegressor::arrays;

@@ -1,16 +1,16 @@
-// AdaptiveCats: CATS with adaptive bandwidth (Algorithm 5): one tree per bandwidth, all trained on every round; the
-// tree with the smallest estimated loss plus penalty plays.
+// AdaptiveCats: CATS with an adaptive bandwidth (Algorithm 5): one tree per bandwidth, all trained on every round. The
+// tree with the smallest estimated loss plus penalty decides.
 //
-// The paper evaluates each tree on the whole past again in every round. Here the estimates are progressive: what a tree
-// would have played is valued before it learns from the round. They are doubly robust, with the tree's own loss model.
+// The paper evaluates each tree on all past rounds again in every round. Here a tree is evaluated on each round before
+// it learns from it (progressive validation), by a doubly robust estimate with its own loss model.
 //
-// A round tells little about a tree whose window is hardly ever played: the importance weight w of its estimate is then
-// either 0 or huge. How huge is known before the action is drawn, for over the window of the tree
+// A round has little information about a tree whose window is rarely chosen: the importance weight w is then either 0
+// or very large. Its second moment is known before the action is drawn; over the window of the tree
 //
 //   E[w^2] = mean of 1 / (2 h P(a|x))
 //
-// so that each round counts by 1 / sqrt(E[w^2]), which leaves the estimate unbiased: what is seen while a tree's window
-// is played outweighs what was guessed before. Later rounds count more, because the trees get better all the time.
+// so each round is weighted by 1 / sqrt(E[w^2]), which keeps the estimate unbiased: rounds in which a tree's window is
+// chosen outweigh others. Later rounds count more, because the trees improve.
 #pragma once
 
 #include "models/cats.hpp"
@@ -75,9 +75,9 @@ class AdaptiveCatsModel final : public ReplayByWindow<BandwidthSelectingModel> {
   }
 
  private:
-  // Rounds count like the cube of their number. Without exploring, what is not played still counts a little.
+  // Rounds are weighted by the cube of their number. Without exploration, unchosen windows still have a small weight.
   static constexpr double recency = 4.0, least_epsilon = 1e-3;
-  static constexpr double rounding = 1e-12;  // a window as wide as the range fits, whatever its last bit says
+  static constexpr double rounding = 1e-12;  // a window as wide as the range fits despite rounding
 
   void judge(std::size_t member, std::size_t player, Range within) {
     const double surprise = members_[member]->estimate() - estimates_[member];
@@ -89,7 +89,7 @@ class AdaptiveCatsModel final : public ReplayByWindow<BandwidthSelectingModel> {
     squares_[member] = retention * retention * squares_[member] + worth * surprise * (worth * surprise);
   }
 
-  // The mean of 1 / (2 h P) over a member's window, where P is the density of what is played.
+  // The mean of 1 / (2 h P) over a member's window, where P is the density of the agent's decisions.
   double mean_weight(std::size_t member, std::size_t player, Range within) {
     const double h = bandwidths_[member], c = members_[member]->last_window().centre;
     const double played_h = bandwidths_[player], played_c = members_[player]->last_window().centre;

@@ -1,9 +1,8 @@
-// Auto, a critic: learn the loss of every action in every context, play near its minimum. Ours, not the paper's.
+// Auto, a critic: it models the loss of every action in every context and chooses near the minimum. Not from the paper.
 //
-// The loss is predicted by a small ensemble of networks trained on replayed rounds; the action played is the minimum
-// of the predicted loss smoothed by the bandwidth, which shrinks as rounds and accuracy grow, and is narrower where
-// that loss is steep. When predictions turn bad at once, the world has changed: learning starts over, with the
-// weights kept.
+// A small ensemble of networks, trained on replayed rounds, predicts the loss. The greedy action minimises the
+// predicted loss smoothed by the bandwidth, which shrinks as rounds and accuracy grow and is narrower where that loss
+// is steep. When predictions suddenly become worse, the world has changed: learning restarts with the current weights.
 #pragma once
 
 #include "critic/ensemble.hpp"
@@ -69,7 +68,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     }
   }
 
-  // It notices by itself when old evidence no longer counts.
+  // No half-life: the monitor detects when old evidence is outdated.
   void forget(double) override {}
 
   void start() override { ensemble_.start(); }
@@ -90,8 +89,8 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   }
 
  private:
-  static constexpr double warm_up = 20.0;  // rounds of uniform play before the first step of training
-  // Actions scored to find the minimum, to refine it, and to measure how steep it is: multiples of 16.
+  static constexpr double warm_up = 20.0;  // rounds of uniform exploration before the first step of training
+  // Numbers of actions scored to find the minimum, to refine it, and to measure its slope; multiples of 16.
   static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
   // Bandwidths in units of the range: the first, per standard deviation of the noise, and the last.
   static constexpr double widest = 0.05, per_noise = 1.5, narrowest = 1.0 / 1024.0;
@@ -104,15 +103,15 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     return {larger(range.low, centre - reach), smaller(range.high, centre + reach)};
   }
 
-  // In units of the range, if the predicted loss is not steep.
+  // The bandwidth in units of the range if the predicted loss is not steep.
   double bandwidth() const {
     const double first = smaller(widest, per_noise * monitor_.sigma());
     return larger(first / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / narrowing)), narrowest);
   }
 
-  // How much the predicted loss rises towards both ends of the window, in its standard units per range of actions, or 1
-  // if that is more: the slope of a valley with straight sides. On such sides the same noise hides a smaller
-  // distance, so a narrower window tells as much.
+  // The mean slope of the predicted loss towards both ends of the window, in standard units per range of actions, but
+  // at least 1. On steeper sides the same noise corresponds to a smaller distance, so a narrower window is as
+  // informative.
   double steepness(double centre, double h, Range range) const {
     float actions[sides], losses[sides];
     for (std::size_t i = 0; i < sides; ++i) {
@@ -125,7 +124,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     return larger(rise / (0.25 * sides * h), 1.0);
   }
 
-  // The middle of the best window among those around `points` equidistant actions.
+  // The centre of the best window among those around `points` equidistant actions.
   double minimum(Range range, std::size_t points, double h) const {
     float actions[coarse], losses[coarse];
     double sums[coarse + 1] = {};
@@ -134,7 +133,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
       actions[i] = static_cast<float>(range.low + (static_cast<double>(i) + 0.5) * step);
     ensemble_.score(actions, points, losses);
     for (std::size_t i = 0; i < points; ++i) sums[i + 1] = sums[i] + losses[i];
-    const double reach = h / step + 0.5;  // not a number if the range is too narrow for its parts to differ
+    const double reach = h / step + 0.5;  // NaN if the range is too narrow for its parts to differ
     const std::size_t radius = reach < static_cast<double>(points) ? static_cast<std::size_t>(reach) : points;
     double best = 0.0, lowest = 1e300;
     for (std::size_t i = 0; i < points; ++i) {

@@ -1,16 +1,17 @@
-// Cats: trees trained on the played path. The policy is the paper's: a tree of linear classifiers whose leaf is
-// smoothed with bandwidth h. How the nodes are trained is ours.
+// Cats: a tree trained on the path of the chosen leaf. The policy is the paper's: a tree of linear classifiers whose
+// leaf is smoothed with bandwidth h. The training rule is not from the paper.
 //
 // The paper trains every node above the window of the action, most of which the context would never reach, with
-// weights of 1 / (2 h epsilon). Here a round trains the nodes on one path only: that of the played leaf or, when the
-// action fell outside the played window, that of the leaf at the action (so that no subtree stays untrained). Going up,
-// each node compares the leaf carried from below with the one that the context reaches from the sibling. A leaf costs
+// weights of 1 / (2 h epsilon). Here a round trains the nodes on one path only: that of the greedy leaf or, if the
+// action was outside the greedy window, that of the leaf at the action (so that no subtree stays untrained). From the
+// bottom up, each node compares the leaf passed up to it with the leaf that the context reaches from the sibling. The
+// cost of a leaf is
 //
 //   C_i = Q_i + (l - q(x, a)) min(1, w_i),      w_i = 1 / (2 h P(a|x)) if |a - c_i| <= h, else 0
 //
 // where q models the loss, Q_i is its mean over the window of the leaf, c_i the window's centre and w_i the paper's
-// weight. Without the bound C_i would be unbiased (doubly robust) and of hopeless variance; with it a leaf that is
-// seldom played is judged almost by the model alone.
+// weight. Without the bound, C_i would be unbiased (doubly robust) but have a very large variance; with it, a leaf that
+// is rarely chosen is judged almost by the model alone.
 #pragma once
 
 #include "contexts/dense_context.hpp"
@@ -23,7 +24,7 @@
 
 namespace manul::MANUL_SIMD {
 
-// Contexts as rows of numbers, with a weight for every pair of node and number.
+// Contexts as rows of numbers, with a weight for every pair of node and column.
 struct DenseSpace {
   using Context = DenseContext;
   using Table = DenseTable;
@@ -76,7 +77,7 @@ class CatsModel final : public RoutingModel {
     return last_window_;
   }
 
-  // The window that the policy would have played in the last round, before learning from it.
+  // The greedy window of the last round, before learning from it.
   const Window& last_window() const { return last_window_; }
 
   std::uint32_t depth() const override { return geometry_.depth; }
@@ -94,7 +95,7 @@ class CatsModel final : public RoutingModel {
     }
   }
 
-  // What the policy would have lost in the last round, by a doubly robust estimate made before learning from it.
+  // The doubly robust estimate of the policy's loss in the last round, before learning from it.
   double estimate() const { return estimate_; }
 
   void forget(double half_life) override { context_.forget(half_life); }
@@ -117,7 +118,7 @@ class CatsModel final : public RoutingModel {
   }
 
  private:
-  // Leaves are spread over where the middle of a window can be, so that none is out of reach.
+  // Leaves are spread over the possible centres of windows, so that all are reachable.
   static Range lattice(const CatsSettings& settings) {
     const Range middles = {settings.actions.low + settings.bandwidth, settings.actions.high - settings.bandwidth};
     return middles.low < middles.high ? middles : settings.actions;
@@ -131,7 +132,7 @@ class CatsModel final : public RoutingModel {
     return geometry_.centre(static_cast<std::int64_t>(leaf) - geometry_.leaves(), within);
   }
 
-  // The leaf that the policy plays; sets the reachable leaves of this round.
+  // The greedy leaf; sets the reachable leaves of this round.
   Node choose_leaf(Range within) {
     const Leaves leaves = geometry_.reachable(within);
     first_ = number(leaves.first), last_ = number(leaves.last);
@@ -142,7 +143,7 @@ class CatsModel final : public RoutingModel {
   }
 
   // One step down, to a child that is `below` levels above the leaves. A node with one reachable side is forced to it.
-  // Without branches, so that the processor has nothing to guess.
+  // Without branches, which the processor could mispredict.
   Node child(Node node, std::uint32_t below) {
     const Node left = 2 * node, first = first_ >> below, last = last_ >> below;
     return left + ((left < first) | ((left < last) & (nodes_.margin(node) >= 0.0)));
@@ -155,7 +156,7 @@ class CatsModel final : public RoutingModel {
     return node < first_ ? first_ : node > last_ ? last_ : node;
   }
 
-  // Trains the nodes above a leaf, bottom-up. The cost carried up is that of the side which the node now picks.
+  // Trains the nodes above a leaf, bottom-up. The cost passed up is that of the side that the node now selects.
   void train(Node leaf, const Outcome& outcome, double surprise) {
     find_rivals(leaf);
     find_costs(outcome, surprise);
@@ -171,8 +172,8 @@ class CatsModel final : public RoutingModel {
     }
   }
 
-  // The leaves that the context reaches from the siblings of the nodes above a leaf, and last the leaf itself. All go
-  // down one level at a time, because steps that do not wait for each other overlap in the processor.
+  // The leaves that the context reaches from the siblings of the nodes above a leaf, and then the leaf itself. All
+  // descend one level at a time, because independent steps overlap in the processor.
   void find_rivals(Node leaf) {
     rivals_[geometry_.depth] = leaf;
     for (std::uint32_t below = geometry_.depth; below-- > 0;) {
@@ -191,8 +192,8 @@ class CatsModel final : public RoutingModel {
     }
   }
 
-  static constexpr double leaf_middle = 0.5;     // the offset of actions in their leaves
-  static constexpr std::size_t most_depth = 32;  // nodes are numbers of 32 bits
+  static constexpr double leaf_middle = 0.5;     // the offset of an action in its leaf
+  static constexpr std::size_t most_depth = 32;  // nodes have numbers of 32 bits
 
   Range actions_;
   double per_length_;
@@ -203,7 +204,7 @@ class CatsModel final : public RoutingModel {
   double estimate_ = 0.0;
   Window last_window_ = {};
   Node first_ = 0, last_ = 0, rivals_[most_depth + 1] = {};
-  double middles_[most_depth + 1] = {}, costs_[most_depth + 1] = {};  // of the rivals' windows
+  double middles_[most_depth + 1] = {}, costs_[most_depth + 1] = {};  // of the compared leaves
 };
 
 }  // namespace manul::MANUL_SIMD

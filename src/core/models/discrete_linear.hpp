@@ -1,7 +1,7 @@
-// dLinear of the paper's experiments: one regressor of the cost per atom, and the lowest prediction wins.
+// dLinear of the paper's experiments: one cost regressor per atom; the lowest prediction wins.
 //
 // The costs are doubly robust (Dudik, Langford and Li, 2011): q_i(x) + [i = played] (loss - q_i(x)) / P(played), where
-// q is a second regressor per atom that learns from the rounds in which the atom was played.
+// q is a second regressor per atom that learns from the rounds in which the atom was chosen.
 #pragma once
 
 #include "learners/coin_betting.hpp"
@@ -57,7 +57,7 @@ class DiscreteLinearModel final : public ReplayByWindow<PolicyModel> {
   }
 
  private:
-  // A regressor is its limit, then at `lanes` its arrays.
+  // A regressor has its limit first and its arrays from `lanes` on.
   float* block(Buffer<float>& regressors, std::int64_t leaf) {
     return regressors.data() + block_ * static_cast<std::size_t>(leaf);
   }

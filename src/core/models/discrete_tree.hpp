@@ -1,5 +1,5 @@
-// dTree of the paper's experiments: CATS with zero bandwidth. Only the leaf that was played has a cost, so
-// one climb trains the tree, up to the first node that sends the context to its other side.
+// dTree of the paper's experiments: CATS with zero bandwidth. Only the chosen leaf has a cost, so one climb trains the
+// tree, up to the first node that sends the context to its other side.
 #pragma once
 
 #include "models/policy_model.hpp"
@@ -8,8 +8,8 @@
 
 namespace manul::MANUL_SIMD {
 
-// Algorithm 10 passes up what a node chooses after it has learned. Here every update speaks against the played leaf
-// with a weight of up to K / epsilon, so that would end the climb at the first node: pass up what it chose before
+// Algorithm 10 passes up the side that a node selects after learning. Here every update is against the chosen leaf,
+// with a weight of up to K / epsilon, so the climb would end at the first node. The side before learning is passed up
 // instead.
 template <class Learner>
 struct ChoiceBefore : Learner {

@@ -1,7 +1,7 @@
-// A linear policy, x -> clip(w.x), that follows the slope of its own smoothed loss.
+// A linear policy, x -> clip(w.x), trained by the gradient of its smoothed loss.
 //
 // With centre c, a window of half-width h and an action a drawn with density P, 3 (a - c) (loss - b) / h^2 times the
-// window's density over P estimates, without bias, the slope in c of the loss smoothed by the Epanechnikov kernel.
+// window's density over P is an unbiased estimate of the slope in c of the loss smoothed by the Epanechnikov kernel.
 #pragma once
 
 #include "contexts/dense_context.hpp"
@@ -24,7 +24,7 @@ class LinearModel final : public ReplayByWindow<PolicyModel> {
     context_.look(context);
     const double wanted = target(), centre = clip_to_fit(wanted, outcome.within);
     const double slope = slope_at(centre, outcome);
-    // Beyond the clip the loss does not change with the weights, but a way back must stay open.
+    // Outside the clipping range the loss does not depend on the weights; only steps back towards the range are taken.
     if ((wanted - centre) * slope >= 0.0) step(static_cast<float>(slope));
     context_.count(context);
     rounds_ += 1.0;
@@ -47,11 +47,11 @@ class LinearModel final : public ReplayByWindow<PolicyModel> {
   }
 
  private:
-  static constexpr double memory = 10000.0;  // rounds in the running mean of the loss, so that it follows the policy
+  static constexpr double memory = 10000.0;  // rounds in the running mean of the loss, which follows the policy
 
   double span() const { return settings_.actions.high - settings_.actions.low; }
 
-  // Weights are in units of the range and start at its middle.
+  // Weights are in units of the range; the initial action is its middle.
   double target() const {
     const double position = 0.5 + dot(weights_.data(), context_.row(), context_.stride());
     return settings_.actions.low + span() * position;
@@ -69,7 +69,7 @@ class LinearModel final : public ReplayByWindow<PolicyModel> {
     return 3.0 * away * (outcome.loss - baseline_) / (h * h) * ratio * span();
   }
 
-  // AdaGrad; `tiny` only keeps 0 / 0 away.
+  // AdaGrad; `tiny` avoids 0 / 0.
   void step(float slope) {
     constexpr float tiny = 1e-12f;
     const float rate = static_cast<float>(settings_.rate);

@@ -1,16 +1,16 @@
-// A small model of the loss around the action that the policy plays. Actions are scaled to [0, 1].
+// A small model of the loss around the greedy action. Actions are scaled to [0, 1].
 //
 //   q(x, a) = b + H(u) + d[c] + s(u) beta[c].x + alpha(a).x        u = a - c,  s(u) = clip(u / h, -1, 1)
 //
-//   c  centre of the played window                  b      running mean of the loss
+//   c  centre of the greedy window                  b      running mean of the loss
 //   d, beta  by the cell of c, eight equal ones     alpha  linear in a between the ends of the cells
 //   H  a curve in u, the same for all contexts
 //
-// H is linear between its knots at u = 0, h, 3h, 7h, ... and their mirror images. A knot at h keeps what is learned
-// inside the window, where nearly all actions fall, from changing what is believed outside.
+// H is linear between its knots at u = 0, h, 3h, 7h, ... and their mirror images. Because of the knot at h, learning
+// inside the window, which contains nearly all actions, does not change the predictions outside.
 //
-// Means of q over windows are exact: a rule of few points prefers the leaves that put its points on good spots of q,
-// and between neighbouring leaves that decides.
+// Means of q over windows are exact: the error of a quadrature rule would exceed the differences between neighbouring
+// leaves.
 #pragma once
 
 #include "contexts/weight_tables.hpp"
@@ -28,7 +28,7 @@ class LossModel {
     while (reach_ + 2 < std::int64_t{knots_per_side} && h_ * (power_of_two(reach_) - 1.0) < 1.0) ++reach_;
   }
 
-  // What depends on the context and the played centre alone; the values must stay in place.
+  // Computes the parts that depend on the context and the greedy centre only; the values must stay in place.
   void look(const Input& input, double centre) {
     x_ = input;
     vectors_.look(x_), vector_squares_.look(x_);
@@ -73,18 +73,18 @@ class LossModel {
  private:
   // Rates of AdaGrad, chosen by experiment (docs/ablation-cats.md), and the rounds in the running mean of the loss.
   static constexpr double scalar_rate = 0.05, vector_rate = 0.1, first_square = 0.1, memory = 10000.0;
-  // 40 knots at doubling distances reach farther than any range has bandwidths.
+  // 40 knots at doubling distances cover any range.
   static constexpr std::size_t cells = 8, first_slope = cells + 1, knots_per_side = 40;
   static constexpr std::size_t first_level = 2 * knots_per_side + 1, count = first_level + cells;
 
-  // Two neighbouring knots of a broken line, and how far a point is on the way from one to the other.
+  // A point between two neighbouring knots of a piecewise linear function.
   struct Between {
     std::size_t near, far;
-    double way, span;  // from the near knot to the far one, which may lie to the left
+    double way, span;  // position and distance from the near knot to the far one, which may be to the left
 
     double value(const double* values) const { return (1.0 - way) * values[near] + way * values[far]; }
 
-    // The integral up to the point, given those up to the knots.
+    // The integral up to the point, given the integrals up to the knots.
     double integral(const double* values, const double* up_to) const {
       return up_to[near] + span * way * (values[near] + 0.5 * way * (values[far] - values[near]));
     }
@@ -99,7 +99,7 @@ class LossModel {
 
   double side(double action) const { return clip((action - centre_) * per_h_, -1.0, 1.0); }
 
-  // Knot 0 is in the middle of its array. |u| / h + 1 is 2^knot (1 + way), so that its bits say all, without branches.
+  // Knot 0 is in the middle of its array. |u| / h + 1 is 2^knot (1 + way), so its bits give both without branches.
   Between around(double u) const {
     const double distance = smaller(absolute(u) * per_h_, 0x1p38) + 1.0;
     const std::int64_t knot = static_cast<std::int64_t>(bits(distance) >> 52) - 1023;
@@ -125,7 +125,7 @@ class LossModel {
     vectors_.close(index), vector_squares_.close(index);
   }
 
-  // The integrals of H from 0 to its knots, and of alpha(a).x to the ends of the cells, with h and a cell as units.
+  // The integrals of H from 0 to its knots and of alpha(a).x to the ends of the cells, in units of h and of a cell.
   void integrate() {
     double width = 0.5;
     for (std::int64_t knot = 0; knot <= reach_; ++knot, width *= 2.0) {
@@ -136,7 +136,7 @@ class LossModel {
     for (std::size_t a = 0; a < cells; ++a) alpha_areas_[a + 1] = alpha_areas_[a] + 0.5 * (alpha_[a] + alpha_[a + 1]);
   }
 
-  // The integral of q without its level, up to an action, from where does not matter.
+  // The integral of q without its constant terms up to an action, from an arbitrary origin.
   double integral(double action) const {
     const double u = action - centre_, right = u * per_h_ + 1.0, left = u * per_h_ - 1.0;
     const double sided = 0.25 * (right * absolute(right) - left * absolute(left));
@@ -145,7 +145,7 @@ class LossModel {
   }
 
   double h_, per_h_ = 1.0 / h_;
-  std::int64_t reach_ = 0;  // the first knot of H that is a whole range of actions away
+  std::int64_t reach_ = 0;  // the first knot of H at a distance of the whole range of actions
   Buffer<double> scalars_, scalar_squares_;
   Table vectors_, vector_squares_;
   Buffer<double> history_;

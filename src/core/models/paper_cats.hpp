@@ -26,7 +26,7 @@ class PaperCatsModel final : public TreeModel<Learner, TracingModel> {
     learn(context, outcome, [](Node, float, float) {});
   }
 
-  // Most routes leave early for leaves that do not cover the action, and need not be followed to their ends.
+  // Most routes lead to leaves that do not cover the action and can be stopped early.
   Window replay(const ContextView& context, const Outcome& outcome) override {
     context_.measure(context);
     const Geometry& geometry = tree_.geometry();
@@ -43,7 +43,7 @@ class PaperCatsModel final : public TreeModel<Learner, TracingModel> {
     learn(context, outcome, [&](Node node, float left, float right) { observer.observe({node, left, right}); });
   }
 
-  // `observe` is told of each update: (node, cost left, cost right).
+  // Calls `observe(node, cost left, cost right)` for each update.
   template <class Observe>
   void learn(const ContextView& context, const Outcome& outcome, Observe&& observe) {
     context_.measure(context);

@@ -1,8 +1,8 @@
-// What a model of a policy is to the rest of the core.
+// The interfaces of policy models.
 //
-//   PolicyModel   context -> window, and how outcomes change it     (this folder, one file per kind)
-//   Player        plays a model: epsilon-greedy, numbered decisions, checked input     (play/player.hpp)
-//   agent         what users hold, in Python; it has one player
+//   PolicyModel   maps a context to a window and learns from outcomes     (this folder, one file per kind)
+//   Player        decides with a model: epsilon-greedy, numbered decisions, checked input     (play/player.hpp)
+//   agent         the object of the user, in Python; it has one player
 //
 // Models are compiled once per instruction set, each time into its own namespace MANUL_SIMD, and are reached only
 // through the interfaces below, so that no function built for a newer machine can stand in for the same function on an
@@ -15,7 +15,7 @@
 
 namespace manul {
 
-// What came of one decision. The loss is scaled to [0, 1].
+// The result of one decision. The loss is scaled to [0, 1].
 struct Outcome {
   double action;
   double density;
@@ -29,24 +29,24 @@ class PolicyModel {
   virtual Window window(const ContextView& context, Range within) = 0;
   virtual void learn(const ContextView& context, const Outcome& outcome) = 0;
 
-  // Learns, and returns the window that the policy would have played before. It must be right if it covers the action;
-  // otherwise any window will do that does not.
+  // Learns, and returns the greedy window before learning. The window must be exact if it covers the action; otherwise
+  // any window that does not cover the action may be returned.
   virtual Window replay(const ContextView& context, const Outcome& outcome) = 0;
 
-  // Rounds after which old evidence counts half; nothing is forgotten unless this is called.
+  // Sets the rounds after which old evidence counts half; by default nothing is forgotten.
   virtual void forget(double half_life) = 0;
 
-  // Fills in what a fresh model starts from, if that is put off until it is needed; only the first call has an effect.
+  // Initialises a model that defers this until it is needed; only the first call has an effect.
   virtual void start() {}
 
   virtual std::size_t arrays() const = 0;
   virtual Array array(std::size_t index) = 0;
 
-  // Whether arrays that came from outside can be played with. What is only added and compared may hold anything.
+  // Whether restored arrays are valid. Values that are only added and compared are not checked.
   virtual bool is_valid() const { return true; }
 };
 
-// One node on the way of a context down a tree; a forced node has only one side that can be reached.
+// One node on the path of a context down a tree; a forced node has only one reachable side.
 struct Step {
   std::uint32_t node;
   double margin;
@@ -59,10 +59,10 @@ class RoutingModel : public PolicyModel {
  public:
   virtual std::uint32_t depth() const = 0;
 
-  // The weight of a feature in node `row`; row 0 is what all nodes share.
+  // The weight of a feature in node `row`; row 0 is shared by all nodes.
   virtual float weight(std::uint32_t row, std::uint32_t feature) const = 0;
 
-  // The way of a context to its leaf, one step per level.
+  // The path of a context to its leaf, one step per level.
   virtual void route(const ContextView& context, Range within, Step* steps) = 0;
 };
 
@@ -85,15 +85,15 @@ class TracingModel : public PolicyModel {
   virtual void learn_observed(const ContextView& context, const Outcome& outcome, UpdateObserver& observer) = 0;
 };
 
-// Several bandwidths, of which the best one plays.
+// Several bandwidths, of which the best one decides.
 class BandwidthSelectingModel : public PolicyModel {
  public:
   virtual std::size_t members() const = 0;
 
-  // The member that plays: the smallest risk among those that fit into the range.
+  // The member that decides: the smallest risk among those that fit into the range.
   virtual std::size_t best_member(Range within) = 0;
 
-  // The estimated loss of a member, raised for being uncertain.
+  // The estimated loss of a member plus the penalty for its uncertainty.
   virtual double risk(std::size_t member) = 0;
 };
 
@@ -102,12 +102,12 @@ struct CriticReport {
 
   double errors[members];   // root mean squared errors of their predictions, in units of the loss
   double weights[members];  // their shares in the prediction
-  double bandwidth;         // the widest that is played, in action units
+  double bandwidth;         // the widest in use, in action units
   double noise;             // standard deviation of the loss around the prediction
   double rounds;
-  double memory;  // rounds since the last change of the world, as far as noticed
+  double memory;  // rounds since the last detected change of the world
   double alarms;
-  double last_alarm;  // the round of it, or 0
+  double last_alarm;  // the round of the last alarm, or 0
 };
 
 // A model of the loss of every action.
@@ -121,7 +121,7 @@ class CriticModel : public PolicyModel {
 
 namespace MANUL_SIMD {
 
-// For models whose `learn` does not come across the window.
+// For models whose `learn` does not compute the window.
 template <class Base>
 class ReplayByWindow : public Base {
  public:

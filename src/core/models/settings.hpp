@@ -1,4 +1,4 @@
-// What each kind of model is made from.
+// The settings of each kind of model.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace manul {
 
-// What one node of a tree learns with; the same list as in manul/agents/learners.py.
+// The learner of a node; the same list as in manul/agents/learners.py.
 enum class NodeLearner : std::uint8_t { coin_costs, coin_margin, adagrad_squared, adagrad_logistic };
 
 // Trees have 2^depth leaves.
@@ -17,7 +17,7 @@ struct CatsSettings {
   std::size_t width;
   std::uint32_t depth;
   double bandwidth;
-  std::uint32_t bits = 0;  // of the tables of weights if contexts are hashed, otherwise 0
+  std::uint32_t bits = 0;  // of the weight tables if contexts are hashed, otherwise 0
 };
 
 struct PaperCatsSettings {
@@ -25,16 +25,16 @@ struct PaperCatsSettings {
   std::size_t width;
   std::uint32_t depth;
   double bandwidth;
-  double offset;  // of each action in its leaf: 0 in the paper
+  double offset;  // of an action in its leaf; 0 in the paper
   NodeLearner learner;
 };
 
-// How much a bandwidth's estimate is raised for being uncertain: by its measured standard error, or by a bound that
-// grows as the bandwidth shrinks (Algorithm 3 with the constant of the paper's experiments, or Algorithm 5).
+// The penalty of a bandwidth's estimate: its measured standard error, or a bound that grows as the bandwidth shrinks
+// (Algorithm 3 with the constant of the paper's experiments, or Algorithm 5).
 enum class Penalty : std::uint8_t { measured, practical, paper };
 
 struct AdaptiveCatsSettings {
-  CatsSettings tree;  // its bandwidth does not matter
+  CatsSettings tree;  // its bandwidth is not used
   const double* bandwidths;
   std::size_t count;
   double epsilon;

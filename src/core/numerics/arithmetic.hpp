@@ -12,7 +12,7 @@ inline double clip(double x, double low, double high) { return smaller(larger(x,
 
 inline bool finite(double x) { return absolute(x) < __builtin_inf(); }
 
-// Whether x can be a number of rounds: those are is_count in doubles, which hold every whole number up to 2^53.
+// Whether x can be a number of rounds. Rounds are counted in doubles, which represent every integer up to 2^53.
 inline bool is_count(double x) { return x >= 0.0 && x <= 0x1p53; }
 
 inline std::uint64_t bits(double x) {
@@ -31,7 +31,7 @@ inline double power_of_two(std::int64_t k) {
 
 constexpr double log_two = 0.6931471805599453, one_over_log_two = 1.4426950408889634;
 
-// e^x for |x| up to 700, to about 1e-13: 2^k times the Taylor polynomial of the rest.
+// e^x for |x| up to 700, to about 1e-13: 2^k times the Taylor polynomial of the remainder.
 inline double exponential(double x) {
   x = clip(x, -700.0, 700.0);
   const double k = __builtin_floor(x * one_over_log_two + 0.5);
@@ -43,8 +43,8 @@ inline double exponential(double x) {
   return sum * power_of_two(static_cast<std::int64_t>(k));
 }
 
-// `truth`, for a processor that need not wait for it: it goes on with `guess`, which is known earlier, and comes back
-// if that was wrong. The empty statements hide from the compiler that both are the same if it goes on.
+// Returns `truth`, but lets the processor continue speculatively with `guess`, which is known earlier. The empty
+// statements prevent the compiler from noticing that both are equal in that case.
 [[gnu::always_inline]] inline bool speculate(bool guess, bool truth) {
   int result = guess, hidden = guess;
   asm("" : "+r"(hidden));
@@ -55,7 +55,7 @@ inline double exponential(double x) {
   return result != 0;
 }
 
-// The share of old evidence that one round leaves, when `half_life` rounds leave half.
+// The share of old evidence that remains after one round, if half remains after `half_life` rounds.
 inline double retention_after(double half_life) { return exponential(-log_two / half_life); }
 
 }  // namespace manul::MANUL_SIMD

@@ -1,8 +1,7 @@
-// A block of zeros on a cache line, allocated once.
+// A zeroed array, aligned to cache lines and allocated once.
 //
-// A large block is reserved from the system, which takes memory page by page as it is first written to: a model that
-// has learned little is small, and the sizes of its arrays can be compared with those of a file before anything is
-// spent.
+// The system allocates the pages of a large block when they are first written. A new model is therefore small, and the
+// sizes of its arrays can be compared with those of a file before memory is used.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,13 +12,13 @@
 
 namespace manul {
 
-// A part of a model's state, for saving and for comparing.
+// An array of a model's state, for saving and restoring.
 struct Array {
   const char* name;
   const char* type;  // "f4", "f8" or "u8", as in NumPy
   void* data;
   std::size_t size;
-  std::size_t part = 0;  // is_count from 1 in models that consist of several
+  std::size_t part = 0;  // counted from 1 in models that consist of several parts
 };
 
 namespace MANUL_SIMD {
@@ -43,16 +42,16 @@ class Buffer {
   T& operator[](std::size_t index) { return data_[index]; }
 
  private:
-  static constexpr std::size_t line = 64;                    // of the cache, in bytes
-  static constexpr std::size_t most = std::size_t{1} << 62;  // bytes: no sum of sizes can overflow
+  static constexpr std::size_t line = 64;                    // bytes of a cache line
+  static constexpr std::size_t most = std::size_t{1} << 62;  // bytes; no sum of sizes can overflow
 
   static std::size_t bytes(std::size_t size) {
     if (size > most / sizeof(T)) throw std::bad_alloc();
     return (size * sizeof(T) + line - 1) / line * line + line;
   }
 
-  // Blocks of this many bytes are reserved: below, whole pages would be wasted. AddressSanitizer watches the ends of
-  // blocks only if they come from the heap.
+  // Smaller blocks come from the heap, because whole pages would waste memory. With AddressSanitizer larger ones do
+  // too, because it checks the ends of heap blocks only.
 #ifdef __SANITIZE_ADDRESS__
   static constexpr std::size_t large = std::size_t{1} << 24;
 #else

@@ -1,6 +1,6 @@
 // Philox4x64-10 (Salmon et al., 2011): random numbers as a pure function of (seed, decision).
 //
-// The same generator as numpy.random.Philox(key=seed, counter=decision), so that NumPy can draw any decision again.
+// The same generator as numpy.random.Philox(key=seed, counter=decision), so NumPy can repeat any decision.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ static inline double unit(std::uint64_t bits) { return static_cast<double>(bits 
 
 }  // namespace philox
 
-// Two numbers, uniform on [0, 1), for one decision; `stream` keeps other uses of the same seed apart.
+// Two uniform numbers in [0, 1) for one decision; `stream` separates other uses of the same seed.
 static inline Draws draw(std::uint64_t seed, std::uint64_t decision, std::uint64_t stream = 0) {
   std::uint64_t a = decision + 1, b = stream, c = 0, d = 0;
-  std::uint64_t key0 = seed, key1 = 0;  // the constants are those of the paper
+  std::uint64_t key0 = seed, key1 = 0;  // the constants are from the paper
   for (int round = 0; round < 10; ++round) {
     const auto left = philox::multiply(0xD2E7470EE14C6C93ULL, a);
     const auto right = philox::multiply(0xCA5A826395121157ULL, c);

@@ -8,7 +8,7 @@ struct Range {
   double high;
 };
 
-// The window that a policy plays when it does not explore. A bandwidth of 0 is a single action.
+// The window of greedy actions. A bandwidth of 0 is a single action.
 struct Window {
   double centre;
   double bandwidth;

@@ -1,9 +1,9 @@
-// Vectors of floats with one order of additions on every machine.
+// Vectors of floats with the same order of additions on every machine.
 //
-// This header is compiled once per instruction set, each time into its own namespace MANUL_SIMD. Eight lanes are the
-// unit: every array is padded to a multiple of eight. Two accumulators (even and odd groups of eight) give a 512-bit
-// machine one register and a 128-bit machine four, and the same sum to the last bit. Nothing here may be contracted
-// into fused multiply-adds (-ffp-contract=off), because the baseline has none.
+// This header is compiled once per instruction set, each time into its own namespace MANUL_SIMD. Every array is
+// padded to a multiple of eight lanes. Sums use two accumulators, for even and odd groups of eight: one register on a
+// 512-bit machine, four on a 128-bit machine, with the same bits. Nothing here may be contracted into fused
+// multiply-adds (-ffp-contract=off), because the baseline has none.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ inline float sum(Eight v) {
   return quarters[0] + quarters[1];
 }
 
-// Calls `each` on the groups of an array, as `each(Sixteen{}, i)` or `each(Eight{}, i)`, in the fixed order.
+// Calls `each(Sixteen{}, i)` or `each(Eight{}, i)` for the groups of an array, in a fixed order.
 template <class Each>
 [[gnu::always_inline]] inline void groups(std::size_t size, Each&& each) {
   std::size_t i = 0;
@@ -46,7 +46,7 @@ template <class Each>
   for (; i < size; i += 8) each(Eight{}, i);
 }
 
-// A sum over groups: even and odd groups of eight apart, then both together.
+// A sum over groups: even and odd groups of eight separately, then both together.
 #ifdef __AVX512F__
 class Total {
  public:
@@ -63,7 +63,7 @@ class Total {
   Sixteen both_ = {};
   Eight tail_ = {};
 };
-#else  // a compiler that splits a vector of sixteen for a narrower machine passes it through memory
+#else  // on narrower machines compilers pass a vector of sixteen through memory
 class Total {
  public:
   void add(Eight v) {
@@ -102,9 +102,8 @@ Vector root(Vector v) {
   return v;
 }
 
-// 1 / sqrt(v) of positive normal numbers to about 5e-6: a guess from the exponent (0x5f375a86 is Lomont's constant, the
-// best one for it), and two steps of Newton's method.
-// Several times as quick as a root and a division.
+// 1 / sqrt(v) of positive normal numbers to about 5e-6, several times faster than a root and a division: an estimate
+// from the exponent, with Lomont's constant 0x5f375a86, and two steps of Newton's method.
 template <class Vector>
 Vector inverse_root(Vector v) {
   using Bits = decltype(v < v);

@@ -1,4 +1,4 @@
-// Smoothing and epsilon-greedy: from a window to a distribution, a draw and a density.
+// Smoothing and epsilon-greedy exploration: the distribution, draws and densities of a window.
 #pragma once
 
 #include "models/policy_model.hpp"
@@ -46,8 +46,8 @@ struct Decision {
   double density;
 };
 
-// Epsilon-greedy over the range. Models whose windows have no width play `atoms`: each one of the range has weight
-// epsilon over their number, the chosen one the rest.
+// Epsilon-greedy over the range. Models with windows of zero width use `atoms`: epsilon is spread over those in the
+// range, and the greedy one has the rest.
 struct Exploration {
   double epsilon;
   std::uint64_t seed;
@@ -92,7 +92,7 @@ inline Decision decide(PolicyModel& model, const Exploration& exploration, const
   return {action, mixture.density(action)};
 }
 
-// The density of an action that may have been drawn by another policy: 0 outside the range and between atoms.
+// The density of an action, which any policy may have drawn: 0 outside the range and between atoms.
 inline double density(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within,
                       double action) {
   const Window window = model.window(context, within);

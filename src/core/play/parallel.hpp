@@ -1,4 +1,4 @@
-// Several players at once, each in one thread.
+// Runs several players at once, each in one thread.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace manul {
 
-// Does the tasks 0..count-1, each in the thread that is free next; the first that fails is reported when all are done.
+// Runs tasks 0..count-1, each in the next free thread; the first failure is reported when all are done.
 template <class Task>
 void in_threads(std::size_t count, std::size_t threads, Task&& task) {
   std::atomic<std::size_t> next = 0;
@@ -31,19 +31,19 @@ void in_threads(std::size_t count, std::size_t threads, Task&& task) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// Over the same rounds, each with its own table.
+// Runs the same rounds, each player with its own table.
 inline void simulate_all(const std::vector<Player*>& players, const std::vector<const Table*>& tables,
                          std::size_t first, std::size_t last, const std::vector<Record>& records, std::size_t threads) {
   in_threads(players.size(), threads,
              [&](std::size_t i) { players[i]->simulate(*tables[i], first, last, records[i]); });
 }
 
-// Over the same log, which is looked through once for all that take the same. Neighbouring sums share a cache line, so
-// each task adds up its own.
+// Runs the same log, which is checked once for all players that accept the same rows. Neighbouring sums share a cache
+// line, so each task accumulates its own.
 inline void replay_all(const std::vector<Player*>& players, const Rows& rows, const Outcomes& outcomes, double* sums,
                        std::size_t threads) {
   in_threads(players.size(), threads, [&](std::size_t i) {
-    if (i == 0 || !players[i]->takes_the_same(*players[0])) players[i]->check(rows, outcomes);
+    if (i == 0 || !players[i]->accepts_same_rows(*players[0])) players[i]->check(rows, outcomes);
   });
   in_threads(players.size(), threads, [&](std::size_t i) {
     double sum = sums[i];

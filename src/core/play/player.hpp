@@ -1,4 +1,4 @@
-// Plays a model: checked input, epsilon-greedy exploration, numbered decisions, loops over tables.
+// Decides with a model: checked input, epsilon-greedy exploration, numbered decisions, loops over tables.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,16 @@
 
 namespace manul {
 
-// Thrown before anything has changed. The caller knows the sentence that explains it.
+// Thrown before anything has changed. The caller has the message.
 class Rejected : public std::invalid_argument {
  public:
   Rejected() : std::invalid_argument("rejected") {}
 };
 
-// Beyond these, weights and their squares overflow. Python checks the same limits and has the sentence.
+// Beyond these limits, weights and their squares overflow. Python checks the same limits and has the message.
 inline constexpr double least_density = 1e-100, largest_density = 1e100;
 
-// How contexts come: as rows of numbers, or with names, hashed into the model's own table or sketched into a row.
+// The kinds of contexts: rows of numbers, or named fields, hashed into the model's tables or sketched into a row.
 enum class Naming : std::uint8_t { rows, hashed, sketched };
 
 struct PlayerSettings {
@@ -33,11 +33,11 @@ struct PlayerSettings {
   Naming naming = Naming::rows;
 };
 
-// What a logged action says of the window that would have been played: its density there over the logged one, times
-// the loss (the paper's c_t of the leaf, Algorithm 3).
+// The importance-weighted loss of a logged action for the greedy window: its density there divided by the logged one,
+// times the loss (the paper's c_t of the leaf, Algorithm 3).
 inline double window_cost(Window played, const Outcome& outcome) {
-  constexpr double rounding = 1e-9;  // generous: the mixture below decides at the ends
-  if (std::abs(outcome.action - played.centre) > played.bandwidth * (1.0 + rounding)) return 0.0;  // as most of them
+  constexpr double rounding = 1e-9;  // generous; the density below decides at the ends
+  if (std::abs(outcome.action - played.centre) > played.bandwidth * (1.0 + rounding)) return 0.0;  // usually
   const Mixture window(played, 0.0, outcome.within);
   return window.density(outcome.action) / outcome.density * outcome.loss;
 }
@@ -50,7 +50,7 @@ struct Rows {
   const double* highs;
 };
 
-// What came of the decision on each row.
+// The outcomes of the decisions, one per row.
 struct Outcomes {
   const double* actions;
   const double* densities;
@@ -75,7 +75,7 @@ class Player {
 
   void sketch_names() { settings_.naming = Naming::sketched; }
 
-  // The context that the encoder has read, for the model.
+  // The view of the context that the encoder has read.
   ContextView named_view(bool learning) {
     if (settings_.naming == Naming::hashed) return encoder.view();
     sketch_.write(encoder.view(), learning, row_.data());
@@ -101,7 +101,7 @@ class Player {
     return manul::decide(*model_, settings_.exploration, context, within, decisions++);
   }
 
-  // Draws for a given number without counting it: a decision can be made again.
+  // Draws the decision with a given number without counting it, to repeat a decision.
   Decision decide_again(const ContextView& context, Range within, std::uint64_t number) {
     const Busy busy(*this);
     return manul::decide(*model_, settings_.exploration, context, check(within), number);
@@ -112,7 +112,7 @@ class Player {
     model_->learn(context, outcome);
   }
 
-  // The outcome as the model learns from it; refuses one that it cannot learn from.
+  // The outcome with a scaled loss; throws if it is invalid.
   Outcome outcome(double action, double density, double loss, Range within) const {
     check(within);
     const Range losses = settings_.losses;
@@ -122,7 +122,7 @@ class Player {
     return scale(action, density, loss, within);
   }
 
-  // Decisions get the next numbers, or are made again with `numbers`.
+  // Decisions get the next numbers, or are repeated with `numbers`.
   void decide_many(const Rows& rows, const std::uint64_t* numbers, double* actions, double* densities) {
     visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
       const std::uint64_t number = numbers == nullptr ? decisions++ : numbers[i];
@@ -137,9 +137,8 @@ class Player {
     for (std::size_t i = 0; i < rows.count; ++i) model_->learn(context(rows, i), logged(rows, outcomes, i));
   }
 
-  // Progressive validation: each row is paid for by the policy as it was before it was learned from. Adds to a sum that
-  // goes on from batch to batch, so that how a log is cut changes no bit of it. The rows are ones that `check` let
-  // pass.
+  // Progressive validation: the policy is evaluated on each row before it learns from it. Adds to one sum for all
+  // batches, so that the result does not depend on the sizes of batches. The rows have passed `check`.
   void replay(const Rows& rows, const Outcomes& outcomes, double& sum) {
     const Busy busy(*this);
     for (std::size_t i = 0; i < rows.count; ++i) {
@@ -154,8 +153,8 @@ class Player {
       outcome(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i));
   }
 
-  // Whether what one may learn from, the other may as well.
-  bool takes_the_same(const Player& other) const {
+  // Whether both players accept the same rows and outcomes.
+  bool accepts_same_rows(const Player& other) const {
     const auto same = [](Range one, Range two) { return one.low == two.low && one.high == two.high; };
     return settings_.width == other.settings_.width && same(settings_.actions, other.settings_.actions) &&
            same(settings_.losses, other.settings_.losses) &&
@@ -182,7 +181,7 @@ class Player {
   }
 
  private:
-  // One caller at a time: loops run without the interpreter's lock.
+  // One caller at a time, because loops run without the interpreter's lock.
   class Busy {
    public:
     explicit Busy(Player& player) : flag_(player.busy_) {
@@ -194,7 +193,7 @@ class Player {
     std::atomic_flag& flag_;
   };
 
-  // Calls `each(i, context, within)` on every row, once all of them are checked.
+  // Calls `each(i, context, within)` for every row after checking all of them.
   template <class Each>
   void visit(const Rows& rows, Each&& each) {
     const Busy busy(*this);

@@ -1,4 +1,4 @@
-// Whole loops: decide, pay the loss, learn, over a table.
+// Simulates whole loops over a table: decide, observe the loss, learn.
 #pragma once
 
 #include "play/exploration.hpp"
@@ -7,9 +7,9 @@ namespace manul {
 
 enum class Loss : std::uint8_t { absolute, squared, knots };
 
-// A loss for every action of every round, in action units. A regression has one knot per round, its target, and its
-// error counts as a share of the actions. Otherwise a round's loss runs straight from knot to knot, in ascending
-// order; two knots at one position make a jump, and the jump itself has the value of the first of them.
+// The loss of every action of every round. A regression has one knot per round, its target; the loss is the distance to
+// it as a share of the range of actions. Otherwise the loss is linear between ascending knots; two knots at one
+// position are a jump, where the loss is that of the first.
 struct Table {
   const float* contexts;
   std::size_t width;
@@ -18,7 +18,7 @@ struct Table {
   std::size_t knots;
   const double* positions;
   const double* values;
-  const double* lows;  // null if every round has all actions, as `highs`
+  const double* lows;  // null, like `highs`, if every round has the whole range
   const double* highs;
 
   ContextView context(std::size_t row) const { return {ContextKind::row, contexts + row * width, width}; }
@@ -42,14 +42,14 @@ struct Table {
   }
 };
 
-// Where the outcomes of the rounds go.
+// The output arrays.
 struct Record {
   double* actions;
   double* densities;
   double* losses;
 };
 
-// `losses` is the range of losses that the agent was told; what its model learns from is scaled to [0, 1].
+// `losses` is the agent's range of losses; its model learns from losses scaled to [0, 1].
 inline void simulate(PolicyModel& model, const Exploration& exploration, Range losses, const Table& table,
                      std::size_t first, std::size_t last, std::uint64_t number, const Record& record) {
   for (std::size_t row = first; row < last; ++row) {

@@ -1,4 +1,4 @@
-// Picks the widest instruction set of this machine; the environment variable MANUL_SIMD can ask for a narrower one.
+// Selects the widest instruction set of this machine, or the narrower one in the environment variable MANUL_SIMD.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Compiled once per instruction set, with MANUL_SIMD naming it.
+// Compiled once per instruction set, whose name is MANUL_SIMD.
 #include "simd/kernels.hpp"
 
 #include "learners/adagrad.hpp"

@@ -1,4 +1,4 @@
-// The doors into the code that is compiled once per instruction set.
+// The entry points of the code that is compiled once per instruction set.
 #pragma once
 
 #include "models/policy_model.hpp"
@@ -6,7 +6,7 @@
 
 namespace manul {
 
-// The caller owns what these return.
+// The caller owns the returned models.
 struct Kernels {
   RoutingModel* (*new_cats)(const CatsSettings&);
   TracingModel* (*new_paper_cats)(const PaperCatsSettings&);

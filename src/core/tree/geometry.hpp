@@ -1,9 +1,9 @@
-// Where the leaves of a tree lie in the range of actions, for the core. The class of this name in
+// The positions of the leaves of a tree in the range of actions. The class of this name in
 // manul/policies/classifier_tree.py has the same rules for whole columns; its tests compare both.
 //
 //   K  leaves       h  bandwidth      o  offset: leaf i has its action at low + (i + o) (high - low) / K
 //
-// The paper has o = 0, everybody else 1/2. Everything is in action units.
+// The offset is 0 in the paper and 1/2 otherwise. All values are in action units.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct Geometry {
   double per_unit = static_cast<double>(std::int64_t{1} << depth) / (actions.high - actions.low);
   double position(double action) const { return (action - actions.low) * per_unit; }
 
-  // A leaf may be played if its window lies inside the range. The rule is its own mirror image, so that with o = 0
-  // and h a power of two it leaves out just what the paper's two special nodes leave out (Algorithm 9).
+  // A leaf is reachable if its window is inside the range. The rule is symmetric, so with o = 0 and h a power of two it
+  // excludes exactly the leaves that the paper's two special nodes exclude (Algorithm 9).
   Leaves reachable(Range within) const {
     const auto first = static_cast<std::int64_t>(__builtin_ceil(position(within.low + bandwidth) - offset));
     const auto last = static_cast<std::int64_t>(__builtin_floor(position(within.high - bandwidth) - (1.0 - offset)));
@@ -39,14 +39,14 @@ struct Geometry {
     return {middle, middle};
   }
 
-  // The leaves whose window covers the action.
+  // The leaves whose windows cover the action.
   Leaves covering(double action) const {
     const auto first = static_cast<std::int64_t>(__builtin_ceil(position(action - bandwidth) - offset));
     const auto last = static_cast<std::int64_t>(__builtin_floor(position(action + bandwidth) - offset));
     return {first, last};
   }
 
-  // The centre of a leaf's window. A lone leaf of a narrow range is moved to fit.
+  // The centre of a leaf's window. The only leaf of a narrow range is moved inside it.
   double centre(std::int64_t leaf, Range within) const {
     const double action = actions.low + (static_cast<double>(leaf) + offset) * spacing;
     const double lowest = within.low + bandwidth, highest = within.high - bandwidth;
@@ -57,8 +57,8 @@ struct Geometry {
   std::int64_t clamp(std::int64_t leaf) const { return leaf < 0 ? 0 : leaf >= leaves() ? leaves() - 1 : leaf; }
 };
 
-// The leaves as the only actions there are: leaf i of K at low + i / K (high - low), as in the paper. Masses become
-// densities by the spacing, the share of the range that each atom stands for.
+// The leaves as a discrete set of actions: leaf i of K is at low + i / K (high - low), as in the paper. The density of
+// an atom is its mass divided by the spacing.
 struct Atoms {
   Range actions = {0.0, 1.0};
   std::int64_t leaves = 0;

@@ -1,11 +1,11 @@
-// The nodes of a tree as linear classifiers that have a direction in common.
+// The nodes of a tree as linear classifiers with a common direction.
 //
 //   f_v(x) = w_v.x + w_0.x + s (m_v - 1/2)        node v sends x right if f_v(x) >= 0
 //
 //   w_v  the node's own weights       w_0, s  shared by all nodes       m_v  where v splits the range, in [0, 1]
 //
-// On a problem with one linear optimum every node needs the same direction and only another threshold: w_0 and s are
-// just that. Nodes are numbered from 1 at the root, so block 0 is free to hold w_0.
+// If the best action is linear in the context, all nodes need the same direction with different thresholds, which w_0
+// and s represent. Nodes are numbered from 1 at the root, so block 0 is free for w_0.
 #pragma once
 
 #include "contexts/weight_tables.hpp"
@@ -23,7 +23,7 @@ class SharedNodes {
     slope_[0] = untrained_slope;
   }
 
-  // What all nodes share is computed once per context; the values must stay in place.
+  // Computes the common part of all nodes once per context; the values must stay in place.
   void look(const Input& input) {
     x_ = input;
     weights_.look(x_), squares_.look(x_);
@@ -35,8 +35,8 @@ class SharedNodes {
     return dot(weights_.read(node), x_.values, x_.size) + common_ + slope_.data()[0] * place(node);
   }
 
-  // Teaches a node which side is cheaper: one step of AdaGrad on the hinge loss W max(0, 1 - y f_v(x)), where y is the
-  // cheaper side and W the difference of the costs. Returns whether it sends the context right after that.
+  // Trains a node: one step of AdaGrad on the hinge loss W max(0, 1 - y f_v(x)), where y is the cheaper side and W the
+  // difference of the costs. Returns whether the node then sends the context right.
   bool learn(Node node, double cost_left, double cost_right) {
     const double before = margin(node), weight = cost_left - cost_right;
     if (weight * before >= absolute(weight)) return before >= 0.0;
@@ -52,14 +52,14 @@ class SharedNodes {
   Buffer<double>& slope() { return slope_; }
 
  private:
-  // Chosen by experiment (docs/ablation-cats.md): a step of a fresh weight is bounded by rate / sqrt(first_square).
+  // Chosen by experiment (docs/ablation-cats.md): the first step of a weight is at most rate / sqrt(first_square).
   static constexpr double first_square = 0.01, rate = 2.5;
-  static constexpr double untrained_slope = -1e-3;  // an untrained tree plays the middle
+  static constexpr double untrained_slope = -1e-3;  // an untrained tree chooses the middle of the range
 
   // m_v - 1/2. Node 2^l + j is the j-th of its level and splits the range at (j + 1/2) / 2^l.
   static double place(Node node) { return (node + 0.5) * power_of_two(__builtin_clz(node) - 31) - 1.5; }
 
-  // One step of AdaGrad in a block's weights; how far that moves the margin.
+  // One step of AdaGrad in the weights of a block; returns the change of the margin.
   [[gnu::flatten]] double move(Node block, double weight) {
     float *weights = weights_.open(block), *squares = squares_.open(block);
     const auto gradient = static_cast<float>(weight), step = static_cast<float>(rate_ * weight);
@@ -76,7 +76,7 @@ class SharedNodes {
     return moved.value();
   }
 
-  // The same for s.
+  // The same step for s.
   double tilt(double weight, double m) {
     slope_[1] = x_.retention * slope_[1] + (weight * m) * (weight * m);
     const double change = rate_ * weight * m / __builtin_sqrt(slope_[1] + first_square);

@@ -1,4 +1,4 @@
-// A complete binary tree whose nodes send a context left or right, and the paper's way of training it.
+// A complete binary tree whose nodes send a context left or right, and the paper's training rule.
 //
 //   K = 2^D leaves     nodes are numbered from 1 at the root; the children of v are 2v and 2v + 1, leaf i is K + i
 //
@@ -12,8 +12,8 @@ namespace manul::MANUL_SIMD {
 
 using Node = std::uint32_t;
 
-// A learner is a class of static functions on one node's block: `margin`, positive if the node sends the context
-// right, and `learn`, whether it does so after an update with the costs of both sides.
+// A learner is a class of static functions of one node's block: `margin` is positive if the node sends the context
+// right, and `learn` updates it with the costs of both sides and returns whether it then sends the context right.
 template <class Learner>
 class Tree {
  public:
@@ -28,10 +28,10 @@ class Tree {
   Node leaf(std::int64_t index) const { return static_cast<Node>(geometry_.leaves() + index); }
   std::int64_t index(Node leaf) const { return static_cast<std::int64_t>(leaf) - geometry_.leaves(); }
 
-  // From the root to a reachable leaf. A node with one reachable side is forced to that side.
+  // Descends from the root to a reachable leaf. A node with one reachable side is forced to that side.
   std::int64_t route(const DenseContext& context, Leaves reachable) { return route(context, reachable, reachable); }
 
-  // The same as long as it can end in `wanted`; some other leaf if it cannot.
+  // The same, but stops early with any other leaf if it cannot end in `wanted`.
   std::int64_t route(const DenseContext& context, Leaves reachable, Leaves wanted) {
     const Node lowest = leaf(wanted.first), highest = leaf(wanted.last);
     Node node = 1;
@@ -51,13 +51,13 @@ class Tree {
   Buffer<float> nodes_;
 };
 
-// The paper's training: the leaves of a window cost `cost`, all others nothing.
+// The paper's training rule: the leaves of a window have the cost `cost`, all others 0.
 //
-// Only nodes above the two ends of the window can have children of different cost. What the subtree at an end picks has
-// the cost ("pays") or has not; its sibling's pick has it just if that lies inside the window. So an end that pays
-// trains the next node whose other side is outside, and one that does not the next whose other side is inside. Inside
-// or outside is a bit of the end's number, level by level, so that it jumps from one node to the next. Once the ends
-// have met, the other side is always outside.
+// Only nodes above the two ends of the window can have children of different cost. The leaf that the subtree at an end
+// selects either has the cost (the end "pays") or not; the leaf of its sibling has the cost if the sibling is inside
+// the window. So an end that pays trains the next node whose other side is outside the window, and an end that does not
+// trains the next node whose other side is inside. Whether a side is inside is a bit of the end's number at each level,
+// so the climb can jump from node to node. Above the point where the ends meet, the other side is always outside.
 template <class Learner>
 class Climb {
  public:
@@ -65,16 +65,15 @@ class Climb {
       : tree_(tree), context_(context), cost_(cost), lowest_(tree.leaf(reachable.first)),
         highest_(tree.leaf(reachable.last)) {}
 
-  // `observe` is told of each update: (node, cost left, cost right).
+  // Calls `observe(node, cost left, cost right)` for each update.
   template <class Observe>
   void train(Leaves window, Observe&& observe) {
     if (window.first < tree_.index(lowest_)) window.first = tree_.index(lowest_);
     if (window.last > tree_.index(highest_)) window.last = tree_.index(highest_);
     if (window.first > window.last || cost_ == 0.0f) return;
     const Node alpha = tree_.leaf(window.first), beta = tree_.leaf(window.last);
-    const Levels apart = differing(alpha, beta), below = apart >> 1;  // at the last of `apart` the ends are siblings
-    // A node is forced to the one side of it that can be reached: it learns nothing, and passes on what that side
-    // picks.
+    const Levels apart = differing(alpha, beta), below = apart >> 1;  // the ends are siblings at the top of `apart`
+    // A node with one reachable side is forced: it learns nothing and passes up the leaf of that side.
     const Levels left_reachable = differing(alpha, lowest_), right_reachable = differing(beta, highest_);
     const bool left = climb<true>(alpha, alpha & left_reachable & below, ~alpha & below, observe);
     const bool right = climb<false>(beta, ~beta & right_reachable & below, beta & below, observe);
@@ -87,13 +86,13 @@ class Climb {
   }
 
  private:
-  using Levels = std::uint32_t;  // a set of them; level 0 is that of the leaves
+  using Levels = std::uint32_t;  // a set of levels as bits; level 0 is that of the leaves
 
   // The levels at which two leaves have different ancestors.
   static Levels differing(Node a, Node b) { return a == b ? 0 : ~Levels{0} >> __builtin_clz(a ^ b); }
 
-  // From one end of the window to where both meet; whether what it then picks pays. At all nodes above the left end the
-  // side that pays is the right one, above the right end the left one.
+  // Climbs from one end of the window to where both meet; returns whether the selected leaf pays. The side that pays is
+  // the right one at all nodes above the left end, and the left one above the right end.
   template <bool right_pays, class Observe>
   [[gnu::always_inline]] bool climb(Node end, Levels while_paying, Levels while_not, Observe& observe) {
     bool pays = true;
@@ -106,7 +105,7 @@ class Climb {
     return pays;
   }
 
-  // Trains a node of which one side pays; whether the side that it then picks does.
+  // Trains a node of which one side pays; returns whether the side that it then selects pays.
   template <bool right_pays, class Observe>
   [[gnu::always_inline]] bool update(Node node, Observe& observe) {
     const float left = right_pays ? 0.0f : cost_, right = right_pays ? cost_ : 0.0f;
@@ -125,7 +124,7 @@ class Climb {
   Node lowest_, highest_;
 };
 
-// A model that consists of such a tree and of what its nodes see of a context.
+// A model with such a tree and the input row of its nodes.
 template <class Learner, class Base>
 class TreeModel : public Base {
  public:

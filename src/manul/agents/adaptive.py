@@ -1,4 +1,4 @@
-"""CATS with adaptive bandwidth, Algorithm 5 of the paper: a tree per bandwidth, and the most promising one plays."""
+"""CATS with an adaptive bandwidth, Algorithm 5 of the paper: one tree per bandwidth, of which the best one decides."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _PENALTIES = {
     ),
 )
 class AdaptiveCats(BaseAgent[_core.Player]):
-    """A tree for each bandwidth; structural risk minimisation picks who plays.
+    """One tree per bandwidth; structural risk minimisation chooses the tree that decides.
 
-    `bandwidths` is geometric unless given, from half the range down to a 4096th; a `theory.BandwidthGrid` is the
-    paper's fine grid. A round counts for a bandwidth by how surely it tells what its tree would lose. `penalty` is what
-    an estimate is raised by for being uncertain: its measured standard error, the bound of the paper's Algorithm 3 with
-    the constant 1 of its experiments ("practical"), or that of Algorithm 5.
+    The default `bandwidths` are 1/2, 1/4, ..., 1/4096 of the range; a `theory.BandwidthGrid` is the paper's grid. The
+    risk of a tree is a doubly robust estimate of its loss plus a `penalty` for the uncertainty: the measured standard
+    error ("measured"), the bound of the paper's Algorithm 3 with the constant 1 of its experiments ("practical"), or the
+    bound of Algorithm 5 ("paper").
 
     >>> agent = AdaptiveCats(leaves=64, seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -64,33 +64,33 @@ class AdaptiveCats(BaseAgent[_core.Player]):
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
         self.leaves = check_leaves(leaves)
-        self.bandwidths = _checked_bandwidths(bandwidths, Actions(*self.actions))
+        self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         check_choice("penalty", penalty, _PENALTIES, "Try 'measured'.")
         if penalty != "measured" and self.epsilon == 0:
-            raise ParameterError(f"epsilon must be above 0 with penalty={penalty!r}; got 0. Try 0.05.", "epsilon")
+            raise ParameterError(f"epsilon must be above 0 with penalty={penalty!r}, got 0. Try 0.05.", "epsilon")
         self.penalty = penalty
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the constructor needs to make this agent again."""
+        """The arguments of the constructor."""
         names = ("actions", "leaves", "bandwidths", "penalty", "epsilon", "losses", "seed", "half_life")
         return {name: getattr(self, name) for name in names}
 
     @property
     def bandwidth(self) -> float:
-        """The bandwidth that plays now, in action units."""
+        """The bandwidth in use, in action units."""
         if self.player is None:
             return self.bandwidths[-1]
         return self.bandwidths[cast(_core.AdaptiveCatsPlayer, self.player).best_member]
 
     @property
     def estimates(self) -> Floats:
-        """The estimated loss of each bandwidth's tree, of late, as a share of the range of losses."""
+        """The estimated recent loss of each bandwidth's tree, as a share of the range of losses."""
         return np.full(len(self.bandwidths), np.nan) if self.player is None else self.player.state()["estimates"]
 
     @property
     def risks(self) -> Floats:
-        """The estimated losses, each raised by its penalty: the bandwidth with the smallest plays."""
+        """The estimated losses plus their penalties; the bandwidth with the smallest sum is in use."""
         if self.player is None:
             return self.estimates
         player = cast(_core.AdaptiveCatsPlayer, self.player)
@@ -98,19 +98,19 @@ class AdaptiveCats(BaseAgent[_core.Player]):
 
     @property
     def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth that a narrowed range must have room for."""
+        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
         return min(self.bandwidths)
 
-    # All members are of one size, so that the first one's says that of all.
+    # All members have the same size, so one member is enough to compute the total.
     def _fits(self, width: int, arrays: model_files.Arrays) -> bool:
         if not super()._fits(width, arrays):
             return False
         member = self._members(width, self.bandwidths[:1])
-        learned = sum(array.nbytes for name, array in arrays.items() if name != "decisions")
-        return learned == member.nbytes * len(self.bandwidths)
+        nbytes = sum(array.nbytes for name, array in arrays.items() if name != "decisions")
+        return nbytes == member.nbytes * len(self.bandwidths)
 
     def make_player(self, width: int) -> _core.Player:
-        """A fresh player for contexts of this width."""
+        """A new player for contexts of this width."""
         return self._members(width, self.bandwidths)
 
     def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:
@@ -127,25 +127,23 @@ class AdaptiveCats(BaseAgent[_core.Player]):
         )
 
 
-def _checked_bandwidths(bandwidths: Iterable[float] | None, actions: Actions) -> tuple[float, ...]:
+def _check_bandwidths(bandwidths: Iterable[float] | None, actions: Actions) -> tuple[float, ...]:
     if bandwidths is None:
         return tuple(actions.span / 2**i for i in range(1, 13))
     if isinstance(bandwidths, BandwidthGrid):
         bandwidths = [share * actions.span for share in bandwidths if share <= 0.5]
     if not isinstance(bandwidths, Iterable):
+        raise ParameterError(f"bandwidths must be a sequence of numbers, got {bandwidths!r}.", "bandwidths")
+    descending = tuple(sorted({check_bandwidth(each, actions) for each in bandwidths}, reverse=True))
+    if not descending:
         raise ParameterError(
-            f"bandwidths must be several numbers; got {bandwidths!r}. Try ({bandwidths!r},) or Cats.", "bandwidths"
+            "bandwidths must have at least one element, got none. Omit it for the default.", "bandwidths"
         )
-    checked = tuple(sorted({check_bandwidth(each, actions) for each in bandwidths}, reverse=True))
-    if not checked:
-        raise ParameterError(
-            "bandwidths must have at least one element; got none. Leave it out for a geometric set.", "bandwidths"
-        )
-    return checked
+    return descending
 
 
 def _complexity(penalty: PenaltyName, leaves: int, width: int) -> float:
-    """K ln|F| + ln(8 T^4 / delta) of Algorithm 5, a linear classifier of 32 bits per weight, T = 10^6, delta = 0.05."""
+    """K ln|F| + ln(8 T^4 / delta) of Algorithm 5, for linear classifiers of 32 bits per weight, T = 10^6, delta = 0.05."""
     if penalty != "paper":
         return 1.0
     return leaves * 32 * (width + 1) * math.log(2) + math.log(8 * 1e6**4 / 0.05)

@@ -1,4 +1,4 @@
-"""Agents by name: what `manul run`, `optimize`, the service, `load` and the checks read."""
+"""The registry of agents, for `manul run`, `optimize`, the service, `load` and the checks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from manul.types import Within
 from manul.utils import model_files
 from manul.utils.registry import Registry
 
-USUAL_LEAVES, USUAL_SHARE = 512, Fraction(1, 32)  # good on all of thirteen real tables
+DEFAULT_LEAVES, DEFAULT_BANDWIDTH = 512, Fraction(1, 32)  # work well on each of the thirteen benchmark tables
 _Make = TypeVar("_Make", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class AgentEntry:
-    """What makes an agent from `actions`, `losses`, `epsilon`, `seed` and its own settings, all by keyword."""
+    """A registered agent; `make` takes `actions`, `losses`, `epsilon`, `seed` and `settings` as keywords."""
 
     name: str
     make: Callable[..., Any]
@@ -29,29 +29,27 @@ class AgentEntry:
     def tree_settings(
         self, actions: Within, *, leaves: int | None = None, bandwidth: float | Fraction | None = None
     ) -> dict[str, Any]:
-        """Leaves and bandwidth as given or as usual, if the agent has them; a `Fraction` is a share of the actions.
+        """Leaves and bandwidth, with defaults, if the agent has them; a `Fraction` is a share of the range of actions.
 
         >>> AGENTS["cats"].tree_settings((0.0, 32.0), leaves=64, bandwidth=Fraction(1, 8))
         {'leaves': 64, 'bandwidth': 4.0}
         """
-        span = actions[1] - actions[0]
-        share = USUAL_SHARE if bandwidth is None else bandwidth
-        usual = {
-            "leaves": USUAL_LEAVES if leaves is None else leaves,
-            "bandwidth": float(share * span) if isinstance(share, Fraction) else share,
-        }
         for setting, value in (("leaves", leaves), ("bandwidth", bandwidth)):
             if value is not None and setting not in self.settings:
-                raise ParameterError(f"{setting} must be left out for {self.name}; got {value}. It has none.", setting)
-        return {setting: value for setting, value in usual.items() if setting in self.settings}
+                raise ParameterError(f"agent {self.name} has no setting {setting}, got {setting}={value}.", setting)
+        width = DEFAULT_BANDWIDTH if bandwidth is None else bandwidth
+        if isinstance(width, Fraction):
+            width = float(width * (actions[1] - actions[0]))
+        tree = {"leaves": DEFAULT_LEAVES if leaves is None else leaves, "bandwidth": width}
+        return {setting: value for setting, value in tree.items() if setting in self.settings}
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """The parameters of the constructor, with their types."""
+        """The parameters of `make`, with their types."""
         return inspect.signature(self.make, eval_str=True).parameters
 
 
-AGENTS = Registry[AgentEntry]("agent", "manul.agents", usual="auto")
+AGENTS = Registry[AgentEntry]("agent", "manul.agents", suggestion="auto")
 
 
 def register_agent(
@@ -61,12 +59,13 @@ def register_agent(
     examples: Sequence[Callable[[int], Any]] | None = None,
     service: bool = True,
 ) -> Callable[[_Make], _Make]:
-    """Registers an agent, so that it can be made by name, as in `manul run --agent NAME`, and its class be loaded.
+    """Register an agent under a name, as in `manul run --agent NAME`.
 
-    It is a class, or a function that makes one, with the keywords `actions`, `losses`, `epsilon`, `seed` and those named
-    in `settings`; a class has `from_saved(parameters, arrays)`, as `manul.agents.base.BaseAgent` does. `examples` are
-    functions of a seed that make agents for `manul.checks`; without them, one is made with no settings.
-    With `service=False` loops of the service cannot have it.
+    Decorate a class, or a function that returns an agent, with the keywords `actions`, `losses`, `epsilon`, `seed` and
+    those listed in `settings`. A class also needs `from_saved(parameters, arrays)`, which
+    `manul.agents.base.BaseAgent` has, and can then be loaded from files. `examples` are functions of a seed that return
+    agents for `manul.checks`; the default is one agent without settings. With `service=False`, the service does not
+    offer the agent.
 
     >>> import manul
     >>> @manul.register_agent("bold", settings=("leaves",))

@@ -1,7 +1,7 @@
-"""Auto: no parameters beyond the range of actions. It learns the loss of every action, and plays near its minimum.
+"""Auto, an agent without tuning: it models the loss of every action and chooses near the minimum.
 
-This is ours, not the paper's: a small ensemble of networks models the loss in context and action, trained on replayed
-rounds (`src/core/critic`). What is played is smoothed and explored like everything else, so its logs serve off-policy.
+It is not from the paper: a small ensemble of networks models the loss of contexts and actions, trained on replayed
+rounds (`src/core/critic`). Its actions are smoothed and explored as in Cats, so its logs can be used off-policy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MEMBERS = ("deep", "shallow", "sharp", "scout")
 
 @dataclass(frozen=True)
 class Member:
-    """One network of the ensemble: its error of late in units of the loss, and its share in the prediction."""
+    """One network of the ensemble: its recent error, in units of the loss, and its share in the prediction."""
 
     name: str
     error: float
@@ -30,12 +30,11 @@ class Member:
 
 @dataclass(frozen=True)
 class Report:
-    """What an Auto believes, and why it plays as it does.
+    """The state of an Auto, to explain its decisions.
 
-    `bandwidth` is what is played where the predicted loss is not steep; on steep sides it is narrower. `noise` is the
-    standard deviation of the loss around the prediction, `memory` the rounds since the last change of the world that
-    was noticed, `last_alarm` the round of that change. `actions` and `losses` are the predicted loss curve for one
-    context, where one was given.
+    `bandwidth` is narrower where the predicted loss is steep. `noise` is the standard deviation of the loss around the
+    prediction. `alarms` counts the detected changes of the world: `last_alarm` is the round of the last one, and
+    `memory` the number of rounds since. `actions` and `losses` are the predicted loss curve of one context, if given.
     """
 
     members: tuple[Member, ...]
@@ -57,7 +56,7 @@ class Report:
     ),
 )
 class Auto(BaseAgent[_core.Player]):
-    """Strong without tuning: finds its own bandwidth, and notices when the world changes.
+    """An agent without tuning: it chooses its own bandwidth and detects changes of the world.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -76,11 +75,11 @@ class Auto(BaseAgent[_core.Player]):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the constructor needs to make this agent again."""
+        """The arguments of the constructor."""
         return {name: getattr(self, name) for name in ("actions", "epsilon", "losses", "seed")}
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
-        """What the agent believes now; with a context, also the loss it expects of each action there.
+        """The current state; with a context, also the predicted loss of `points` actions.
 
         >>> agent = Auto()
         >>> for _ in range(30):
@@ -90,33 +89,30 @@ class Auto(BaseAgent[_core.Player]):
         >>> report.rounds, report.alarms, len(report.losses)
         (30, 0, 64)
         """
-        player, seen = (self.player, None) if context is None and self.player else self.player_and_context(context)
-        now = cast(_core.AutoPlayer, player).report()
-        members = tuple(map(Member, MEMBERS, self._in_loss_units(now["errors"]), now["weights"]))
+        player, features = (self.player, None) if context is None and self.player else self.player_and_context(context)
+        report = cast(_core.AutoPlayer, player).report()
+        low, high = self.losses
+        errors = [error * (high - low) for error in report["errors"]]
         return Report(
-            members=members,
-            bandwidth=now["bandwidth"],
-            noise=self._in_loss_units([now["noise"]])[0],
-            rounds=int(now["rounds"]),
-            memory=int(now["memory"]),
-            alarms=int(now["alarms"]),
-            last_alarm=int(now["last_alarm"]) or None,
-            **({} if context is None else self._curve(cast(_core.AutoPlayer, player), seen, points)),
+            members=tuple(map(Member, MEMBERS, errors, report["weights"])),
+            bandwidth=report["bandwidth"],
+            noise=report["noise"] * (high - low),
+            rounds=int(report["rounds"]),
+            memory=int(report["memory"]),
+            alarms=int(report["alarms"]),
+            last_alarm=int(report["last_alarm"]) or None,
+            **({} if context is None else self._curve(cast(_core.AutoPlayer, player), features, points)),
         )
 
-    def _curve(self, player: _core.AutoPlayer, seen: Any, points: int) -> dict[str, Floats]:
+    def _curve(self, player: _core.AutoPlayer, features: Any, points: int) -> dict[str, Floats]:
         middles = (np.arange(points) + 0.5) / points
-        with self.explained():
-            predicted = np.array(player.curve(seen, points), dtype=np.float64)
+        with self.explain_rejection():
+            shares = np.array(player.curve(features, points), dtype=np.float64)
         low, high = self.losses
-        return {"actions": self._range.low + middles * self._range.span, "losses": low + predicted * (high - low)}
-
-    def _in_loss_units(self, shares: list[float]) -> list[float]:
-        low, high = self.losses
-        return [share * (high - low) for share in shares]
+        return {"actions": self._range.low + middles * self._range.span, "losses": low + shares * (high - low)}
 
     def make_player(self, width: int) -> _core.Player:
-        """A fresh player for contexts of this width."""
+        """A new player for contexts of this width."""
         return _core.AutoPlayer(
             actions=self.actions, losses=self.losses, width=width, epsilon=self.epsilon, seed=self.seed
         )

@@ -1,4 +1,4 @@
-"""What every agent shares: checks, conversions, single and batch forms, saving."""
+"""The base class of agents: validation, conversion of contexts, single and batch forms, saving."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from manul.types import Context, Decision, Decisions, Floats, Policy, Within
 from manul.utils import model_files
 from manul.utils.validation import check_epsilon, check_half_life, check_outcomes, check_range, check_seed, check_shape
 
-_NOTHING = np.empty(0)
+_WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
 
 
 class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
-    """An agent around a player: a class of its own says what its `parameters` are, and how to `make_player(width)`.
+    """An agent around a player: a subclass defines `parameters` and `make_player(width)`.
 
-    The width is that of the first context.
+    The first context sets the width.
     """
 
     def __init__(
@@ -44,95 +44,93 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
     @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """What the constructor needs to make this agent again."""
+        """The arguments of the constructor."""
 
     @property
     def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth that a narrowed range must have room for."""
+        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
         return 0.0
 
-    def narrowed(self, within: Within | None) -> Within:
-        """The range of one decision; refuses one that leaves nothing to play."""
+    def narrow(self, within: Within | None) -> Within:
+        """The range of one decision; raises InputError if the agent has no action in it."""
         return self._range.narrow(within, self.narrowest_bandwidth)
 
-    def _played(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
+    def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         return explore(smooth(centre, bandwidth, within), self.epsilon, within)
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
         """The distribution that `decide` draws from."""
-        low, high = self.narrowed(within)
-        player, seen = self.player_and_context(context)
-        with self.explained():
-            centre, bandwidth = player.window(seen, low, high)
-        return self._played(centre, bandwidth, (low, high))
+        low, high = self.narrow(within)
+        player, features = self.player_and_context(context)
+        with self.explain_rejection():
+            centre, bandwidth = player.window(features, low, high)
+        return self._explore(centre, bandwidth, (low, high))
 
     def decide(self, context: Context, within: Within | None = None) -> Decision:
         """Draw an action."""
-        low, high = self.actions if within is None else self.narrowed(within)
+        low, high = self.actions if within is None else self.narrow(within)
         native = self._native
         try:
-            drawn: Any = NotImplemented if native is None else native.decide(context, low, high)
+            draw: Any = NotImplemented if native is None else native.decide(context, low, high)
         except _core.Rejected:
-            drawn = NotImplemented  # the checks of the slow way say why
-        if drawn is NotImplemented:
-            player, seen = self.player_and_context(context)
-            with self.explained():
-                drawn = player.decide(seen, low, high)
-        action, density = drawn
+            draw = NotImplemented  # the slow path raises the error with its reason
+        if draw is NotImplemented:
+            player, features = self.player_and_context(context)
+            with self.explain_rejection():
+                draw = player.decide(features, low, high)
+        action, density = draw
         return Decision(action, density, within)
 
     def learn(self, context: Context, decision: Decision, loss: float) -> None:
-        """Take in what a decision led to."""
+        """Learn from the loss of a decision."""
         try:
             action, density, within = decision
         except (TypeError, ValueError):
-            raise InputError(
-                f"decision must be what decide returned; got {decision!r}. Pass it on as it is.", "decision"
-            ) from None
-        low, high = self.actions if within is None else self.narrowed(within)
+            raise InputError(f"decision must be a Decision returned by decide, got {decision!r}.", "decision") from None
+        low, high = self.actions if within is None else self.narrow(within)
         if self._native is not None:
             try:
                 if self._native.learn(context, action, density, loss, low, high) is not NotImplemented:
                     return
-            except (TypeError, _core.Rejected):  # no number, or one that is out of range: the checks say why
+            except (TypeError, _core.Rejected):  # the checks below raise the error with its reason
                 pass
         outcome = (_number("action", action), _number("density", density), _number("loss", loss), [low], [high])
         self.check_outcomes(*map(_numbers, outcome))
-        player, seen = self.player_and_context(context)
-        with self.explained():
-            player.learn(seen, float(action), float(density), float(loss), low, high)
+        player, features = self.player_and_context(context)
+        with self.explain_rejection():
+            player.learn(features, float(action), float(density), float(loss), low, high)
 
     def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
-        """Draw an action for each row; `within` is one (low, high) per row."""
-        names = self._named_rows(contexts)
-        if names is not None:
-            return self._decide_named(names, within)
+        """Draw an action for each row; `within` has one (low, high) per row."""
+        fields = self._named_rows(contexts)
+        if fields is not None:
+            return self._decide_named(fields, within)
         rows = conversion.matrix(contexts)
         lows, highs = self._ends(within, len(rows))
         player = self.player_for(rows)
         actions, densities = np.empty(len(rows)), np.empty(len(rows))
         player.decide_many(rows, lows, highs, actions, densities)
-        return Decisions(actions, densities, *((lows, highs) if within is not None else (None, None)))
+        return Decisions(actions, densities, *((None, None) if within is None else (lows, highs)))
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
-        """Draw the decision of a number, which is any below 2^64, without counting it."""
-        low, high = self.actions if within is None else self.narrowed(within)
+        """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
+        low, high = self.actions if within is None else self.narrow(within)
         native = self._native
         try:
-            drawn: Any = NotImplemented if native is None else native.decide_again(context, low, high, number)
+            draw: Any = NotImplemented if native is None else native.decide_again(context, low, high, number)
         except _core.Rejected:
-            drawn = NotImplemented  # the checks of the slow way say why
-        if drawn is NotImplemented:
-            player, seen = self.player_and_context(context)
-            with self.explained():
-                drawn = self._draw(player, seen, low, high, number)
-        action, density = drawn
+            draw = NotImplemented  # the slow path raises the error with its reason
+        if draw is NotImplemented:
+            player, features = self.player_and_context(context)
+            with self.explain_rejection():
+                draw = self._draw(player, features, low, high, number)
+        action, density = draw
         return Decision(action, density, within)
 
     def decide_many_again(
         self, numbers: npt.ArrayLike, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Decisions:
-        """Draw the decision of each row's number without counting it."""
+        """Draw the decision with each row's number without counting them as new decisions."""
         rows, keys = conversion.matrix(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         lows, highs = self._ends(within, len(rows))
         player = self.player_for(rows)
@@ -141,71 +139,68 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
             player.decide_many_again(rows, lows, highs, keys, actions, densities)
         else:
             ends = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
-            for place, (row, (low, high)) in enumerate(zip(rows, ends, strict=True)):
-                actions[place], densities[place] = self._draw(player, row, low, high, int(keys[place]))
-        return Decisions(actions, densities, *((lows, highs) if within is not None else (None, None)))
+            for index, (row, (low, high)) in enumerate(zip(rows, ends, strict=True)):
+                actions[index], densities[index] = self._draw(player, row, low, high, int(keys[index]))
+        return Decisions(actions, densities, *((None, None) if within is None else (lows, highs)))
 
-    def _draw(self, player: AnyPlayer, seen: Any, low: float, high: float, number: int) -> tuple[float, float]:
+    def _draw(self, player: AnyPlayer, features: Any, low: float, high: float, number: int) -> tuple[float, float]:
         if isinstance(player, _core.Player):
-            again: tuple[float, float] = player.decide_again(seen, low, high, number)
-            return again
-        counted = player.decisions
+            draw: tuple[float, float] = player.decide_again(features, low, high, number)
+            return draw
+        decisions = player.decisions
         try:
             player.decisions = number
-            return player.decide(seen, low, high)
+            return player.decide(features, low, high)
         finally:
-            player.decisions = counted
+            player.decisions = decisions
 
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:
-        """The density of each row's action, which may have been drawn by another policy."""
-        names, asked = self._named_rows(contexts), _numbers(actions)
-        rows: Any = conversion.matrix(contexts) if names is None else names
-        check_shape("actions", asked, len(rows))
+        """The density of each row's action, which any policy may have drawn."""
+        fields, points = self._named_rows(contexts), _numbers(actions)
+        rows: Any = conversion.matrix(contexts) if fields is None else fields
+        check_shape("actions", points, len(rows))
         lows, highs = self._ends(within, len(rows))
-        player = self.player_for(rows) if names is None else None
+        player = self.player_for(rows) if fields is None else None
         if not isinstance(player, _core.Player):
-            played = distributions(self, rows, within)
-            return np.array([each.density(action) for each, action in zip(played, asked, strict=True)])
+            return densities_by_row(self, rows, points, within)
         densities = np.empty(len(rows))
-        player.densities_many(rows, lows, highs, asked, densities)
+        player.densities_many(rows, lows, highs, points, densities)
         return densities
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The expected action of each row, and its expected square."""
-        names = self._named_rows(contexts)
-        rows: Any = conversion.matrix(contexts) if names is None else names
+        """The expected action and the expected squared action of each row."""
+        fields = self._named_rows(contexts)
+        rows: Any = conversion.matrix(contexts) if fields is None else fields
         lows, highs = self._ends(within, len(rows))
-        player = self.player_for(rows) if names is None else None
+        player = self.player_for(rows) if fields is None else None
+        if not isinstance(player, _core.Player):
+            return moments_by_row(self, rows, within)
         means, squares = np.empty(len(rows)), np.empty(len(rows))
-        if isinstance(player, _core.Player):
-            player.moments_many(rows, lows, highs, means, squares)
-        else:
-            for number, played in enumerate(distributions(self, rows, within)):
-                means[number], squares[number] = played.mean(), played.square()
+        player.moments_many(rows, lows, highs, means, squares)
         return means, squares
 
     def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
-        """Take in what many decisions led to, in order; all of them or, where one cannot be used, none."""
-        names = self._named_rows(contexts)
-        rows = conversion.matrix(contexts) if names is None else np.empty((len(names), 0), np.float32)
-        actions, densities, paid = (_numbers(each) for each in (decisions.actions, decisions.densities, losses))
-        lows = _NOTHING if decisions.lows is None else _numbers(decisions.lows)
-        highs = _NOTHING if decisions.highs is None else _numbers(decisions.highs)
-        for name, array in (("actions", actions), ("densities", densities), ("losses", paid)):
+        """Learn from the losses of many decisions, in order; if one of them is invalid, from none."""
+        fields = self._named_rows(contexts)
+        rows = conversion.matrix(contexts) if fields is None else np.empty((len(fields), 0), np.float32)
+        actions, densities, loss_values = map(_numbers, (decisions.actions, decisions.densities, losses))
+        lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows)
+        highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs)
+        for name, array in (("actions", actions), ("densities", densities), ("losses", loss_values)):
             check_shape(name, array, len(rows))
         self.check_outcomes(
-            actions, densities, paid, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
+            actions, densities, loss_values, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
         )
-        if names is None:
-            self.player_for(rows).learn_many(rows, actions, densities, paid, lows, highs)
+        if fields is None:
+            self.player_for(rows).learn_many(rows, actions, densities, loss_values, lows, highs)
         else:
-            self._learn_named(names, actions, densities, paid, lows, highs)
+            self._learn_named(fields, actions, densities, loss_values, lows, highs)
 
     def contents(self) -> model_files.Contents:
-        """What a file of the agent holds."""
-        return type(self).__name__, {**self._settings_saved(), **self.contexts_saved()}, self.state()
+        """The contents of a file with the agent."""
+        return type(self).__name__, {**self._saved_settings(), **self.context_parameters()}, self.state()
 
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
@@ -224,7 +219,7 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
         agent.restore(agent.start(columns) if names is None else agent.start_named(names), arrays)
         return agent
 
-    def _settings_saved(self) -> model_files.Parameters:
+    def _saved_settings(self) -> model_files.Parameters:
         return self.parameters
 
     @classmethod
@@ -233,26 +228,26 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
         return cls(**settings)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items() if value is not None)
-        return f"{type(self).__name__}({shown})"
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items() if value is not None)
+        return f"{type(self).__name__}({arguments})"
 
     def _fits(self, width: int, arrays: model_files.Arrays) -> bool:
-        """Whether arrays can be this agent's, as far as must be known before a player is made."""
-        return width <= sum(array.size for array in arrays.values())  # there is a number for each at least
+        """Whether the arrays of a file are large enough for a width, checked before memory is allocated for a player."""
+        return width <= sum(array.size for array in arrays.values())  # a player has at least one number per column
 
     def _named_rows(self, contexts: Any) -> list[conversion.Fields] | None:
-        if self.player is not None and not self._names:
+        if self.player is not None and not self._named:
             return None
         return conversion.to_dicts(contexts)
 
     def _decide_named(self, contexts: list[conversion.Fields], within: npt.ArrayLike | None) -> Decisions:
         lows, highs = self._ends(within, len(contexts))
         ranges = zip(lows, highs, strict=True) if len(lows) else [None] * len(contexts)
-        for each in contexts:
-            self.distribution(each)
-        made = [self.decide(each, ends) for each, ends in zip(contexts, ranges, strict=True)]
-        actions, densities = (np.array([each[i] for each in made], dtype=np.float64) for i in (0, 1))
-        return Decisions(actions, densities, *((lows, highs) if within is not None else (None, None)))
+        for context in contexts:
+            self.distribution(context)  # validates every context before the first decision
+        decisions = [self.decide(context, ends) for context, ends in zip(contexts, ranges, strict=True)]
+        actions, densities = (np.array([decision[i] for decision in decisions], dtype=np.float64) for i in (0, 1))
+        return Decisions(actions, densities, *((None, None) if within is None else (lows, highs)))
 
     def _learn_named(
         self,
@@ -263,23 +258,23 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
         lows: Floats,
         highs: Floats,
     ) -> None:
-        for each in contexts:
-            self.distribution(each)
-        for number, each in enumerate(contexts):
-            within = (float(lows[number]), float(highs[number])) if len(lows) else None
-            self.learn(each, Decision(float(actions[number]), float(densities[number]), within), float(losses[number]))
+        for context in contexts:
+            self.distribution(context)  # validates every context before the first change
+        for row, context in enumerate(contexts):
+            within = (float(lows[row]), float(highs[row])) if len(lows) else None
+            self.learn(context, Decision(float(actions[row]), float(densities[row]), within), float(losses[row]))
 
     def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
         if within is None:
-            return _NOTHING, _NOTHING
+            return _WHOLE_RANGE, _WHOLE_RANGE
         pairs = np.asarray(within, dtype=np.float64)
         check_shape("within", pairs, count, 2)
         for low, high in pairs:
-            self.narrowed((low, high))
+            self.narrow((low, high))
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
     def check_outcomes(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
-        """Refuses outcomes that cannot be learned from."""
+        """Raise InputError if an action, density or loss is invalid."""
         check_outcomes(actions, densities, losses, lows, highs, loss_range=self.losses)
 
 
@@ -287,14 +282,25 @@ def _number(name: str, value: object) -> list[float]:
     try:
         return [float(value)]  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number; got {value!r}. Convert it first.", name) from None
+        raise InputError(f"{name} must be a number, got {value!r}.", name) from None
 
 
 def _numbers(values: npt.ArrayLike) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def distributions(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
-    """The distribution of each row, in its range."""
+def densities_by_row(policy: Policy, rows: Any, actions: Floats, within: npt.ArrayLike | None) -> Floats:
+    """The density of each row's action, one distribution at a time."""
+    pairs = zip(_distributions(policy, rows, within), actions, strict=True)
+    return np.array([distribution.density(action) for distribution, action in pairs])
+
+
+def moments_by_row(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+    """The expected action and the expected squared action of each row, one distribution at a time."""
+    distributions = _distributions(policy, rows, within)
+    return np.array([each.mean() for each in distributions]), np.array([each.square() for each in distributions])
+
+
+def _distributions(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
     pairs = [None] * len(rows) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
     return [policy.distribution(row, ends) for row, ends in zip(rows, pairs, strict=True)]

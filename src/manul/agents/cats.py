@@ -30,10 +30,10 @@ from manul.utils.validation import check_bandwidth, check_leaves, check_whole_nu
     ),
 )
 class Cats(BaseAgent[_core.Player]):
-    """A tree that routes a context to one of its leaves and plays near the leaf's action.
+    """A tree that routes a context to one of its leaves and chooses an action within a bandwidth of the leaf's action.
 
-    Contexts with names keep their weights in tables of 2^`table_bits`, whatever the number of names and leaves. After
-    `half_life` rounds old evidence counts half.
+    The weights of named contexts are in hash tables of 2^`table_bits` entries, for any number of names and leaves. After
+    `half_life` rounds, old evidence counts half.
 
     >>> agent = Cats(actions=(0.0, 32.0), leaves=1024, bandwidth=2.0, seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -73,23 +73,23 @@ class Cats(BaseAgent[_core.Player]):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the constructor needs to make this agent again."""
+        """The arguments of the constructor."""
         names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed", "half_life", "table_bits")
         return {name: getattr(self, name) for name in names}
 
-    def _settings_saved(self) -> model_files.Parameters:
-        return {**self.parameters, "paper": None if self._paper is None else learners.described(self._paper)}
+    def _saved_settings(self) -> model_files.Parameters:
+        return {**self.parameters, "paper": None if self._paper is None else learners.describe(self._paper)}
 
     @classmethod
     def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
-        described = parameters.pop("paper")
-        if described is None:
+        learner = parameters.pop("paper")
+        if learner is None:
             return super()._from_parameters(parameters)
-        return cls.paper(learner=learners.from_description(described), **parameters)
+        return cls.paper(learner=learners.from_description(learner), **parameters)
 
     @property
     def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth that a narrowed range must have room for."""
+        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
         return self.bandwidth
 
     def _make_named_player(self) -> _core.Player:
@@ -98,7 +98,7 @@ class Cats(BaseAgent[_core.Player]):
         return _core.CatsPlayer(**self._settings(0), bits=self.table_bits)
 
     def make_player(self, width: int) -> _core.Player:
-        """A fresh player for contexts of this width."""
+        """A new player for contexts of this width."""
         if self._paper is None:
             return _core.CatsPlayer(**self._settings(width))
         learner = learners.native(self._paper)

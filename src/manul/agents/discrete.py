@@ -1,7 +1,7 @@
-"""The paper's two comparators (section 5): epsilon-greedy over K fixed actions, leaf i at low + i/K of the range.
+"""The paper's two comparators (section 5): epsilon-greedy over K fixed actions, the i-th at low + i/K of the range.
 
-A decision's density is the mass of its action over the length of range that the action stands for, so that logs and
-estimates mean the same as those of continuous agents. A narrowed range leaves the actions inside it.
+The density of a decision is the probability of its action divided by the spacing of the actions, so logs and estimates
+are comparable with those of continuous agents. A narrowed range keeps the actions inside it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from manul.utils.validation import check_leaves
 
 
 class _Discrete(BaseAgent[_core.Player]):
-    """What both have in common: which actions there are."""
+    """The base class of both agents, with the set of actions."""
 
     def __init__(
         self,
@@ -39,21 +39,18 @@ class _Discrete(BaseAgent[_core.Player]):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the constructor needs to make this agent again."""
+        """The arguments of the constructor."""
         return {name: getattr(self, name) for name in ("actions", "leaves", "epsilon", "losses", "seed", "half_life")}
 
-    def narrowed(self, within: Within | None) -> Within:
+    def narrow(self, within: Within | None) -> Within:
         low, high = self._range.narrow(within, bandwidth=0.0)
         first, last = _core.atoms_inside(self.actions, self.leaves, low, high)
         if first > last:
-            raise InputError(
-                f"within must hold at least one of the {self.leaves} actions, {self._range.span / self.leaves:g} apart; "
-                f"got ({low:g}, {high:g}). Widen it.",
-                "within",
-            )
+            rule = f"one of the {self.leaves} actions, which are {self._range.span / self.leaves:g} apart"
+            raise InputError(f"within must contain at least {rule}, got ({low:g}, {high:g}).", "within")
         return low, high
 
-    def _played(self, centre: float, bandwidth: float, within: Within) -> Atoms:
+    def _explore(self, centre: float, bandwidth: float, within: Within) -> Atoms:
         assert bandwidth == 0
         first, last = _core.atoms_inside(self.actions, self.leaves, *within)
         positions = self._range.low + np.arange(first, last + 1) / self.leaves * self._range.span
@@ -93,18 +90,18 @@ class DiscreteTree(_Discrete):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the constructor needs to make this agent again."""
+        """The arguments of the constructor."""
         return {**super().parameters, "learner": self.learner}
 
-    def _settings_saved(self) -> model_files.Parameters:
-        return {**self.parameters, "learner": learners.described(self.learner)}
+    def _saved_settings(self) -> model_files.Parameters:
+        return {**self.parameters, "learner": learners.describe(self.learner)}
 
     @classmethod
     def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
         return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
 
     def make_player(self, width: int) -> _core.Player:
-        """A fresh player for contexts of this width."""
+        """A new player for contexts of this width."""
         return _core.DiscreteTreePlayer(
             actions=self.actions,
             losses=self.losses,
@@ -126,7 +123,7 @@ class DiscreteTree(_Discrete):
     service=False,
 )
 class DiscreteLinear(_Discrete):
-    """The paper's dLinear: one linear model of the cost per action, learned from doubly robust costs.
+    """The paper's dLinear: one linear cost model per action, learned from doubly robust costs.
 
     >>> agent = DiscreteLinear(actions=(0.0, 32.0), leaves=8, seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -135,7 +132,7 @@ class DiscreteLinear(_Discrete):
     """
 
     def make_player(self, width: int) -> _core.Player:
-        """A fresh player for contexts of this width."""
+        """A new player for contexts of this width."""
         return _core.DiscreteLinearPlayer(
             actions=self.actions,
             losses=self.losses,

@@ -21,15 +21,15 @@ from manul.types import Within
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth
 
-MOST_BANDWIDTHS = 10_000
+MOST_BANDWIDTHS = 10_000  # each has a learner of its own
 
 
-class _General(BaseAgent[_core.Player | PolicyPlayer]):
-    """What both algorithms share: a policy class, and how it is saved; classes that hold functions cannot be."""
+class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
+    """The base class of both algorithms: a policy class, and how it is saved."""
 
     policies: PolicyClass
 
-    def _settings_saved(self) -> model_files.Parameters:
+    def _saved_settings(self) -> model_files.Parameters:
         return {**self.parameters, "policies": described(self.policies)}
 
     @classmethod
@@ -38,8 +38,8 @@ class _General(BaseAgent[_core.Player | PolicyPlayer]):
 
     @property
     @abstractmethod
-    def _windows(self) -> tuple[float, ...]:
-        """The bandwidths that have a learner."""
+    def _learner_bandwidths(self) -> tuple[float, ...]:
+        """The bandwidth of each learner."""
 
     def _fits(self, width: int, arrays: model_files.Arrays) -> bool:
         if isinstance(self.policies, NativePolicies) and not super()._fits(width, arrays):
@@ -47,16 +47,17 @@ class _General(BaseAgent[_core.Player | PolicyPlayer]):
         if isinstance(self, SmoothedGreedy) and isinstance(self.policies, NativePolicies):
             return True
         saved = model_files.split_by_prefix({name: array for name, array in arrays.items() if name != "decisions"})
-        if saved.keys() != {"", *map(str, range(len(self._windows)))}:
+        if saved.keys() != {"", *map(str, range(len(self._learner_bandwidths)))}:
             return False
-        for index, bandwidth in enumerate(self._windows):  # one after the other: all of them may take any memory
+        for index, bandwidth in enumerate(
+            self._learner_bandwidths
+        ):  # one at a time: all together may exceed the memory
             self.policies.start(width, self.actions, bandwidth).restore(saved[str(index)])
         return True
 
     @property
     def _common(self) -> dict[str, Any]:
-        names = ("actions", "losses", "epsilon", "seed")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("actions", "losses", "epsilon", "seed")}
 
 
 _RANGES: dict[str, Any] = {"actions": (-2.0, 8.0), "losses": (-1.0, 3.0)}
@@ -68,8 +69,8 @@ _RANGES: dict[str, Any] = {"actions": (-2.0, 8.0), "losses": (-1.0, 3.0)}
     lambda seed: SmoothedGreedy(policies=Tree(leaves=16), bandwidth=1 / 2, seed=seed),
     lambda seed: SmoothedGreedy(policies=Constant(), bandwidth=2.0, actions=(0.0, 32.0), losses=(-1.0, 3.0), seed=seed),
 )
-class SmoothedGreedy(_General):
-    """Plays near the action of the best policy of a class, by its smoothed loss so far (Algorithm 6).
+class SmoothedGreedy(_PolicyClassAgent):
+    """Chooses near the action of the policy with the lowest smoothed loss so far (Algorithm 6).
 
     >>> import manul
     >>> agent = SmoothedGreedy(policies=manul.policies.Linear(), actions=(0.0, 32.0), bandwidth=2.0, seed=7)
@@ -93,20 +94,20 @@ class SmoothedGreedy(_General):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the constructor needs to make this agent again."""
+        """The arguments of the constructor."""
         return {"policies": self.policies, "bandwidth": self.bandwidth, **self._common}
 
     @property
     def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth that a narrowed range must have room for."""
+        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
         return self.bandwidth
 
     @property
-    def _windows(self) -> tuple[float, ...]:
+    def _learner_bandwidths(self) -> tuple[float, ...]:
         return (self.bandwidth,)
 
     def make_player(self, width: int) -> _core.Player | PolicyPlayer:
-        """A fresh player for contexts of this width."""
+        """A new player for contexts of this width."""
         if isinstance(self.policies, NativePolicies):
             return self.policies.player(width=width, bandwidth=self.bandwidth, **self._common)
         learner = self.policies.start(width, self.actions, self.bandwidth)
@@ -120,13 +121,13 @@ class SmoothedGreedy(_General):
         policies=Tree(leaves=32), bandwidths=(1.0, 1 / 8), horizon=300, log_class_size=20.0, seed=seed
     ),
 )
-class ParetoGreedy(_General):
-    """The same with a learner per bandwidth; structural risk minimisation says which one plays (Algorithm 7).
+class ParetoGreedy(_PolicyClassAgent):
+    """SmoothedGreedy with one learner per bandwidth, chosen by structural risk minimisation (Algorithm 7).
 
-    The penalty of a bandwidth is the paper's P(t, h) for a `horizon`, and after it that of its last round; without a
-    horizon it is that of the paper's experiments, with their `constant`. `log_class_size` is ln of the number of policies, which
-    only the paper's penalty asks for, and only where the class has no length. Losses are estimated by progressive
-    validation, save where the class does it on the whole past (Finite and Constant).
+    With a `horizon`, the penalty of a bandwidth is the paper's P(t, h), which stays constant after the horizon; without
+    one, it is the penalty of the paper's experiments, with their `constant`. `log_class_size` is the natural logarithm of
+    the number of policies; it is required with a horizon if the class has no length. Losses are estimated by progressive
+    validation, or on all past rounds if the class can do that (Finite and Constant).
 
     >>> import manul
     >>> agent = ParetoGreedy(policies=manul.policies.Constant(), bandwidths=(1/2, 1/8, 1/32))
@@ -155,37 +156,35 @@ class ParetoGreedy(_General):
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
         self.policies = checked_policies(policies)
-        self.bandwidths = _checked_bandwidths(bandwidths, Actions(*self.actions))
+        self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         self.constant, self.horizon, self.failure = constant, horizon, failure
         self.log_class_size = _log_class_size(policies, log_class_size, horizon)
         if self.epsilon == 0:
-            raise ParameterError(
-                "epsilon must be in (0, 1]; got 0. Bandwidths are compared by exploring: try 0.05.", "epsilon"
-            )
-        self._penalty(0.0, 1, self.bandwidths[0])
+            raise ParameterError("epsilon must be in (0, 1], got 0. Try 0.05.", "epsilon")
+        self._penalty(0.0, 1, self.bandwidths[0])  # checks constant, horizon, failure and log_class_size
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the constructor needs to make this agent again."""
+        """The arguments of the constructor."""
         names = ("bandwidths", "constant", "horizon", "failure", "log_class_size")
         return {"policies": self.policies, **{name: getattr(self, name) for name in names}, **self._common}
 
     @property
     def chosen(self) -> float:
-        """The bandwidth that plays; before the first context the widest."""
+        """The bandwidth in use, which is the widest before the first context."""
         return self.player.chosen if isinstance(self.player, PolicyPlayer) else max(self.bandwidths)
 
     @property
     def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth that a narrowed range must have room for."""
+        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
         return min(min(self.bandwidths), self._range.span / 2)
 
     @property
-    def _windows(self) -> tuple[float, ...]:
+    def _learner_bandwidths(self) -> tuple[float, ...]:
         return self.bandwidths
 
     def make_player(self, width: int) -> PolicyPlayer:
-        """A fresh player for contexts of this width."""
+        """A new player for contexts of this width."""
         learners = [self.policies.start(width, self.actions, bandwidth) for bandwidth in self.bandwidths]
         return PolicyPlayer(learners, self.bandwidths, self._penalty, **self._common)
 
@@ -209,23 +208,17 @@ class ParetoGreedy(_General):
         )
 
 
-def _checked_bandwidths(
-    bandwidths: Sequence[float] | theory.BandwidthGrid | None, actions: Actions
-) -> tuple[float, ...]:
+def _check_bandwidths(bandwidths: Sequence[float] | theory.BandwidthGrid | None, actions: Actions) -> tuple[float, ...]:
     if bandwidths is None:
         return tuple(actions.span / 2**power for power in range(1, 8))
-    remedy = "Leave them out for a geometric grid."
     if not (isinstance(bandwidths, Sized) and 1 <= len(bandwidths) <= MOST_BANDWIDTHS):
         got = len(bandwidths) if isinstance(bandwidths, Sized) else repr(bandwidths)
-        raise ParameterError(
-            f"bandwidths must be from 1 to {MOST_BANDWIDTHS} numbers; got {got}. {remedy}", "bandwidths"
-        )
-    # The paper's grid is in shares of the range.
-    unit = actions.span if isinstance(bandwidths, theory.BandwidthGrid) else 1.0
+        raise ParameterError(f"bandwidths must be 1 to {MOST_BANDWIDTHS} numbers, got {got}.", "bandwidths")
+    unit = actions.span if isinstance(bandwidths, theory.BandwidthGrid) else 1.0  # the grid is in shares of the range
     for bandwidth in bandwidths:
         if not (isinstance(bandwidth, int | float) and actions.least_bandwidth <= unit * bandwidth <= actions.span):
             raise ParameterError(
-                f"bandwidths must be in (0, {actions.span:g}], the range of actions; got {bandwidth!r}. {remedy}",
+                f"bandwidths must be at most the range of actions, in (0, {actions.span:g}], got {bandwidth!r}.",
                 "bandwidths",
             )
     return tuple(float(unit * bandwidth) for bandwidth in bandwidths)
@@ -238,8 +231,8 @@ def _log_class_size(policies: PolicyClass, given: float | None, horizon: int | N
         return math.log(len(policies))
     if horizon is not None:
         raise ParameterError(
-            f"log_class_size must be given with a horizon for policies without a length; got None for {policies!r}. "
-            "Give ln of the number of policies, or leave out the horizon.",
+            f"log_class_size is required with a horizon because {policies!r} has no length. "
+            "It is the natural logarithm of the number of policies.",
             "log_class_size",
         )
     return 0.0
@@ -247,7 +240,7 @@ def _log_class_size(policies: PolicyClass, given: float | None, horizon: int | N
 
 @register_agent("linear", settings=("bandwidth",), service=False)
 def linear(**settings: Any) -> SmoothedGreedy:
-    """A linear policy, learned by the slope of the smoothed loss.
+    """A linear policy, learned by gradient descent on the smoothed loss.
 
     >>> linear(bandwidth=1/16)
     SmoothedGreedy(policies=Linear(rate=0.01), bandwidth=0.0625, ...)

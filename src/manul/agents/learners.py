@@ -1,4 +1,4 @@
-"""What one node of a tree learns with; the native twins live in src/core/learners."""
+"""The learners of the nodes of a tree; src/core/learners implements them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from manul.utils.validation import check_choice
 
 @dataclass(frozen=True)
 class CoinBetting:
-    """Least squares without a learning rate, as in the paper.
+    """Least squares by coin betting, without a learning rate, as in the paper.
 
-    `target="costs"` is the paper's: one regressor per side. `target="margin"` is one regressor of the better side,
+    `target="costs"` is the paper's: one regressor per child. `target="margin"` is one regressor of the better child,
     weighted by the difference of the costs.
 
     >>> CoinBetting(target="margin")
@@ -29,7 +29,7 @@ class CoinBetting:
 
 @dataclass(frozen=True)
 class AdaGrad:
-    """Steps that large importance weights cannot overshoot, sized per feature.
+    """AdaGrad with implicit steps, so large importance weights do not overshoot.
 
     >>> AdaGrad()
     AdaGrad(loss='logistic')
@@ -52,37 +52,33 @@ _NATIVE: dict[NodeLearner, _core.NodeLearner] = {
 
 
 def native(learner: NodeLearner) -> _core.NodeLearner:
-    """The core's name of a learner.
+    """The learner of the core.
 
     >>> native(CoinBetting()).name
     'coin_costs'
     """
     if learner not in _NATIVE:
         known = " or ".join(sorted({type(each).__name__ for each in _NATIVE}))
-        raise ParameterError(
-            f"learner must be a {known} of manul.learners; got {learner!r}. Try CoinBetting().", "learner"
-        )
+        raise ParameterError(f"learner must be {known} from manul.learners, got {learner!r}.", "learner")
     return _NATIVE[learner]
 
 
-def described(learner: NodeLearner) -> dict[str, str]:
-    """A learner as it is written into a file.
+def describe(learner: NodeLearner) -> dict[str, str]:
+    """The description of a learner for a file.
 
-    >>> described(AdaGrad())
+    >>> describe(AdaGrad())
     {'name': 'AdaGrad', 'loss': 'logistic'}
     """
     return {"name": type(learner).__name__, **asdict(learner)}
 
 
 def from_description(description: dict[str, str]) -> NodeLearner:
-    """The learner that was written into a file.
+    """The learner of a description.
 
     >>> from_description({"name": "AdaGrad", "loss": "logistic"})
     AdaGrad(loss='logistic')
     """
     for learner in _NATIVE:
-        if described(learner) == description:
+        if describe(learner) == description:
             return learner
-    raise ParameterError(
-        f"learner must be one of manul.learners; got {description!r}. Was the file written by a newer manul?", "learner"
-    )
+    raise ParameterError(f"learner must be one of manul.learners, got {description!r}. Try a newer manul.", "learner")

@@ -1,4 +1,4 @@
-"""Any agent behind a feature map: it sees the mapped contexts, and everything else is its own."""
+"""An agent behind a feature map: the agent learns from the mapped contexts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
 from manul.agents.agent_registry import AGENTS
-from manul.agents.base import distributions
+from manul.agents.base import densities_by_row, moments_by_row
 from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Fourier, describe, from_description
 from manul.errors import InputError, ManulError, ParameterError
@@ -19,17 +19,17 @@ from manul.policies.plottable import Drawn
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
 from manul.utils import model_files
 
-Seen = conversion.Row | conversion.Fields
+RowOrFields = conversion.Row | conversion.Fields
 
 
-class Mappable(Agent, model_files.Saveable, Protocol):
-    """An agent that names its ranges, shows its state and saves itself."""
+class SaveableAgent(Agent, model_files.Saveable, Protocol):
+    """An agent with ranges of actions and losses that can be saved."""
 
     actions: Within
     losses: Within
 
     def state(self) -> model_files.Arrays:
-        """All that decides how the agent goes on."""
+        """The complete learned state, as arrays."""
 
 
 @model_files.saveable(
@@ -37,7 +37,7 @@ class Mappable(Agent, model_files.Saveable, Protocol):
     lambda seed: Mapped(agent=AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), features=Fourier(count=8)),
 )
 class Mapped(Drawn):
-    """An agent that sees each context through a feature map.
+    """An agent that applies a feature map to each context.
 
     >>> import manul
     >>> agent = Mapped(agent=manul.Cats(leaves=64, bandwidth=1/16), features=manul.maps.Crosses())
@@ -47,14 +47,12 @@ class Mapped(Drawn):
     3
     """
 
-    def __init__(self, *, agent: Mappable, features: FeatureMap) -> None:
+    def __init__(self, *, agent: SaveableAgent, features: FeatureMap) -> None:
         if not isinstance(agent, Agent):
-            raise ParameterError(f"agent must decide and learn; got {agent!r}. Try manul.Auto().", "agent")
+            raise ParameterError(f"agent must be an agent such as manul.Auto(), got {agent!r}.", "agent")
         if not callable(features):
-            raise ParameterError(
-                f"features must be a map or a function of one context; got {features!r}. Try manul.maps.Crosses().",
-                "features",
-            )
+            rule = "a feature map such as manul.maps.Crosses() or a function of a context"
+            raise ParameterError(f"features must be {rule}, got {features!r}.", "features")
         self.agent, self.features = agent, features
         self.actions, self.losses = agent.actions, agent.losses
         self._width: int | None = None
@@ -62,61 +60,61 @@ class Mapped(Drawn):
 
     @property
     def width(self) -> int | None:
-        """How many numbers a context has before it is mapped; None before the first one and for contexts with names."""
+        """The number of columns of a context before mapping; None before the first one and for named contexts."""
         return self._width
 
     @property
     def decisions(self) -> int:
-        """How many decisions were made."""
+        """The number of decisions so far."""
         return int(getattr(self.agent, "decisions", 0))
 
     @property
     def nbytes(self) -> int:
-        """The memory that holds what was learned."""
+        """The memory of the learned state, in bytes."""
         return int(getattr(self.agent, "nbytes", 0))
 
-    def mapped(self, context: Context) -> Context:
-        """A context as the agent sees it; nothing at all stays nothing.
+    def map(self, context: Context) -> Context:
+        """Apply the feature map to a context; an empty context stays empty.
 
         >>> import manul
         >>> agent = Mapped(agent=manul.Cats(leaves=64, bandwidth=1/16), features=manul.maps.Crosses())
-        >>> agent.mapped({"size": 2.0, "age": 3.0})
+        >>> agent.map({"size": 2.0, "age": 3.0})
         {'size': 2.0, 'age': 3.0, 'age*size': 6.0}
         """
         if context is None:
             return None
-        seen = conversion.to_dict(context) if conversion.is_named(context) else conversion.row(context)
-        return self._map(seen) if len(seen) else seen
+        features = conversion.to_dict(context) if conversion.is_named(context) else conversion.row(context)
+        return self._map(features) if len(features) else features
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
         """The distribution that `decide` draws from."""
-        mapped = self.mapped(context)
-        played = self.agent.distribution(mapped, within)
+        mapped = self.map(context)
+        distribution = self.agent.distribution(mapped, within)
         self._fix(context, mapped)
-        return played
+        return distribution
 
     def decide(self, context: Context, within: Within | None = None) -> Decision:
         """Draw an action."""
-        mapped = self.mapped(context)
+        mapped = self.map(context)
         decision = self.agent.decide(mapped, within)
         self._fix(context, mapped)
         return decision
 
     def learn(self, context: Context, decision: Decision, loss: float) -> None:
-        """Take in what a decision led to."""
-        mapped = self.mapped(context)
+        """Learn from the loss of a decision."""
+        mapped = self.map(context)
         self.agent.learn(mapped, decision, loss)
         self._fix(context, mapped)
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
-        """Draw the decision of a number without counting it, where the agent inside can."""
-        mapped = self.mapped(context)
+        """Draw the decision with this number without counting it, if the agent inside can."""
+        mapped = self.map(context)
         decision: Decision = self.agent.decide_again(number, mapped, within)  # type: ignore[attr-defined]
         self._fix(context, mapped)
         return decision
 
     def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
-        """Draw an action for each row; `within` is one (low, high) per row."""
+        """Draw an action for each row; `within` has one (low, high) per row."""
         rows, mapped = self._map_many(contexts)
         decisions = self.agent.decide_many(mapped, within)
         self._fix_many(rows, mapped)
@@ -125,47 +123,44 @@ class Mapped(Drawn):
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:
-        """The density of each row's action, which may have been drawn by another policy."""
+        """The density of each row's action, which any policy may have drawn."""
         _, mapped = self._map_many(contexts)
-        inside = getattr(self.agent, "densities_many", None)
-        if inside is not None and isinstance(mapped, np.ndarray):
-            return cast(Floats, inside(mapped, actions, within))
-        asked = np.asarray(actions, dtype=np.float64)
-        played = distributions(self.agent, mapped, within)
-        return np.array([each.density(action) for each, action in zip(played, asked, strict=True)])
+        batch = getattr(self.agent, "densities_many", None)
+        if batch is not None and isinstance(mapped, np.ndarray):
+            return cast(Floats, batch(mapped, actions, within))
+        return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The expected action of each row, and its expected square."""
+        """The expected action and the expected squared action of each row."""
         _, mapped = self._map_many(contexts)
-        inside = getattr(self.agent, "moments_many", None)
-        if inside is not None and isinstance(mapped, np.ndarray):
-            return cast("tuple[Floats, Floats]", inside(mapped, within))
-        played = distributions(self.agent, mapped, within)
-        return np.array([each.mean() for each in played]), np.array([each.square() for each in played])
+        batch = getattr(self.agent, "moments_many", None)
+        if batch is not None and isinstance(mapped, np.ndarray):
+            return cast("tuple[Floats, Floats]", batch(mapped, within))
+        return moments_by_row(self.agent, mapped, within)
 
     def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
-        """Take in what many decisions led to, in order; all of them or, where one cannot be used, none."""
+        """Learn from the losses of many decisions, in order; if one of them is invalid, from none."""
         rows, mapped = self._map_many(contexts)
         self.agent.learn_many(mapped, decisions, losses)
         self._fix_many(rows, mapped)
 
     def state(self) -> model_files.Arrays:
-        """All that decides how the agent goes on, as arrays."""
+        """The complete learned state, as arrays."""
         return self.agent.state()
 
     def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file; maps that are functions of your own cannot be written."""
+        """Write to a `.manul` file; feature maps that are plain functions cannot be saved."""
         model_files.write(path, *self.contents())
 
     def contents(self) -> model_files.Contents:
-        """What a file of the agent holds."""
+        """The contents of a file with the agent."""
         features, features_arrays = describe(self.features)
         kind, parameters, arrays = model_files.contents(self.agent)
         inside = {"kind": kind, "parameters": parameters}
         widths = {"width": self._width, "mapped_width": self._mapped_width}
-        named = {f"features.{name}": array for name, array in features_arrays.items()}
-        named |= {f"agent.{name}": array for name, array in arrays.items()}
-        return "Mapped", {"agent": inside, "features": features, **widths}, named
+        both = {f"features.{name}": array for name, array in features_arrays.items()}
+        both |= {f"agent.{name}": array for name, array in arrays.items()}
+        return "Mapped", {"agent": inside, "features": features, **widths}, both
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
@@ -184,36 +179,36 @@ class Mapped(Drawn):
     def __repr__(self) -> str:
         return f"Mapped(agent={self.agent!r}, features={self.features!r})"
 
-    def _map(self, seen: Seen) -> Seen:
-        if isinstance(seen, np.ndarray) and self._width is not None:
-            conversion.check_width(len(seen), self._width)
+    def _map(self, context: RowOrFields) -> RowOrFields:
+        if isinstance(context, np.ndarray) and self._width is not None:
+            conversion.check_width(len(context), self._width)
         try:
-            made = self.features(seen)
+            result = self.features(context)
         except ManulError:
             raise
-        except Exception as error:  # a map may be anybody's code
-            raise _bad_map(f"map every context; got {type(error).__name__} ({_line(error)})") from error
-        mapped = conversion.to_dict(made) if isinstance(made, Mapping) else _finite_row(made)
+        except Exception as error:  # a feature map may raise anything
+            raise InputError(f"features failed with {type(error).__name__}: {_shorten(error)}", "features") from error
+        mapped = conversion.to_dict(result) if isinstance(result, Mapping) else _finite_row(result)
         if self._mapped_width is not None and (isinstance(mapped, dict) or len(mapped) != self._mapped_width):
             got = "a mapping" if isinstance(mapped, dict) else len(mapped)
-            raise _bad_map(f"give rows of {self._mapped_width} numbers, as at first; got {got}")
+            raise _map_error(f"{self._mapped_width} numbers as for the first context", got)
         return mapped
 
-    # One at a time, so that a context is mapped to the same bytes alone and among others.
+    # One at a time, so that a context is mapped to the same bytes alone and in a batch.
     def _map_many(self, contexts: Any) -> tuple[Any, Any]:
-        named = None if self._width is not None else conversion.to_dicts(contexts)
-        rows = conversion.matrix(contexts) if named is None else named
+        fields = None if self._width is not None else conversion.to_dicts(contexts)
+        rows = conversion.matrix(contexts) if fields is None else fields
         if isinstance(rows, np.ndarray) and (not rows.shape[1] or not len(rows)):
             return rows, self._empty(rows)
-        if isinstance(self.features, Columns) and named is not None:
-            table = {column.name: [row.get(column.name) for row in named] for column in self.features.columns}
+        if isinstance(self.features, Columns) and fields is not None:
+            table = {column.name: [row.get(column.name) for row in fields] for column in self.features.columns}
             return rows, self.features.rows(table)
         mapped = [self._map(row) if len(row) else row for row in rows]
         if all(isinstance(each, dict) for each in mapped):
             return rows, mapped
         widths = {len(each) for each in mapped}
         if len(widths) > 1 or any(isinstance(each, dict) for each in mapped):
-            raise _bad_map(f"give rows of one width; got {sorted(widths)} numbers")
+            raise _map_error("rows of the same width", f"widths {sorted(widths)}")
         return rows, np.array(mapped, dtype=np.float32)
 
     def _empty(self, rows: conversion.Row) -> Any:
@@ -221,7 +216,7 @@ class Mapped(Drawn):
             return rows
         return np.empty((0, len(self._map(np.zeros(rows.shape[1], np.float32)))), np.float32)
 
-    # Only after the agent has taken the context: what it refuses changes nothing.
+    # Called after the agent has accepted the context, so that a rejected one changes nothing.
     def _fix(self, context: Any, mapped: Any) -> None:
         if isinstance(mapped, np.ndarray) and len(mapped) and self._mapped_width is None:
             self._mapped_width = len(mapped)
@@ -233,24 +228,24 @@ class Mapped(Drawn):
             self._width = rows.shape[1] if isinstance(rows, np.ndarray) else None
 
 
-def _bad_map(what: str) -> InputError:
-    return InputError(f"features must {what}. Fix the feature map.", "features")
+def _map_error(rule: str, got: object) -> InputError:
+    return InputError(f"features must return {rule}, got {got}.", "features")
 
 
-def _finite_row(made: Any) -> conversion.Row:
+def _finite_row(result: Any) -> conversion.Row:
     try:
         with np.errstate(over="ignore"):
-            row = np.ascontiguousarray(made, dtype=np.float32)
+            row = np.ascontiguousarray(result, dtype=np.float32)
     except (TypeError, ValueError):
-        raise _bad_map(f"give a row of numbers or a mapping; got {_line(made)}") from None
+        raise _map_error("a row of numbers or a mapping", _shorten(result)) from None
     if row.ndim != 1:
-        raise _bad_map(f"give one row per context; got an array of shape {row.shape}")
+        raise _map_error("one row per context", f"an array of shape {row.shape}")
     if not np.isfinite(row).all():
         column = int(np.argmin(np.isfinite(row)))
-        raise _bad_map(f"give finite numbers; got {row[column]} in column {column}")
+        raise _map_error("finite numbers", f"{row[column]} in column {column}")
     return row
 
 
-def _line(value: object) -> str:
+def _shorten(value: object) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""Plays and learns with a policy class in Python: the loops of Algorithms 6 and 7, one learner per bandwidth."""
+"""A player for policy classes in Python: the loops of Algorithms 6 and 7, with one learner per bandwidth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Penalty = Callable[[float, int, float], float]
 
 
 class PolicyPlayer:
-    """Plays the learner whose estimated loss, with the penalty of (estimate, rounds, bandwidth), is lowest."""
+    """Uses the learner with the lowest estimated loss plus penalty, a function of (estimate, rounds, bandwidth)."""
 
     def __init__(
         self,
@@ -35,53 +35,53 @@ class PolicyPlayer:
         self._actions, self._losses, self._epsilon, self._seed = actions, losses, epsilon, seed
         exact = [learner for learner in learners if isinstance(learner, Estimating)]
         self._exact = exact if len(exact) == len(learners) else []
-        self._playing = int(np.argmax(bandwidths))
+        self._best = int(np.argmax(bandwidths))
         self.rounds = 0
         self._sums = np.zeros(len(learners))
         self.decisions = 0
 
     @property
     def nbytes(self) -> int:
-        """The memory that holds what was learned."""
+        """The memory of the learned state, in bytes."""
         return sum(array.nbytes for array in self.state().values())
 
     @property
     def chosen(self) -> float:
-        """The bandwidth that plays."""
-        return self._bandwidths[self._playing]
+        """The bandwidth in use."""
+        return self._bandwidths[self._best]
 
     def window(self, context: Row, low: float, high: float) -> tuple[float, float]:
-        """The centre and the bandwidth that are played where nothing is explored."""
-        return self._centre(self._playing, context, (low, high)), self.chosen
+        """The centre and the bandwidth of the greedy window."""
+        return self._centre(self._best, context, (low, high)), self.chosen
 
     def decide(self, context: Row, low: float, high: float) -> tuple[float, float]:
-        """Draw an action; it comes with its density."""
-        drawn = self._draw(context, (low, high), self.decisions)
+        """Draw an action; returns it with its density."""
+        draw = self._draw(context, (low, high), self.decisions)
         self.decisions += 1
-        return drawn
+        return draw
 
     def decide_many(self, contexts: Row, lows: Floats, highs: Floats, actions: Floats, densities: Floats) -> None:
-        """Draw an action for each row into the last two arrays."""
+        """Fill the last two arrays with an action and its density per row."""
         for number, (context, within) in enumerate(zip(contexts, self._ends(contexts, lows, highs), strict=True)):
             actions[number], densities[number] = self._draw(context, within, self.decisions + number)
         self.decisions += len(contexts)
 
     def learn(self, context: Row, action: float, density: float, loss: float, low: float, high: float) -> None:
-        """Take in what a decision led to."""
+        """Learn from the loss of a decision."""
         decision = Decision(action, density, (low, high))
-        least, worst = self._losses
-        scaled = (loss - least) / (worst - least)
-        paid = self._paid(context, decision, scaled)
+        lowest, highest = self._losses
+        share = (loss - lowest) / (highest - lowest)
+        weighted = self._weighted_losses(context, decision, share)
         for learner in self._learners:
-            learner.learn(context, decision, scaled)
-        self._sums += paid
+            learner.learn(context, decision, share)
+        self._sums += weighted
         self.rounds += 1
-        self._playing = self._best()
+        self._best = self._choose()
 
     def learn_many(
         self, contexts: Row, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats
     ) -> None:
-        """Take in what many decisions led to: all of them or, where a policy fails, none."""
+        """Learn from the losses of many decisions; if a policy fails, from none."""
         before = self.state()
         try:
             for row, within in enumerate(self._ends(contexts, lows, highs)):
@@ -91,41 +91,41 @@ class PolicyPlayer:
             raise
 
     def state(self) -> model_files.Arrays:
-        """The arrays of each learner and of the choice between them."""
+        """A copy of the state of each learner and of the choice between them."""
         arrays = {
             f"{index}.{name}": array
             for index, learner in enumerate(self._learners)
             for name, array in learner.state().items()
         }
-        counts = np.array([self._playing, self.rounds], dtype=np.uint64)
+        counts = np.array([self._best, self.rounds], dtype=np.uint64)
         return {**arrays, "estimates": self._sums.copy(), "counts": counts}
 
     def restore(self, saved: model_files.Arrays) -> None:
-        """Go back to a state."""
+        """Restore a state."""
         split, count = model_files.split_by_prefix(saved), len(self._learners)
         estimates, counts = model_files.vectors(split.pop("", {}), estimates=("f8", count), counts=("u8", 2))
-        playing, rounds = (int(each) for each in counts)
-        if len(split) != count or playing >= count or rounds > model_files.MOST_ROUNDS:
+        best, rounds = map(int, counts)
+        if len(split) != count or best >= count or rounds > model_files.MOST_ROUNDS:
             raise model_files.mismatch_error()
         for index, learner in enumerate(self._learners):
             learner.restore(split[str(index)])
-        self._sums, self._playing, self.rounds = estimates.copy(), playing, rounds
+        self._sums, self._best, self.rounds = estimates.copy(), best, rounds
 
     def _draw(self, context: Row, within: Within, number: int) -> tuple[float, float]:
         centre, bandwidth = self.window(context, *within)
-        played = smooth(centre, bandwidth, within)
-        explored, position = _core.draw(self._seed, number)
-        low, high = within if explored < self._epsilon else (float(played.edges[0]), float(played.edges[1]))
+        greedy = smooth(centre, bandwidth, within)
+        coin, position = _core.draw(self._seed, number)
+        low, high = within if coin < self._epsilon else (float(greedy.edges[0]), float(greedy.edges[1]))
         action = low + position * (high - low)
-        return action, explore(played, self._epsilon, within).density(action)
+        return action, explore(greedy, self._epsilon, within).density(action)
 
     def _centre(self, index: int, context: Row, within: Within) -> float:
         action = checked_action(self._learners[index].action(context, within), self._actions)
         return min(max(action, within[0]), within[1])
 
-    # Progressive validation: each example is paid for before it is learned from. Estimating every policy on the whole
-    # past, as in the paper, would cost as much as the whole past in each round; learners that can do it are asked.
-    def _paid(self, context: Row, decision: Decision, loss: float) -> Floats:
+    # Progressive validation: each learner is evaluated on an example before it learns from it. The paper estimates every
+    # policy on all past examples, whose cost grows with each round; learners that can do so (`Estimating`) are asked.
+    def _weighted_losses(self, context: Row, decision: Decision, loss: float) -> Floats:
         if self._exact or len(self._learners) == 1:
             return np.zeros(len(self._learners))
         action, density, within = decision
@@ -133,15 +133,15 @@ class PolicyPlayer:
         centres = np.array([self._centre(index, context, within) for index in range(len(self._learners))])
         return densities_of_many(centres, np.asarray(self._bandwidths), within, action) / density * loss
 
-    def _best(self) -> int:
+    def _choose(self) -> int:
         if len(self._learners) == 1:
             return 0
-        estimates = [each.estimate() for each in self._exact] or (self._sums / self.rounds).tolist()
-        penalised = [
+        estimates = [learner.estimate() for learner in self._exact] or (self._sums / self.rounds).tolist()
+        risks = [
             estimate + self._penalty(estimate, self.rounds, bandwidth)
             for estimate, bandwidth in zip(estimates, self._bandwidths, strict=True)
         ]
-        return penalised.index(min(penalised))
+        return risks.index(min(risks))
 
     def _ends(self, contexts: Row, lows: Floats, highs: Floats) -> list[Within]:
         if not len(lows):

@@ -116,7 +116,7 @@ class Registered(Choice):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, or the closest one in the error."""
         if self.registry.find(str(value)) is None:
-            self.fail(self.registry.unknown(str(value)), param, ctx)
+            self.fail(self.registry.unknown_message(str(value)), param, ctx)
         return str(value)
 
 

@@ -53,34 +53,34 @@ def run(
 ) -> None:
     """Run an agent online over the rows of TABLE: .csv, .tsv, .parquet, .arff or .vw, optionally gzipped."""
     from manul.logs.formats import format_of
-    from manul.worlds.table_run import Example, play
+    from manul.worlds.table_run import TargetTable, run_agent
 
     if log is not None:
         format_of(log)
-    example = Example.read(table, target=target, actions=actions)
-    _print_notes(example, table)
-    example = example.shuffled(seed) if shuffle else example
-    outcome = play(example, bandwidth=bandwidth, seed=seed, progress=True, **settings)
+    rows = TargetTable.read(table, target=target, actions=actions)
+    _print_notes(rows, table)
+    rows = rows.shuffle(seed) if shuffle else rows
+    result = run_agent(rows, bandwidth=bandwidth, seed=seed, progress=True, **settings)
     if log is not None:
-        outcome.log.write(log)
+        result.log.write(log)
     if out is not None:
-        outcome.policy.save(out)
+        result.policy.save(out)
     files = {"log": None if log is None else str(log), "policy": None if out is None else str(out)}
     if as_json:
-        click.echo(json.dumps({**outcome.as_dict(), **files}))
+        click.echo(json.dumps({**result.as_dict(), **files}))
     else:
-        click.echo("\n".join([str(outcome), *(f"{name:<14} {path}" for name, path in files.items() if path)]))
+        click.echo("\n".join([str(result), *(f"{name:<14} {path}" for name, path in files.items() if path)]))
 
 
-def _print_notes(example: Any, table: Path) -> None:
-    if example.left_out:
-        click.echo(f"{table}: skipped {example.left_out:,} rows without a target.", err=True)
-    if example.moved:
-        click.echo(f"{example.moved:,} targets are outside the range of actions and were clipped to it.", err=True)
-    if example.usual is not None:
-        low, high = example.usual
+def _print_notes(rows: Any, table: Path) -> None:
+    if rows.skipped:
+        click.echo(f"{table}: skipped {rows.skipped:,} rows without a target.", err=True)
+    if rows.clipped:
+        click.echo(f"{rows.clipped:,} targets are outside the range of actions and were clipped to it.", err=True)
+    if rows.typical_targets is not None:
+        low, high = rows.typical_targets
         click.echo(
             f"99 % of the targets are between {low:g} and {high:g}; consider --actions {low:g} {high:g}.", err=True
         )
-    for name in example.renamed:
+    for name in rows.renamed_columns:
         click.echo(f"Column {name!r} was renamed to '{name}_' because every log has a column {name!r}.", err=True)

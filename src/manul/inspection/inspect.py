@@ -274,7 +274,7 @@ def _weights(player: _core.CatsPlayer | _core.LinearPlayer, features: list[int])
 
 
 def _policy_in(policy: Policy, context: Context) -> PolicyInContext:
-    inside, seen = (policy.agent, policy.mapped(context)) if isinstance(policy, Mapped) else (policy, context)
+    inside, seen = (policy.agent, policy.map(context)) if isinstance(policy, Mapped) else (policy, context)
     return PolicyInContext(context, policy.distribution(context), _route(inside, seen), _curve(inside, seen))
 
 

@@ -1,4 +1,4 @@
-"""What a loop is made with. The settings of its agent are those that the agent registers, by its constructor's types."""
+"""The settings of a new loop; those of its agent are generated from the registered agents and their constructors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Meta
 from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.service.schema import Combination, Name, Range, Request
 
-# The bounds of settings that several agents have; for others the type says it all.
+# Settings with bounds that the types of the constructors do not express.
 BOUNDED: dict[str, Any] = {
     "bandwidth": Annotated[float, Meta(gt=0)],
     "epsilon": Annotated[float, Meta(ge=0, le=1)],
@@ -44,11 +44,11 @@ KINDS = {entry.name: _settings_type(entry) for entry in AGENTS if entry.service}
 if TYPE_CHECKING:
     AgentSettings = msgspec.Struct
 else:
-    AgentSettings = Union[tuple(KINDS.values())]  # noqa: UP007 - of as many as there are
+    AgentSettings = Union[tuple(KINDS.values())]  # noqa: UP007 - a union of a variable number of types
 
 
 class NewLoop(Request, kw_only=True):
-    """A decision problem. `wait` is in seconds; where no loss comes in that time, `default_loss` is learned."""
+    """A decision problem; a decision without a loss after `wait` seconds gets `default_loss`."""
 
     name: Name
     actions: Range
@@ -61,7 +61,7 @@ class NewLoop(Request, kw_only=True):
 
 
 def agent_settings(loop: NewLoop) -> dict[str, Any]:
-    """The settings of a loop's agent with its kind; where nothing was said, those of Auto.
+    """The kind and the settings of a loop's agent; "auto" stands for Auto with default settings.
 
     >>> agent_settings(NewLoop(name="heating", actions=(20, 70)))
     {'kind': 'auto', 'epsilon': 0.05, 'seed': 0}

@@ -56,7 +56,7 @@ class Kind:
 
 
 _Class = TypeVar("_Class", bound=type)
-KINDS = Registry[Kind]("kind", "manul.agents", "manul.policies", usual="Auto")
+KINDS = Registry[Kind]("kind", "manul.agents", "manul.policies", suggestion="Auto")
 
 
 def saveable(*examples: Callable[[int], Any]) -> Callable[[_Class], _Class]:

@@ -1,9 +1,9 @@
-"""Registries: what manul knows by name, and can be taught without an edit: agents, estimators, log formats, stores.
+"""Registries of extensions by name: agents, estimators, log formats and stores.
 
-A built-in registers itself in its own file of the family's package. Code from elsewhere does the same, and is imported
-when a name is asked for that is not built in: modules that installed packages name as entry points of the group
-`manul.plugins`, and modules or files of Python in the environment variable MANUL_PLUGINS, with commas between them. The
-command line also takes `--plugin`.
+A built-in extension registers itself in its own file in the package of its family. Other extensions do the same in
+plugins, which are imported when a name is not built in: the modules that installed packages name as entry points of the
+group `manul.plugins`, and the modules and Python files in the environment variable MANUL_PLUGINS, separated by commas.
+The command line also accepts `--plugin`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
@@ -27,40 +27,40 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
-    """The entries of one family by name; `homes` are the packages whose modules register the built-in ones.
+    """The entries of one family by name; the modules of the packages `homes` register the built-in entries.
 
-    >>> colours = Registry[str]("colour", usual="red")
+    >>> colours = Registry[str]("colour", suggestion="red")
     >>> colours.add("red", "#f00", module="rainbow")
     >>> colours["red"]
     '#f00'
     >>> colours["rde"]
     Traceback (most recent call last):
-    manul.errors.ParameterError: colour must be one of red; got 'rde'. Did you mean red?
+    manul.errors.ParameterError: colour must be one of red, got 'rde'. Did you mean red?
     >>> colours.add("red", "#e00", module="sunset")
     Traceback (most recent call last):
     manul.errors.ParameterError: colour 'red' is already registered; choose another name
     """
 
-    def __init__(self, what: str, *homes: str, usual: str) -> None:
-        self._what, self._homes, self._usual = what, homes, usual
+    def __init__(self, family: str, *homes: str, suggestion: str) -> None:
+        self._family, self._homes, self._suggestion = family, homes, suggestion
         self._entries: dict[str, Entry] = {}
-        self._missing: set[str] = set()
+        self._missing_packages: set[str] = set()
 
     def add(self, name: str, entry: Entry, *, module: str) -> None:
-        """Register an entry under a free name; `module` is where it is defined."""
+        """Register an entry under a new name; `module` is the module that defines it."""
         if not module.startswith("manul."):
-            self._import_homes()  # so that no name of a built-in is free
+            self._import_homes()  # otherwise a plugin could take the name of a built-in that is not imported yet
         if name in self._entries:
-            raise ParameterError(f"{self._what} {name!r} is already registered; choose another name", field="name")
+            raise ParameterError(f"{self._family} {name!r} is already registered; choose another name", field="name")
         self._entries[name] = entry
 
     def remove(self, name: str) -> None:
-        """Forget an entry."""
+        """Remove an entry."""
         del self._entries[name]
 
     def find(self, name: str) -> Entry | None:
-        """The entry of a name, or None; plugins are imported only if it is not built in."""
-        steps: list[Callable[[], None]] = [partial(self._import_namesake, name), self._import_homes, import_plugins]
+        """The entry of a name, or None; plugins are imported only if the name is not built in."""
+        steps: list[Callable[[], None]] = [lambda: self._import_homes(name), self._import_homes, import_plugins]
         for step in steps:
             if name not in self._entries:
                 step()
@@ -68,20 +68,20 @@ class Registry(Generic[Entry]):
 
     def __getitem__(self, name: str) -> Entry:
         entry = self.find(name)
-        if entry is None and self._missing:
-            packages = " ".join(sorted(self._missing))
-            raise MissingDependency(f"{self._what} {name!r} needs more packages. Try pip install {packages}.")
+        if entry is None and self._missing_packages:
+            packages = " ".join(sorted(self._missing_packages))
+            raise MissingDependency(f"{self._family} {name!r} needs more packages. Try pip install {packages}.")
         if entry is None:
-            raise ParameterError(self.unknown(name), field=self._what)
+            raise ParameterError(self.unknown_message(name), field=self._family)
         return entry
 
-    def unknown(self, name: str) -> str:
-        """The sentence about a name that nothing is registered under."""
-        advice = remedy(name, self.names(), f"Try {self._usual}.")
-        return f"{self._what} must be one of {', '.join(self.names())}; got {name!r}. {advice}"
+    def unknown_message(self, name: str) -> str:
+        """The error message for a name that is not registered."""
+        advice = remedy(name, self.names(), f"Try {self._suggestion}.")
+        return f"{self._family} must be one of {', '.join(self.names())}, got {name!r}. {advice}"
 
     def names(self) -> list[str]:
-        """All names, in order."""
+        """All names, sorted."""
         self._import_homes()
         import_plugins()
         return sorted(self._entries)
@@ -89,17 +89,12 @@ class Registry(Generic[Entry]):
     def __iter__(self) -> Iterator[Entry]:
         return iter([self._entries[name] for name in self.names()])
 
-    def _import_namesake(self, name: str) -> None:
-        """Import the built-in module of that name, which spares importing all of them."""
-        self._import(lambda module: module == name.strip(".").replace("-", "_"))
-
-    def _import_homes(self) -> None:
-        self._import(lambda _: True)
-
-    def _import(self, wanted: Callable[[str], bool]) -> None:
+    def _import_homes(self, name: str | None = None) -> None:
+        """Import all built-in modules, or only the one with the name of an entry, which is faster."""
+        wanted = None if name is None else name.strip(".").replace("-", "_")
         for home in self._homes:
             for module in iter_modules(import_module(home).__path__):
-                if wanted(module.name) and not module.ispkg:
+                if wanted in (None, module.name) and not module.ispkg:
                     self._import_optional(f"{home}.{module.name}")
 
     def _import_optional(self, module: str) -> None:
@@ -108,34 +103,34 @@ class Registry(Generic[Entry]):
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == "manul":
                 raise
-            self._missing.add(error.name)
+            self._missing_packages.add(error.name)
 
 
 @cache
 def import_plugins() -> None:
-    """Import the entry points of installed packages and what the environment names, so that they register themselves."""
+    """Import the plugins of installed packages and of the environment; they register themselves."""
     for point in entry_points(group=GROUP):
         import_plugin(point.value)
-    for place in os.environ.get(VARIABLE, "").split(","):
-        if place.strip():
-            import_plugin(place.strip())
+    for plugin in os.environ.get(VARIABLE, "").split(","):
+        if plugin.strip():
+            import_plugin(plugin.strip())
 
 
-def import_plugin(place: str) -> None:
-    """Import a module by its name, or a file of Python by its path, unless it is imported already.
+def import_plugin(plugin: str) -> None:
+    """Import a module by its name or a Python file by its path, unless it is already imported.
 
     >>> import_plugin("json")
     """
-    path = Path(place).resolve()
+    path = Path(plugin).resolve()
     try:
         if path.suffix != ".py":
-            import_module(place)
+            import_module(plugin)
         elif str(path) not in {getattr(module, "__file__", None) for module in list(sys.modules.values())}:
             _import_file(path)
     except ManulError:
         raise
-    except Exception as error:  # a plugin may be anybody's code
-        raise ParameterError(f"plugin {place} cannot be imported: {error}", field="plugin") from error
+    except Exception as error:  # a plugin may raise anything
+        raise ParameterError(f"plugin {plugin} cannot be imported: {error}", field="plugin") from error
 
 
 def _import_file(path: Path) -> None:

@@ -176,7 +176,7 @@ def _check(agent: Agent, world: World) -> None:
     if world.lows is not None and world.highs is not None:
         tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))
         for number in tightest if len(world) else ():
-            agent.narrowed((float(world.lows[number]), float(world.highs[number])))
+            agent.narrow((float(world.lows[number]), float(world.highs[number])))
 
 
 def _bar(total: int, *, progress: bool) -> tqdm[NoReturn]:

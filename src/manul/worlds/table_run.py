@@ -1,6 +1,6 @@
-"""A table of one's own, played online: each row is a context, and its target the best action.
+"""Runs an agent online over a table: each row is a context, and its target is the best action.
 
-The loss of an action is its distance to the target, as a share of the range of actions (or the square of that).
+The loss of an action is its distance to the target, as a share of the range of actions, or the square of that share.
 """
 
 from __future__ import annotations
@@ -31,91 +31,93 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Column = Floats | list[str | None]
-Table = dict[str, Column]
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
-    """A table as a world: the columns that are its contexts, how they become numbers, and the targets."""
+class TargetTable:
+    """A table with targets: the columns of the contexts, their encoding, and the best actions."""
 
-    fields: Table
+    fields: dict[str, Column]
     columns: Columns
     targets: Floats
-    left_out: int
-    moved: int
-    renamed: tuple[str, ...]
+    skipped: int
+    clipped: int
+    renamed_columns: tuple[str, ...]
     actions: Within
 
     @classmethod
-    def read(cls, path: str | Path, *, target: str | None = None, actions: Within | None = None) -> Example:
-        """A table from a file; rows without a target are left out, targets outside the actions are moved to the nearer end.
+    def read(cls, path: str | Path, *, target: str | None = None, actions: Within | None = None) -> TargetTable:
+        """Read a file; rows without a target are skipped, targets outside the range of actions are clipped to it.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = Path(folder, "cars.csv").write_text("age,price\\n1,20\\n9,5\\n4,\\n")
-        ...     example = Example.read(Path(folder, "cars.csv"), target="price")
-        >>> example.targets, example.actions, example.left_out
+        ...     table = TargetTable.read(Path(folder, "cars.csv"), target="price")
+        >>> table.targets, table.actions, table.skipped
         (array([20.,  5.]), (5.0, 20.0), 1)
         """
         cells = read_columns(path)
         name = target if target is not None else _label(cells, path)
-        wanted = target_numbers(cells, name, str(path))
-        table = _table(cells)
-        known = np.isfinite(wanted)
+        targets = target_numbers(cells, name, str(path))
+        columns = {
+            key: column.to_pylist() if str(column.type) == "string" else numbers_of(column)
+            for key, column in cells.items()
+            if key != name
+        }
+        known = np.isfinite(targets)
+        targets, skipped = targets[known], int((~known).sum())
         low, high = (
             check_range("actions", actions)
             if actions is not None
-            else scaled(wanted[known], what=f"target {name!r} of {path}")[0]
+            else scaled(targets, what=f"target {name!r} of {path}")[0]
         )
-        fields = {key: _chosen(values, known) for key, values in table.items() if key != name}
-        renamed = tuple(key for key in fields if key in RESERVED)
-        fields = {f"{key}_" if key in renamed else key: values for key, values in fields.items()}
-        moved = int(((wanted[known] < low) | (wanted[known] > high)).sum())
-        targets = np.clip(wanted[known], low, high)
-        return cls(fields, Columns.fit(fields), targets, int((~known).sum()), moved, renamed, (low, high))
+        renamed = tuple(key for key in columns if key in RESERVED)
+        fields = {f"{key}_" if key in renamed else key: _take(column, known) for key, column in columns.items()}
+        clipped = int(((targets < low) | (targets > high)).sum())
+        return cls(fields, Columns.fit(fields), np.clip(targets, low, high), skipped, clipped, renamed, (low, high))
 
     def __len__(self) -> int:
         return len(self.targets)
 
     @property
-    def usual(self) -> Within | None:
-        """What 99 % of the targets lie in, where that is less than half of the actions.
+    def typical_targets(self) -> Within | None:
+        """The range of 99 % of the targets, or None if that is more than half the range of actions.
 
         >>> targets = np.append(np.arange(999.0), 5000.0)
-        >>> Example({}, Columns(()), targets, 0, 0, (), (0.0, 5000.0)).usual
+        >>> TargetTable({}, Columns(()), targets, 0, 0, (), (0.0, 5000.0)).typical_targets
         (5.0, 994.0)
         """
         low, high = (float(end) for end in np.round(np.percentile(self.targets, (0.5, 99.5))))
         return (low, high) if low < high and high - low < (self.actions[1] - self.actions[0]) / 2 else None
 
-    def shuffled(self, seed: int) -> Example:
-        """The rows in another order.
+    def shuffle(self, seed: int) -> TargetTable:
+        """The table with its rows in random order.
 
         >>> columns = Columns.fit({"age": [1, 9, 4]})
-        >>> example = Example({"age": np.array([1, 9, 4])}, columns, np.array([3.0, 1.0, 2.0]), 0, 0, (), (0.0, 4.0))
-        >>> example.shuffled(1).targets
+        >>> table = TargetTable({"age": np.array([1, 9, 4])}, columns, np.array([3.0, 1.0, 2.0]), 0, 0, (), (0.0, 4.0))
+        >>> table.shuffle(1).targets
         array([3., 1., 2.])
         """
         order = np.random.default_rng(check_seed(seed)).permutation(len(self))
-        fields = {name: _chosen(values, order) for name, values in self.fields.items()}
+        fields = {name: _take(column, order) for name, column in self.fields.items()}
         return replace(self, fields=fields, targets=self.targets[order])
 
     def world(self, loss: Literal["absolute", "squared"] = "absolute") -> Regression:
-        """The table as a world of rows of numbers."""
+        """The table as a world whose contexts are rows of numbers."""
         return Regression(self.columns.rows(self.fields), self.targets, loss)
 
     def log(self, run: Run) -> Log:
-        """What a run decided, with the fields of the table as contexts."""
+        """The log of a run, with the columns of the table as contexts."""
         import pyarrow as pa
 
         fields = {name: pa.array(values, from_pandas=True) for name, values in self.fields.items()}
-        decided = {"action": run.log.actions, "density": run.log.densities, "loss": run.log.losses}
-        return Log.from_table({**fields, **decided}, action_range=self.actions, loss_range=(0.0, 1.0))
+        decisions = {"action": run.log.actions, "density": run.log.densities, "loss": run.log.losses}
+        return Log.from_table({**fields, **decisions}, action_range=self.actions, loss_range=(0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What came of playing a table: the agent as a policy that takes the table's fields, the log, and the losses."""
+class TableRun:
+    """The result of a run: the agent as a policy for the table's columns, the log, and the losses."""
 
     agent: str
     settings: dict[str, Any]
@@ -123,17 +125,17 @@ class Outcome:
     log: Log
     run: Run
     best_constant: float
-    example: Example
+    table: TargetTable
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers of it, ready for JSON."""
+        """The results, for JSON."""
         losses = self.run.log.losses
         return {
             "agent": self.agent,
             **self.settings,
             "rows": len(losses),
-            "left_out": self.example.left_out,
-            "actions": list(self.example.actions),
+            "left_out": self.table.skipped,
+            "actions": list(self.table.actions),
             "mean_loss": self.run.mean_loss,
             "recent_loss": float(losses[-max(1, len(losses) // 20) :].mean()),  # of the last 5 % of the rows
             "best_constant": self.best_constant,
@@ -141,7 +143,7 @@ class Outcome:
         }
 
     def __str__(self) -> str:
-        low, high = self.example.actions
+        low, high = self.table.actions
         values = {**self.as_dict(), "actions": f"{low:g} to {high:g}"}
         labels = {"left_out": "skipped rows", "recent_loss": "last 5 %"}
         return "\n".join(
@@ -151,8 +153,8 @@ class Outcome:
         )
 
 
-def play(
-    example: Example,
+def run_agent(
+    table: TargetTable,
     *,
     agent: str | None = None,
     leaves: int | None = None,
@@ -161,51 +163,42 @@ def play(
     seed: int = 0,
     loss: Literal["absolute", "squared"] = "absolute",
     progress: bool = False,
-) -> Outcome:
-    """Play a table once through with an agent, Auto unless leaves or a bandwidth are given.
+) -> TableRun:
+    """Run an agent once over a table: Auto by default, Cats if `leaves` or `bandwidth` is given.
 
-    A bandwidth is in units of the target; a `Fraction` is a share of the range of actions.
+    The bandwidth is in units of the target; a `Fraction` is a share of the range of actions.
 
     >>> import numpy as np
     >>> sizes = np.arange(200.0) % 7
-    >>> example = Example({"size": sizes}, Columns.fit({"size": sizes}), 3 * sizes, 0, 0, (), (0.0, 18.0))
-    >>> outcome = play(example, leaves=16, bandwidth=Fraction(1, 8))
-    >>> outcome.agent, outcome.settings["bandwidth"], len(outcome.log)
+    >>> table = TargetTable({"size": sizes}, Columns.fit({"size": sizes}), 3 * sizes, 0, 0, (), (0.0, 18.0))
+    >>> result = run_agent(table, leaves=16, bandwidth=Fraction(1, 8))
+    >>> result.agent, result.settings["bandwidth"], len(result.log)
     ('cats', 2.25, 200)
     """
     name = agent or ("auto" if leaves is None and bandwidth is None else "cats")
     entry = AGENTS[name]
-    settings = entry.tree_settings(example.actions, leaves=leaves, bandwidth=bandwidth)
-    learner = entry.make(actions=example.actions, epsilon=epsilon, seed=seed, **settings)
-    world = example.world(loss)
+    settings = entry.tree_settings(table.actions, leaves=leaves, bandwidth=bandwidth)
+    learner = entry.make(actions=table.actions, epsilon=epsilon, seed=seed, **settings)
+    world = table.world(loss)
     run = simulate(learner, world, progress=progress)
-    middle = float(np.median(world.targets) if loss == "absolute" else world.targets.mean())
-    constant = float(world.losses(np.full(len(world), middle), example.actions).mean())
-    policy = Mapped(agent=learner, features=example.columns)
-    return Outcome(name, settings, policy, example.log(run), run, constant, example)
-
-
-def _table(cells: Mapping[str, pa.Array]) -> Table:
-    return {
-        name: column.to_pylist() if str(column.type) == "string" else numbers_of(column)
-        for name, column in cells.items()
-    }
+    constant = float(np.median(world.targets) if loss == "absolute" else world.targets.mean())
+    best_constant = float(world.losses(np.full(len(world), constant), table.actions).mean())
+    policy = Mapped(agent=learner, features=table.columns)
+    return TableRun(name, settings, policy, table.log(run), run, best_constant, table)
 
 
 def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:
     if LABEL in cells and ".vw" in Path(path).suffixes:
         return LABEL
-    raise ParameterError(
-        f"target must be a column of {path}; got none. It has {', '.join(list(cells)[:MOST_NAMED])}.", "target"
-    )
+    names = ", ".join(list(cells)[:MOST_NAMED])
+    raise ParameterError(f"target must be a column of {path}, got none. It has {names}.", "target")
 
 
-def _chosen(values: Column, which: Any) -> Column:
-    if isinstance(values, list):
-        places = np.arange(len(values))[which]
-        return [values[place] for place in places.tolist()]
-    chosen: Floats = values[which]
-    return chosen
+def _take(column: Column, rows: Any) -> Column:
+    if isinstance(column, list):
+        return [column[row] for row in np.arange(len(column))[rows].tolist()]
+    values: Floats = column[rows]
+    return values
 
 
 def _format(value: object) -> str:

@@ -8,14 +8,14 @@ import pytest
 
 from manul.service.store import Event
 from manul.service.store.blocks import DecisionRow, pack
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 
 
 class Kept:
     """A store with one loop. `damage` changes its rows behind its back."""
 
     def __init__(self, place):
-        self.place, self.store = place, opened(place)
+        self.place, self.store = place, open_store(place)
         self.loop = self.add_loop("heat")
 
     def add_loop(self, name):
@@ -51,7 +51,7 @@ class Kept:
 
     def reopen(self):
         self.store.close()
-        self.store = opened(self.place)
+        self.store = open_store(self.place)
 
 
 @pytest.fixture

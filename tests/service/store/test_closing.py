@@ -5,7 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from manul.service.store import StoreFailure
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 
 ENDLESS = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
@@ -15,7 +15,7 @@ ENDLESS = {
 
 def test_reads_fail_once_their_store_is_closed(store):
     for _ in range(10):
-        kept = opened(store)
+        kept = open_store(store)
         begun = threading.Barrier(5)
 
         def read_until_closed(kept=kept, begun=begun):
@@ -31,7 +31,7 @@ def test_reads_fail_once_their_store_is_closed(store):
 
 
 def test_closing_ends_a_long_read(store, request):
-    kept = opened(store)
+    kept = open_store(store)
     began = time.monotonic()
     with ThreadPoolExecutor(1) as thread:
         read = thread.submit(kept._read, ENDLESS[request.node.callspec.params["store"]])

@@ -4,7 +4,7 @@ import pytest
 
 from manul.service.store import Event, LoopGone, Snapshot
 from manul.service.store.blocks import DecisionRow, pack
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 
 TABLES = ("blocks", "ids", "events", "models", "snapshots")
 
@@ -77,7 +77,7 @@ def test_nothing_can_be_written_into_a_deleted_loop(kept, name):
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_replica_that_still_serves_a_deleted_loop_is_told(kept, name):
     kept.decide(1, ids=["o1"])
-    other = opened(kept.place)
+    other = open_store(kept.place)
     delete(kept)
     before = rows(kept)
     with pytest.raises(LoopGone):

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from manul.errors import FileError
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_the_database_of_another_program_is_refused_as_it_is(place, statements):
     make_database(place, *statements)
     before = place.read_bytes()
     with pytest.raises(FileError, match="is a database of another program"):
-        opened(str(place))
+        open_store(str(place))
     assert place.read_bytes() == before
     assert os.listdir(place.parent) == ["decisions.db"]  # noqa: PTH208 - the names are the claim
 
@@ -47,7 +47,7 @@ def test_the_open_database_of_another_program_is_refused_as_it_is(place):
         other.execute("PRAGMA journal_mode = WAL")
         other.execute("CREATE TABLE notes (text)")
         with pytest.raises(FileError, match="a database of another program"):
-            opened(str(place))
+            open_store(str(place))
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
 
 
@@ -55,25 +55,25 @@ def test_the_open_database_of_another_program_is_refused_as_it_is(place):
 def test_a_file_that_is_no_database_is_refused_as_it_is(place, content):
     place.write_bytes(content)
     with pytest.raises(FileError, match="store of manul"):
-        opened(str(place))
+        open_store(str(place))
     assert place.read_bytes() == content
 
 
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
 def test_no_link_leads_into_a_store_that_is_open(place, link):
-    store = opened(str(place))
+    store = open_store(str(place))
     other = place.with_name("other.db")
     getattr(other, link)(place)
     assert _refusal_elsewhere(other) == _refusal_here(other)
     with store.transaction() as transaction:
         transaction.add_loop("heat", b"{}", 1.0, apprentice=False)
     store.close()
-    opened(str(other)).close()
+    open_store(str(other)).close()
 
 
 def _refusal_here(path):
     with pytest.raises(FileError, match="is in use by another process") as refusal:
-        opened(str(path))
+        open_store(str(path))
     return str(refusal.value)
 
 
@@ -90,9 +90,9 @@ def _refusal_elsewhere(path):
 OPEN = """
 import sys
 from manul.errors import FileError
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 try:
-    opened(sys.argv[1])
+    open_store(sys.argv[1])
 except FileError as refusal:
     print(refusal)
 """
@@ -109,7 +109,7 @@ except sqlite3.OperationalError as error:
 
 
 def test_a_second_try_in_the_same_process_leaves_the_locks_of_the_first(place):
-    store = opened(str(place))
+    store = open_store(str(place))
     _refusal_here(place)
     assert _elsewhere(CLOSE, place) == "database is locked"
     store.close()
@@ -117,6 +117,6 @@ def test_a_second_try_in_the_same_process_leaves_the_locks_of_the_first(place):
 
 def test_a_store_whose_creation_was_cut_short_is_made_anew(place):
     make_database(place, "PRAGMA journal_mode = WAL")
-    store = opened(str(place))
+    store = open_store(str(place))
     assert store.loops() == []
     store.close()

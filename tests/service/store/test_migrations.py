@@ -10,7 +10,7 @@ import pytest
 from manul.errors import FileError
 from manul.service.store import Counts, Event, Snapshot
 from manul.service.store.blocks import DecisionRow, encode, pack
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 from tests.service.store import version1
 
 
@@ -69,7 +69,7 @@ def old(store):
 
 def test_a_store_of_version_1_has_everything_it_had(old):
     for _ in range(2):
-        store = opened(old)
+        store = open_store(old)
         (row,) = store.loops()
         assert (row.number, row.name, row.settings, row.paused) == (1, "heat", b"{}", True)
         assert store.counts(1) == Counts(
@@ -83,7 +83,7 @@ def test_a_store_of_version_1_has_everything_it_had(old):
 
 
 def test_a_store_of_version_1_goes_on(old):
-    store = opened(old)
+    store = open_store(old)
     with store.transaction() as transaction:
         assert transaction.numbers(1, ["mine"]) == [3]
         assert transaction.take_expired(1, 12.5, 100) == [3, 4]
@@ -93,7 +93,7 @@ def test_a_store_of_version_1_goes_on(old):
     store.refill(1, 1)
     assert store.reserve(1, 1) == 9
     store.close()
-    store = opened(old)
+    store = open_store(old)
     assert (store.counts(1).events, store.counts(1).outcomes) == (7, 15)
     store.close()
 
@@ -108,17 +108,17 @@ def run_script(place, statement):
 
 
 def test_a_newer_version_is_refused_in_one_sentence(store):
-    opened(store).close()
+    open_store(store).close()
     run_script(store, "UPDATE manul SET version = 99" if "://" in store else "PRAGMA user_version = 99")
     with pytest.raises(FileError, match="has version 99, newer than 2"):
-        opened(store)
+        open_store(store)
 
 
 def test_a_migration_that_fails_changes_nothing(old):
     run_script(old, "CREATE TABLE deleted (mine integer)")
     for _ in range(2):
         with pytest.raises(FileError, match="deleted"):
-            opened(old)
+            open_store(old)
     run_script(old, "DROP TABLE deleted")
     test_a_store_of_version_1_has_everything_it_had(old)
 
@@ -126,7 +126,7 @@ def test_a_migration_that_fails_changes_nothing(old):
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_snapshots_from_before_histories_were_kept_can_be_read(old):
     run_script(old, "ALTER TABLE snapshots DROP COLUMN history")
-    store = opened(old)
+    store = open_store(old)
     assert store.snapshot(1) == Snapshot(4, b"\x01", 4, 0, b"")
     store.close()
 
@@ -134,14 +134,14 @@ def test_snapshots_from_before_histories_were_kept_can_be_read(old):
 @pytest.mark.parametrize("store", ["postgres"], indirect=True)
 def test_replicas_that_start_at_once_on_an_empty_database_make_the_tables_once(store):
     with ThreadPoolExecutor(8) as pool:
-        for started in list(pool.map(opened, [store] * 8)):
+        for started in list(pool.map(open_store, [store] * 8)):
             started.close()
 
 
 @pytest.mark.parametrize("store", ["postgres"], indirect=True)
 def test_a_start_beside_a_busy_replica_waits_for_no_lock(store):
-    opened(store).close()
+    open_store(store).close()
     with psycopg.connect(store) as busy:
         busy.execute("LOCK TABLE blocks, events, ids, heads IN ROW EXCLUSIVE MODE")
         busy.execute("SELECT pg_advisory_lock(120354330799104)")
-        opened(store).close()
+        open_store(store).close()

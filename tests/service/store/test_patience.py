@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from manul.service.store import Event, StoreFailure
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 
 SECONDS = 9
 on_postgres = pytest.mark.parametrize("store", ["postgres"], indirect=True)
@@ -55,7 +55,7 @@ def test_every_call_on_a_frozen_server_ends(kept, postgres):
         began = time.monotonic()
         kept.store.close()
         assert time.monotonic() - began < SECONDS
-    kept.store = opened(kept.place)
+    kept.store = open_store(kept.place)
     writing(kept.store, kept.loop)
 
 
@@ -64,13 +64,13 @@ def test_a_server_that_is_frozen_at_the_start_is_refused(store, postgres):
     with postgres.frozen():
         began = time.monotonic()
         with pytest.raises(Exception, match="cannot connect to the PostgreSQL store"):
-            opened(store)
+            open_store(store)
         assert time.monotonic() - began < SECONDS
 
 
 @on_postgres
 def test_a_replica_that_is_stopped_inside_a_transaction_does_not_stop_the_others(kept):
-    other = opened(kept.place)
+    other = open_store(kept.place)
     try:
         with kept.store.transaction() as transaction:
             transaction.events_of(kept.loop, [1])
@@ -89,7 +89,7 @@ def test_a_file_that_another_program_locks_refuses_writes_soon_and_reads_go_on(k
         began = time.monotonic()
         kept.store.close()
         assert time.monotonic() - began < 3
-    kept.store = opened(kept.place)
+    kept.store = open_store(kept.place)
     writing(kept.store, kept.loop)
 
 
@@ -123,7 +123,7 @@ def test_a_busy_replica_seldom_runs_out_of_numbers(kept):
 
 @on_postgres
 def test_two_replicas_never_get_the_same_number(kept):
-    other = opened(kept.place)
+    other = open_store(kept.place)
     given = []
     for count in (1, 3, 50, 1, 2000, 1, 17) * 20:
         for store in (kept.store, other):

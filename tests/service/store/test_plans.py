@@ -8,7 +8,7 @@ import pytest
 
 from manul.service.store import Event, Snapshot, Store, Transaction
 from manul.service.store.blocks import DecisionRow, pack
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 
 FEW, MANY = 400, 4000
 WRITES = {
@@ -50,7 +50,7 @@ def block(number):
 
 def filled(place, count):
     """A loop with a history, beside one of the same length that was deleted and one that is still there."""
-    store = opened(place)
+    store = open_store(place)
     for name in ("gone", "other", "heat"):
         with store.transaction() as transaction:
             loop = transaction.add_loop(name, b"{}", 1.0, apprentice=False)
@@ -68,7 +68,7 @@ def filled(place, count):
 
 def exercise(place, loop, last):
     """Calls every method, from the start of a store to its end."""
-    store = opened(place)
+    store = open_store(place)
     for call in READS.values():
         call(store, loop, last)
     for call in WRITES.values():

@@ -1,25 +1,9 @@
-"""What any agent and any policy must satisfy; run it on your own with `check_agent(make)` or `check_policy(make)`.
+"""Checks that every agent and every policy must pass; run them with `check_agent(make)` or `check_policy(make)`.
 
-`make(seed)` gives a fresh agent, or a policy made from the seed.
+`make(seed)` returns a new agent, or a policy trained with the seed.
 """
 
-from manul.agents.checks.agents_checks import CHECKS, Checkable, check_agent, discover
-from manul.agents.checks.policies_checks import (
-    POLICIES,
-    POLICY_CHECKS,
-    CheckablePolicy,
-    check_policy,
-    discover_policies,
-)
+from manul.agents.checks.agent_checks import CHECKS, check_agent, discover
+from manul.agents.checks.policy_checks import POLICIES, POLICY_CHECKS, check_policy, discover_policies
 
-__all__ = [
-    "CHECKS",
-    "POLICIES",
-    "POLICY_CHECKS",
-    "Checkable",
-    "CheckablePolicy",
-    "check_agent",
-    "check_policy",
-    "discover",
-    "discover_policies",
-]
+__all__ = ["CHECKS", "POLICIES", "POLICY_CHECKS", "check_agent", "check_policy", "discover", "discover_policies"]

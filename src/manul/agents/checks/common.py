@@ -1,4 +1,4 @@
-"""What the checks share."""
+"""Helpers of the checks."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ WIDTH = 3
 ROUNDS = 400
 
 
-def refuses(call: Callable[[], object]) -> None:
-    """The call raises InputError with a sentence that says what must hold and what was got."""
-    sentence = ""
+def check_rejected(call: Callable[[], object]) -> None:
+    """Check that the call raises InputError with a one-line message and its field."""
+    rejection: InputError | None = None
     try:
         call()
     except InputError as error:
-        sentence = str(error)
-    assert "must" in sentence, "bad input must be refused with a sentence that says what must hold"
-    assert "got" in sentence, f"an error must say what was got: {sentence}"
+        rejection = error
+    assert rejection is not None, "invalid input must raise InputError"
+    assert rejection.field is not None, f"an InputError must have a field: {rejection}"
+    assert "\n" not in str(rejection), f"the message of an InputError must be one line: {rejection}"
 
 
 def random_contexts(count: int, seed: int = 0) -> npt.NDArray[np.float64]:
-    """Contexts that are the same in single and double precision."""
+    """Random contexts that are exact in single precision."""
     return np.random.default_rng(seed).standard_normal((count, WIDTH)).astype(np.float32).astype(np.float64)

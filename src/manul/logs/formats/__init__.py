@@ -1,4 +1,4 @@
-"""One reader and one writer per format of a log, chosen by the suffix of the file."""
+"""The registry of log formats: a reader and a writer for each suffix of files."""
 
 from __future__ import annotations
 
@@ -22,40 +22,41 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """Some rows of a file, and what numbers they have in it."""
+    """A batch of rows of a file, with their row numbers."""
 
     table: pa.Table
     rows: npt.NDArray[np.int64]
 
 
 class Writer(Protocol):
-    """A file being written."""
+    """Writes a file in batches of rows."""
 
     def write(self, table: pa.Table) -> None:
-        """Add some rows."""
+        """Write a batch of rows."""
 
     def close(self) -> None:
-        """Everything is in the file afterwards."""
+        """Finish the file."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """How files of one suffix are read, in pieces of at most a size that all have one schema, and written."""
+    """The reader and the writer of a suffix; the reader yields pieces of limited size with a common schema."""
 
     read: Callable[[Problems, int], Iterator[Piece]]
     writer: Callable[[Path, pa.Schema], Writer]
 
 
-FORMATS = Registry[Format]("suffix", __name__, usual=".parquet")
+FORMATS = Registry[Format]("suffix", __name__, suggestion=".parquet")
 
 
 def register_format(
     suffix: str, *, read: Callable[[Problems, int], Iterator[Piece]], writer: Callable[[Path, pa.Schema], Writer]
 ) -> None:
-    """Registers a format of logs, so that `Log.read`, `Log.write` and `manul convert` know files with the suffix.
+    """Register a log format under a suffix, for `Log.read`, `Log.write` and `manul convert`.
 
-    `read(problems, size)` yields the rows of the file `problems.path` in pieces: `arrow_tables.SchemaAdapter` makes one of
-    any Arrow table. `writer(path, schema)` starts a file, which takes tables by `write(table)` and ends with `close()`.
+    `read(problems, size)` yields the rows of the file `problems.path` in pieces of at most `size` rows;
+    `arrow_tables.SchemaAdapter` converts any Arrow table to a piece. `writer(path, schema)` returns an object with
+    `write(table)` and `close()`.
 
     >>> import manul
     >>> commas = FORMATS[".csv"]
@@ -68,40 +69,39 @@ def register_format(
 
 
 def format_of(path: Path) -> Format:
-    """How a file is read and written, by its suffix.
+    """The format of a file, by its suffix.
 
     >>> format_of(Path("run.parkett"))
     Traceback (most recent call last):
-    manul.errors.ParameterError: run.parkett must end with .csv, .json, .jsonl, .parquet, .vw, or one of these and .gz;
+    manul.errors.ParameterError: run.parkett must end with .csv, .json, .jsonl, .parquet, .vw, or one of these and .gz,
     got '.parkett'. Did you mean .parquet?
     """
     name = path.name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
-    known = FORMATS.find(suffix)
-    if known is None:
+    log_format = FORMATS.find(suffix)
+    if log_format is None:
         suffixes = FORMATS.names()
-        advice = remedy(suffix, suffixes, "Rename it to say what it is.")
-        raise ParameterError(
-            f"{path} must end with {', '.join(suffixes)}, or one of these and .gz; got {suffix!r}. {advice}", "path"
-        )
-    return known
+        rule = f"{', '.join(suffixes)}, or one of these and .gz"
+        advice = remedy(suffix, suffixes, "Rename the file.")
+        raise ParameterError(f"{path} must end with {rule}, got {suffix!r}. {advice}", "path")
+    return log_format
 
 
 class FileSource:
-    """A file that its suffix says how to read."""
+    """A file that is read in the format of its suffix."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._format = path, format_of(path)
 
     def read(self, problems: Problems, size: int) -> Iterator[Piece]:
-        """The rows in pieces."""
+        """Yield the rows in pieces."""
         return self._format.read(problems, size)
 
 
 def good_rows(
     pieces: Iterator[Piece], problems: Problems, action_range: Range | None, loss_range: Range | None
 ) -> Iterator[tuple[pa.Table, int]]:
-    """The valid rows of each piece and the number of skipped rows; a log without valid rows is an error."""
+    """Yield tables of valid rows with the number of rows skipped before each; raises FileError if no row is valid."""
     problems.skipped, count, before = 0, 0, 0
     for piece in pieces:
         metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path).with_ranges(action_range, loss_range)
@@ -111,5 +111,5 @@ def good_rows(
             yield table.replace_schema_metadata(metadata.to_arrow()), problems.skipped - before
             before = problems.skipped
     if not count:
-        skipped = f" All {problems.skipped} rows are invalid." if problems.skipped else ""
-        raise FileError(f"{problems.path} must have at least one valid row, got none.{skipped}")
+        got = f"{problems.skipped} invalid rows" if problems.skipped else "none"
+        raise FileError(f"{problems.path} must have at least one row, got {got}.")

@@ -1,4 +1,4 @@
-"""Estimators by name: what `evaluate` and `manul evaluate --estimator` read."""
+"""The registry of estimators, for `evaluate` and `manul evaluate --estimator`."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Estimator:
-    """What gives the terms of a log's rows once it has seen the log, and the intervals that hold; None is all of them."""
+    """A registered estimator: `fit` returns the function that computes terms; `intervals` None allows all intervals."""
 
     fit: Fit
     intervals: tuple[str, ...] | None
 
 
-ESTIMATORS = Registry[Estimator]("estimator", "manul.offpolicy.evaluation", usual="snips")
+ESTIMATORS = Registry[Estimator]("estimator", "manul.offpolicy.evaluation", suggestion="snips")
 
 
 def register_estimator(
     name: str, *, fitted: bool = False, intervals: Sequence[str] | None = None
 ) -> Callable[[_Function], _Function]:
-    """Registers an estimator, so that `evaluate` and `manul evaluate` know it by name.
+    """Register an estimator under a name, for `evaluate` and `manul evaluate --estimator NAME`.
 
-    It is a function of some rows, their weights and their losses scaled to [0, 1] that gives the terms of the rows: the
-    estimate is the sum of the numerators over that of the denominators. With `fitted=True` it is one of the policy, the
-    log, the range of actions (None: as the log says) and that of losses, which returns such a function. `intervals` are
-    those that hold for it.
+    Decorate a function of a batch of rows, their importance weights and their losses, scaled to [0, 1], that returns the
+    `Terms` of the rows. The estimate is the sum of the numerators divided by the sum of the denominators. With
+    `fitted=True`, decorate a function of the policy, the log, the range of actions (None is that of the log) and the
+    range of losses that returns such a function. `intervals` are the confidence intervals that are valid for it; the
+    default is all.
 
     >>> import manul, numpy as np
     >>> @manul.register_estimator("clipped")
@@ -49,9 +50,8 @@ def register_estimator(
 
     def register(function: _Function) -> _Function:
         fit: Fit = function if fitted else lambda *_: function
-        ESTIMATORS.add(
-            name, Estimator(fit, None if intervals is None else tuple(intervals)), module=function.__module__
-        )
+        allowed = None if intervals is None else tuple(intervals)
+        ESTIMATORS.add(name, Estimator(fit, allowed), module=function.__module__)
         return function
 
     return register

@@ -1,6 +1,6 @@
-"""The loss of a policy, estimated from a log that another policy made, by any registered estimator.
+"""Off-policy evaluation: estimates the loss of a policy from the log of another policy.
 
-Each row has a weight, the policy's density at the logged action over the logged density.
+The importance weight of a row is the policy's density at the logged action divided by the logged density.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.offpolicy.evaluation.row_losses import checked_rows, scaled_losses
+from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.types import Estimate, Floats, Policy, Within
 from manul.utils.validation import check_bandwidth, check_choice, check_has_rows, check_number, check_seed
 
@@ -34,12 +34,12 @@ def evaluate(
     bandwidth: float | None = None,
     largest_weight: float | None = None,
 ) -> Estimate:
-    """Estimate the loss that a policy would have had on the contexts of a log, or of the batches of one.
+    """Estimate the loss of a policy on the contexts of a log, or of batches of a log, with a confidence interval.
 
-    A function from context to action is smoothed with a bandwidth, chosen by SLOPE unless it is given; the interval is
-    then that of the smoothed policy. Intervals are `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, and `sequence`,
-    which is valid at all times, however often it is computed. `largest_weight` is an upper bound of the weights; it makes
-    `sequence` narrower, and the others default to the policy's largest density divided by the smallest in the log.
+    A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE; the interval is that
+    of the smoothed policy. Intervals are `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, and `sequence`, which
+    remains valid if it is computed repeatedly as the log grows. `largest_weight` is an upper bound of all weights, by
+    default the policy's largest density divided by the log's smallest; `sequence` has no default, but is narrower with it.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -50,28 +50,27 @@ def evaluate(
     _check(estimator, interval, level, largest_weight)
     span, scale = declared_ranges(log, actions, losses)
     if not isinstance(policy, Policy):
-        policy = _smoothed(policy, log, span or (0.0, 1.0), scale, bandwidth)
+        policy = _smooth(policy, log, span or (0.0, 1.0), scale, bandwidth)
     elif bandwidth is not None:
-        raise ParameterError(
-            f"bandwidth must be omitted for a policy with a distribution, got {bandwidth!r}.", "bandwidth"
-        )
+        raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")
     terms = ESTIMATORS[estimator].fit(policy, log, span, scale)
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     for rows in pieces(log):
         densities = policy_densities.densities(policy, rows)
-        contribution = terms(rows, densities / checked_rows(rows, scale).densities, scaled_losses(rows, scale))
+        shares = scale_losses(rows, scale)
+        contribution = terms(rows, densities / rows.densities, shares)
         sums.add(contribution, densities, rows)
         ends.add(contribution)
     return sums.estimate(ends, estimator, interval, level, scale, largest_weight, getattr(policy, "bandwidth", None))
 
 
 class _Sums:
-    """The sums for an estimate, without its interval."""
+    """The sums from which an estimate is computed, except for its interval."""
 
     def __init__(self) -> None:
         self.rows, self.numerator, self.denominator = 0, 0.0, 0.0
         self.weights, self.squares, self.largest = 0.0, 0.0, 0.0
-        self.densest, self.thinnest = 0.0, np.inf
+        self.policy_density, self.logged_density = 0.0, np.inf  # the largest and the smallest
 
     def add(self, terms: Terms, densities: Floats, rows: Rows) -> None:
         self.rows += len(terms.weights)
@@ -80,8 +79,8 @@ class _Sums:
         self.weights += float(terms.weights.sum())
         self.squares += float((terms.weights * terms.weights).sum())
         self.largest = max(self.largest, float(terms.weights.max()))
-        self.densest = max(self.densest, float(densities.max()))
-        self.thinnest = min(self.thinnest, float(rows.densities.min()))
+        self.policy_density = max(self.policy_density, float(densities.max()))
+        self.logged_density = min(self.logged_density, float(rows.densities.min()))
 
     def estimate(
         self,
@@ -95,14 +94,14 @@ class _Sums:
     ) -> Estimate:
         self._check(largest_weight)
         value = self.numerator / self.denominator
-        low, high = ends.ends(level, largest_weight or self.densest / self.thinnest)
-        least, worst = scale
-        # The interval lies within the range of losses and contains the estimate.
+        low, high = ends.ends(level, largest_weight or self.policy_density / self.logged_density)
+        lowest, highest = scale
+        # The true loss is in its range, whatever the weights are; and an interval contains its estimate.
         low, high = min(max(low, 0.0), value), max(min(high, 1.0), value)
         return Estimate(
-            value=least + (worst - least) * value,
-            low=least + (worst - least) * low,
-            high=least + (worst - least) * high,
+            value=lowest + (highest - lowest) * value,
+            low=lowest + (highest - lowest) * low,
+            high=lowest + (highest - lowest) * high,
             effective_size=self.weights**2 / self.squares,
             largest_weight=self.largest,
             mean_weight=self.weights / self.rows,
@@ -116,20 +115,18 @@ class _Sums:
     def _check(self, largest_weight: float | None) -> None:
         check_has_rows(self.rows)
         if not self.weights:
-            raise InputError("The policy chooses none of the logged actions. Log with more exploration.", "log")
+            raise InputError("log has no action that the policy would choose. Log with more exploration.", "log")
         if largest_weight is not None and self.largest > largest_weight:
-            raise InputError(
-                f"largest_weight must be at least the largest weight, {self.largest:g}, got {largest_weight:g}.",
-                "largest_weight",
-            )
+            rule = f"at least the largest weight, {self.largest:g}"
+            raise InputError(f"largest_weight must be {rule}, got {largest_weight:g}.", "largest_weight")
 
 
-def _smoothed(
+def _smooth(
     policy: policy_densities.Deterministic, log: Logs, actions: Within, losses: Within, bandwidth: float | None
 ) -> policy_densities.Smoothed:
     if not callable(policy):
         raise ParameterError(
-            f"policy must have a distribution or be a function of a context, got {policy!r}. Try manul.load.", "policy"
+            f"policy must have a method distribution or be a function of a context, got {policy!r}.", "policy"
         )
     if bandwidth is None:
         bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
@@ -138,9 +135,8 @@ def _smoothed(
 
 def _check(estimator: str, interval: str, level: float, largest_weight: float | None) -> None:
     allowed = ESTIMATORS[estimator].intervals
-    check_choice("interval", interval, intervals.NAMES)
-    if allowed is not None:
-        check_choice("interval", interval, allowed, f"{estimator} has no other.")
+    advice = None if allowed is None else f"Estimator {estimator} has no others."
+    check_choice("interval", interval, allowed or intervals.NAMES, advice)
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
-        check_number("largest_weight", largest_weight, 0, math.inf, "Omit it to use the bound from the log.", ends="(]")
+        check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")

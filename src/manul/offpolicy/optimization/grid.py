@@ -1,4 +1,4 @@
-"""The candidates that off-policy optimisation compares: cells of (bandwidth, leaves), and agents of other kinds."""
+"""The candidates of off-policy optimisation: cells of (bandwidth, leaves), and other agents."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ RULES: dict[str, Make] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """A name, and an agent that stays as it was made: copies of it are trained."""
+    """An untrained agent with a name; copies of it are trained."""
 
     name: str
     agent: AnyAgent
 
     def fresh(self) -> AnyAgent:
-        """An agent to train. A shallow copy is enough: before its first context, an agent is its settings alone."""
+        """An agent to train: a shallow copy, because an agent has only settings before its first context."""
         return copy(self.agent)
 
 
 @dataclass(frozen=True, init=False)
 class Grid:
-    """Cells of (bandwidth as a share of the range, leaves): those given, or every pair of bandwidths and leaves.
+    """Cells of (bandwidth as a share of the range, leaves): the given cells and all pairs of `bandwidths` and `leaves`.
 
-    `others` are agents of other kinds: names of registered ones, which get their usual settings, or functions by name,
-    which take actions, losses, epsilon and seed as keywords.
+    `others` are other candidates: names of registered agents, which get default settings, or a mapping of names to
+    functions of the keywords actions, losses, epsilon and seed that return agents.
 
     >>> import manul
     >>> def line(**settings):
@@ -69,16 +69,16 @@ class Grid:
         others: Mapping[str, Make] | Iterable[str] = (),
     ) -> None:
         whole = Actions(0.0, 1.0)
-        every = dict.fromkeys([*cells, *product(bandwidths, leaves)])
-        checked = tuple((check_bandwidth(share, whole), check_leaves(count)) for share, count in every)
-        object.__setattr__(self, "cells", checked)
+        pairs = dict.fromkeys([*cells, *product(bandwidths, leaves)])
+        cells = tuple((check_bandwidth(share, whole), check_leaves(count)) for share, count in pairs)
+        object.__setattr__(self, "cells", cells)
         object.__setattr__(self, "others", _others(others))
         if not len(self):
-            raise ParameterError("grid must have at least one cell; got none. Try Grid.paper().", "grid")
+            raise ParameterError("grid must have at least one cell, got none. Try Grid.paper().", "grid")
 
     @classmethod
     def paper(cls, *, half: bool = True) -> Self:
-        """The paper's J: h in 2^-13..2^-1, K in 2^2..2^13 and hK in 2^0..2^11; its authors ran it without h = 1/2.
+        """The paper's grid J: h in 2^-13..2^-1, K in 2^2..2^13 and hK in 2^0..2^11; its experiments omit h = 1/2.
 
         >>> len(Grid.paper()), len(Grid.paper(half=False))
         (89, 78)

@@ -1,4 +1,4 @@
-"""CATS_Off, Algorithm 3 of the paper: train every candidate on a log, and take the one of lowest penalised loss."""
+"""CATS_Off, Algorithm 3 of the paper: train every candidate on a log, and choose the lowest penalised loss."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Engine = Literal["local", "ray"]
 
 @dataclass(frozen=True, eq=False)
 class Optimized:
-    """The candidate to deploy, and the table that it was chosen from."""
+    """The best policy, and the table of all candidates."""
 
     table: Table
     policy: AnyAgent | Mapped
 
     @property
     def chosen(self) -> Row:
-        """The row of the policy."""
+        """The row of the best policy."""
         return self.table.rows[self.table.lowest]
 
     @property
@@ -44,11 +44,11 @@ class Optimized:
 
     @property
     def leaves(self) -> int | None:
-        """The leaves of the policy, if it is a tree."""
+        """The number of leaves of the policy, or None if it is not a tree."""
         return self.chosen.leaves
 
     def save(self, path: str | Path) -> None:
-        """Write the policy to a `.manul` file, and the table beside it as CSV."""
+        """Write the policy to a `.manul` file and the table to a CSV file with the same name."""
         self.policy.save(path)
         self.table.to_csv(Path(path).with_suffix(".csv"))
 
@@ -77,14 +77,14 @@ def optimize(
     engine: Engine = "local",
     progress: bool = False,
 ) -> Optimized:
-    """Train every candidate of a grid, the paper's unless given, in one pass over a log or over the batches of one.
+    """Train every candidate of a grid, by default the paper's, in one pass over a log or batches of a log.
 
-    Trees learn by the `rule` of `Cats` ("path"), of `Cats.paper`, or of that with one regressor per node ("margin"),
-    which is twice as fast and what Vowpal Wabbit does. `penalty` is the constant of Algorithm 3: the 1 of
-    the paper's experiments, or "paper" for that of its theorem, which holds but for a probability of `failure`. With
-    `draw` the policy is the paper's, as it was before a round drawn at random; without, as it is after the last. It
-    explores with `epsilon`. A run with `resume`, a folder, goes on where the run before it stopped. `actions` and
-    `losses` are as the log says, or else (0, 1). Where contexts have names, the policy takes those.
+    Trees learn by the `rule` of `Cats` ("path"), of `Cats.paper` ("paper"), or of `Cats.paper` with one regressor per
+    node, as in Vowpal Wabbit ("margin"), which is twice as fast as "paper". `penalty` is the constant of Algorithm 3: 1
+    as in the paper's experiments, or "paper" for that of its theorem, which fails with probability `failure`. With
+    `draw`, the policy is the one before a random round, as in the paper, instead of the one after the last round. The
+    policy explores with `epsilon`. With `resume`, a folder, an interrupted run can be resumed. `actions` and `losses`
+    are by default the ranges of the log, or (0, 1). If contexts are named, the policy accepts named contexts.
 
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=4, bandwidth=1/4), manul.worlds.linear(rounds=2000, width=2))
@@ -92,7 +92,7 @@ def optimize(
     >>> best.bandwidth, len(best.table)
     (0.25, 4)
     """
-    constant = _checked_penalty(penalty)
+    constant = _check_penalty(penalty)
     check_choice("rule", rule, RULES)
     first, log = named_logs.peek(log)
     ranges = {
@@ -104,15 +104,15 @@ def optimize(
     grid = Grid.paper() if grid is None else grid
     candidates = grid.candidates(rule=rule, epsilon=epsilon, seed=seed, **ranges)
     _check_bandwidths(candidates)
-    how: dict[str, Any] = {"draw": seed if draw else None, "progress": progress}
+    options: dict[str, Any] = {"draw": seed if draw else None, "progress": progress}
     check_choice("engine", engine, ("local", "ray"))
     if engine == "local":
-        trained = local.train(candidates, log, threads=threads, resume=resume, **how)
+        trained = local.train(candidates, log, threads=threads, resume=resume, **options)
     else:
         from manul.offpolicy.optimization.engines import ray
 
         ray.reject_resume(resume)
-        trained = ray.train(candidates, log, **how)
+        trained = ray.train(candidates, log, **options)
     if constant is None:
         constant = theory.off_policy_constant(horizon=trained.seen.rows, cells=len(candidates), failure=failure)
     table = Table(tuple(_row(candidate, number, trained, constant) for number, candidate in enumerate(candidates)))
@@ -121,7 +121,7 @@ def optimize(
 
 def _row(candidate: Candidate, number: int, trained: TrainingResult, constant: float) -> Row:
     agent: Any = candidate.agent
-    (low, high), (least, worst) = agent.actions, agent.losses
+    (low, high), (lowest, highest) = agent.actions, agent.losses
     mean = float(trained.sums[number]) / trained.seen.rows
     penalty = theory.off_policy_penalty(
         mean_loss=mean,
@@ -130,22 +130,22 @@ def _row(candidate: Candidate, number: int, trained: TrainingResult, constant: f
         minimum_density=min(trained.seen.lowest_density * (high - low), 1.0),
         constant=constant,
     )
-    estimate, raised = least + (worst - least) * mean, (worst - least) * penalty
+    estimate, penalty = lowest + (highest - lowest) * mean, (highest - lowest) * penalty
     leaves = getattr(agent, "leaves", None)
-    return Row(candidate.name, agent.bandwidth, leaves, estimate, raised, estimate + raised)
+    return Row(candidate.name, agent.bandwidth, leaves, estimate, penalty, estimate + penalty)
 
 
 def _check_bandwidths(candidates: list[Candidate]) -> None:
     for candidate in candidates:
         if not getattr(candidate.agent, "bandwidth", 0) > 0:
             raise ParameterError(
-                f"candidates must have a bandwidth above 0; got {candidate.agent!r} as {candidate.name!r}. Try Cats.",
+                f"candidates must have a bandwidth above 0, got {candidate.agent!r} as {candidate.name!r}.",
                 "candidates",
             )
 
 
-def _checked_penalty(penalty: float | str) -> float | None:
-    """The constant of the penalty; None where it depends on the length of the log."""
+def _check_penalty(penalty: float | str) -> float | None:
+    """The constant of the penalty; None if it depends on the length of the log."""
     if penalty == "paper":
         return None
     return check_number("penalty", penalty, 0, math.inf, "Try 1, or 'paper'.", ends="[)")

@@ -124,7 +124,7 @@ def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
     if piece.lows is not None and piece.highs is not None and len(piece):
         widest = max(agents, key=lambda agent: agent.narrowest_bandwidth)
         for number in (np.argmin(piece.highs - piece.lows), np.argmin(piece.lows), np.argmax(piece.highs)):
-            widest.narrowed((float(piece.lows[number]), float(piece.highs[number])))
+            widest.narrow((float(piece.lows[number]), float(piece.highs[number])))
 
 
 def _columns(piece: Log) -> tuple[conversion.Row, Floats, Floats, Floats, Floats, Floats]:

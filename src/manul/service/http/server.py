@@ -27,7 +27,7 @@ from manul.service.http.connection import Connection, Connections
 from manul.service.http.origins import Origins
 from manul.service.http.tokens import Tokens, read
 from manul.service.insights.archive import archive
-from manul.service.store.opening import opened
+from manul.service.store.store_registry import open_store
 
 log = logging.getLogger("manul.service")
 OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
@@ -95,7 +95,7 @@ async def _serve(configuration: Configuration) -> None:
     allow_files()
     with listening_sockets(configuration.host, configuration.port) as sockets:
         engine = Engine(
-            opened(configuration.store),
+            open_store(configuration.store),
             configuration.limits,
             snapshot_seconds=configuration.snapshot_seconds,
             snapshot_events=configuration.snapshot_events,

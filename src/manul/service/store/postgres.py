@@ -16,11 +16,11 @@ from manul.service.store import Collision, Counts, Event, LoopGone, LoopRow, Sta
 from manul.service.store.connections import GONE, Connections
 from manul.service.store.election import Election
 from manul.service.store.numbers import Numbers
-from manul.service.store.opening import register_store
 from manul.service.store.postgres_schema import is_current, migrate
 from manul.service.store.postgres_transaction import PostgresTransaction, events_of
 from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
+from manul.service.store.store_registry import register_store
 from manul.service.store.watchdog import Connection
 
 COUNTS = """

@@ -11,12 +11,12 @@ from typing import Any
 
 from manul.errors import FileError
 from manul.service.store import Counts, Event, LoopGone, LoopRow, StoreFailure, Transaction
-from manul.service.store.opening import register_store
 from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
 from manul.service.store.sqlite_file import FileLock, check_file
 from manul.service.store.sqlite_schema import migrate
 from manul.service.store.sqlite_transaction import SqliteTransaction, events_of
+from manul.service.store.store_registry import register_store
 
 # Pages (128 MiB) beyond which the writer itself has to checkpoint; see `Checkpoints`.
 WAL_PAGES = 32_768

@@ -1,48 +1,37 @@
-"""What any agent must satisfy; each check raises an AssertionError naming what does not hold."""
+"""The checks of an agent; each raises an AssertionError if it fails."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
-from manul.agents.checks.common import ROUNDS, WIDTH, random_contexts, refuses
-from manul.types import Agent, Context, Decision, Decisions, Within
+from manul.agents.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
+from manul.agents.mapped import SaveableAgent
+from manul.types import Context, Decision, Decisions, Within
 from manul.utils import model_files
 
-
-class Checkable(Agent, model_files.Saveable, Protocol):
-    """An agent that names its range, saves itself and shows its state."""
-
-    actions: Within
-    losses: Within
-
-    def state(self) -> model_files.Arrays:
-        """All that decides how the agent goes on."""
-
-
-Make = Callable[[int], Checkable]
+Make = Callable[[int], SaveableAgent]
 
 
 def discover() -> Iterator[tuple[str, Make]]:
-    """Every agent that can be saved, in several settings; an agent without an example is an error.
+    """Yield every saveable agent, in several settings.
 
     >>> "Cats 0" in dict(discover())
     True
     """
     for name, kind in zip(model_files.KINDS.names(), model_files.KINDS, strict=True):
-        assert kind.examples or not kind.learns, f"{name} must be registered with examples to be checked"
+        assert kind.examples or not kind.learns, f"{name} must be registered with examples"
         for number, make in enumerate(kind.examples if kind.learns else ()):
             yield f"{name} {number}", make
 
 
 def check_agent(make: Make) -> None:
-    """All checks, one after the other.
+    """Run all checks of an agent.
 
     >>> import manul
     >>> check_agent(lambda seed: manul.Cats(leaves=8, bandwidth=1/8, seed=seed))
@@ -52,9 +41,9 @@ def check_agent(make: Make) -> None:
 
 
 def distribution_is_a_density(make: Make) -> None:
-    """Integrates to 1 and is positive on the whole support when epsilon > 0, before and after learning.
+    """Densities integrate to 1 and are positive on the support if epsilon > 0, before and after learning.
 
-    The support is the whole range, or for an agent that plays fixed actions those.
+    The support is the whole range, or the set of actions of a discrete agent.
     """
     agent = make(0)
     for contexts in (random_contexts(5), _play(agent, ROUNDS)):
@@ -66,55 +55,54 @@ def distribution_is_a_density(make: Make) -> None:
 
 
 def decisions_carry_their_density(make: Make) -> None:
-    """The density of a decision is the distribution's at the action, whichever branch drew it."""
+    """The density of a decision is that of the mixture, whether the action was explored or greedy."""
     agent = make(1)
     _play(agent, ROUNDS)
     for context in random_contexts(200):
         expected = agent.distribution(context)
         decision = agent.decide(context)
-        assert np.isclose(decision.density, expected.density(decision.action), rtol=1e-9), (
-            "density must be the mixture's"
-        )
+        same = np.isclose(decision.density, expected.density(decision.action), rtol=1e-9)
+        assert same, "the density of a decision must be that of the distribution"
 
 
 def inverse_densities_average_to_the_range(make: Make) -> None:
-    """The mean of 1/density over an agent's own draws is the length of the range, within five standard errors."""
+    """The mean of 1/density over an agent's own actions is the length of the range, within five standard errors."""
     agent = make(2)
     _play(agent, ROUNDS)
     inverse = 1 / agent.decide_many(random_contexts(20_000)).densities
     error = inverse.std() / np.sqrt(len(inverse))
     span = agent.actions[1] - agent.actions[0]
-    assert abs(inverse.mean() - span) <= 5 * error + 1e-9, f"mean of 1/density must be {span}; got {inverse.mean()}"
+    assert abs(inverse.mean() - span) <= 5 * error + 1e-9, f"mean of 1/density must be {span}, got {inverse.mean()}"
 
 
 def same_seed_same_bytes(make: Make) -> None:
-    """Two agents with one seed go the same way; another seed goes another way."""
+    """Agents with the same seed have the same state; another seed draws other actions."""
     one, two, other = make(3), make(3), make(4)
     for agent in (one, two, other):
         _play(agent, ROUNDS)
-    assert _same(one, two), "one seed must give one state"
-    drawn, drawn_otherwise = (agent.decide_many(random_contexts(50)).actions for agent in (one, other))
-    assert not np.array_equal(drawn, drawn_otherwise), "another seed must draw other actions"
+    assert _same(one, two), "the same seed must give the same state"
+    actions, other_actions = (agent.decide_many(random_contexts(50)).actions for agent in (one, other))
+    assert not np.array_equal(actions, other_actions), "another seed must draw other actions"
 
 
 def batches_equal_single_calls(make: Make) -> None:
-    """decide_many and learn_many give exactly what decide and learn give."""
+    """The batch forms decide_many and learn_many are equal to decide and learn, bit for bit."""
     single, batch = make(5), make(5)
     for size in (1, 7, 64):
         contexts = random_contexts(size, seed=size)
-        decided = [single.decide(context) for context in contexts]
+        decisions = [single.decide(context) for context in contexts]
         many = batch.decide_many(contexts)
-        assert [d.action for d in decided] == many.actions.tolist(), "decide_many must equal decide"
-        assert [d.density for d in decided] == many.densities.tolist(), "decide_many must equal decide"
+        assert [decision.action for decision in decisions] == many.actions.tolist(), "decide_many must equal decide"
+        assert [decision.density for decision in decisions] == many.densities.tolist(), "decide_many must equal decide"
         losses = _losses(single, many.actions)
-        for context, decision, loss in zip(contexts, decided, losses, strict=True):
+        for context, decision, loss in zip(contexts, decisions, losses, strict=True):
             single.learn(context, decision, float(loss))
         batch.learn_many(contexts, many, losses)
         assert _same(single, batch), "learn_many must equal learn"
 
 
-def saved_agents_go_on_identically(make: Make) -> None:
-    """What is loaded decides and learns like what was saved."""
+def saved_agents_resume_identically(make: Make) -> None:
+    """A loaded agent decides and learns like the saved one."""
     agent = make(6)
     _play(agent, ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
@@ -124,17 +112,17 @@ def saved_agents_go_on_identically(make: Make) -> None:
     assert type(loaded) is type(agent)
     for each in (agent, loaded):
         _play(each, 50)
-    assert _same(agent, loaded), "a loaded agent must go on as the saved one"
+    assert _same(agent, loaded), "a loaded agent must continue like the saved one"
 
 
 def narrowed_ranges_are_kept(make: Make) -> None:
-    """With `within`, actions and densities stay inside it, and learning takes it."""
+    """With `within`, actions and densities stay inside it, also in learning."""
     agent = make(7)
     low, high = agent.actions
     within = (low + 0.1 * (high - low), high)
     _play(agent, 50)
     if getattr(agent, "bandwidth", 0.0) > 0.45 * (high - low):
-        refuses(lambda: agent.decide(random_contexts(1)[0], within))
+        check_rejected(lambda: agent.decide(random_contexts(1)[0], within))
         return
     for context in random_contexts(100):
         distribution = agent.distribution(context, within)
@@ -149,7 +137,7 @@ def narrowed_ranges_are_kept(make: Make) -> None:
 
 
 def no_context_is_a_plain_bandit(make: Make) -> None:
-    """None, an empty list and zero columns are all the same empty context."""
+    """None, an empty list and an empty array are the same empty context."""
     agent = make(8)
     empty: list[Context] = [None, [], np.empty(0)]
     for context in empty * 20:
@@ -158,12 +146,12 @@ def no_context_is_a_plain_bandit(make: Make) -> None:
 
 
 def bad_input_changes_nothing(make: Make) -> None:
-    """Each bad call raises InputError with one sentence and leaves the agent as it was."""
+    """Each invalid call raises InputError and does not change the agent."""
     agent = make(9)
     contexts = _play(agent, 50)
     good = agent.decide(contexts[0])
     before = agent.state()
-    (low, high), (_, worst) = agent.actions, agent.losses
+    (low, high), (_, highest) = agent.actions, agent.losses
     nan, row = float("nan"), contexts[0]
     for call in (
         lambda: agent.decide(np.full(WIDTH, nan)),
@@ -171,18 +159,20 @@ def bad_input_changes_nothing(make: Make) -> None:
         lambda: agent.decide(np.zeros(WIDTH + 1)),
         lambda: agent.decide(row, within=(low - 1, high)),
         lambda: agent.decide_many(np.full((2, WIDTH), nan)),
-        lambda: agent.learn(np.full(WIDTH, nan), good, worst),
-        lambda: agent.learn(np.zeros(WIDTH + 1), good, worst),
+        lambda: agent.learn(np.full(WIDTH, nan), good, highest),
+        lambda: agent.learn(np.zeros(WIDTH + 1), good, highest),
         lambda: agent.learn(row, good, nan),
-        lambda: agent.learn(row, good, worst + 1),
-        lambda: agent.learn(row, Decision(good.action, 0.0), worst),
-        lambda: agent.learn(row, Decision(good.action, nan), worst),
-        lambda: agent.learn(row, Decision(high + 1, good.density), worst),
-        lambda: agent.learn_many(contexts[:2], Decisions(np.array([low, low]), np.ones(2)), [worst, nan]),
+        lambda: agent.learn(row, good, highest + 1),
+        lambda: agent.learn(row, Decision(good.action, 0.0), highest),
+        lambda: agent.learn(row, Decision(good.action, nan), highest),
+        lambda: agent.learn(row, Decision(high + 1, good.density), highest),
+        lambda: agent.learn_many(contexts[:2], Decisions(np.array([low, low]), np.ones(2)), [highest, nan]),
     ):
-        refuses(call)
+        check_rejected(call)
         after = agent.state()
-        assert all(np.array_equal(before[name], after[name]) for name in before), "bad input must change nothing"
+        assert all(np.array_equal(before[name], after[name]) for name in before), (
+            "invalid input must not change the agent"
+        )
 
 
 CHECKS = (
@@ -191,7 +181,7 @@ CHECKS = (
     inverse_densities_average_to_the_range,
     same_seed_same_bytes,
     batches_equal_single_calls,
-    saved_agents_go_on_identically,
+    saved_agents_resume_identically,
     narrowed_ranges_are_kept,
     no_context_is_a_plain_bandit,
     bad_input_changes_nothing,
@@ -202,12 +192,12 @@ def _support(distribution: Distribution | Atoms, within: Within) -> npt.NDArray[
     return distribution.positions if isinstance(distribution, Atoms) else np.linspace(*within, 1001)
 
 
-def _losses(agent: Checkable, actions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    (low, high), (least, worst) = agent.actions, agent.losses
-    return least + (worst - least) * np.abs((actions - low) / (high - low) - 0.3)
+def _losses(agent: SaveableAgent, actions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    (low, high), (lowest, highest) = agent.actions, agent.losses
+    return lowest + (highest - lowest) * np.abs((actions - low) / (high - low) - 0.3)
 
 
-def _play(agent: Checkable, rounds: int) -> npt.NDArray[np.float64]:
+def _play(agent: SaveableAgent, rounds: int) -> npt.NDArray[np.float64]:
     contexts = random_contexts(rounds)
     for first in range(0, rounds, 10):
         rows = contexts[first : first + 10]
@@ -216,6 +206,6 @@ def _play(agent: Checkable, rounds: int) -> npt.NDArray[np.float64]:
     return contexts
 
 
-def _same(one: Checkable, two: Checkable) -> bool:
+def _same(one: SaveableAgent, two: SaveableAgent) -> bool:
     left, right = one.state(), two.state()
     return left.keys() == right.keys() and all(left[name].tobytes() == right[name].tobytes() for name in left)
