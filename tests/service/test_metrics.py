@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from manul.service.http import metrics, routes
+from manul.service.http import metrics
 from manul.service.store import StoreFailure
 from tests.service.conftest import Service, run, until
 from tests.service.processes import Process

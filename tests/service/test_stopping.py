@@ -10,7 +10,7 @@ from http.client import HTTPException
 
 import pytest
 
-from manul.service.engine.writer import Task
+from manul.service.engine.group_commit import Task
 from tests.service.conftest import run, until
 from tests.service.processes import Process
 from tests.service.test_modes import HEAT, model

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from manul.contexts.encoding import encode_column
 
 import manul
-from manul.contexts.encoding import encode_column
 from manul.errors import FileError, InputError, ParameterError
 from manul.paper import datasets
-from manul.worlds.tables import tables
+from manul.worlds.tables import dataset
 from manul.worlds.tables.table_columns import read_columns
 
 TEXT = "size,kind,price\n1,a,10\n,b,20\n3,a,30\n5,c,NA\n"
@@ -55,7 +55,7 @@ def test_levels_beyond_the_most_frequent_share_a_column():
 
 
 def test_targets_beyond_the_percentiles_are_clipped_to_the_ends():
-    _, scaled = tables.scaled(np.concatenate([np.linspace(0, 1, 999), [1e6]]), (0.5, 99.5))
+    _, scaled = dataset.scaled(np.concatenate([np.linspace(0, 1, 999), [1e6]]), (0.5, 99.5))
     assert (scaled.min(), scaled.max()) == (0.0, 1.0)
     assert np.median(scaled) == pytest.approx(0.5, abs=0.01)
 

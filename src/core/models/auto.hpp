@@ -6,7 +6,7 @@
 #pragma once
 
 #include "critic/ensemble.hpp"
-#include "critic/monitor.hpp"
+#include "critic/drift_detector.hpp"
 #include "models/settings.hpp"
 
 namespace manul::MANUL_SIMD {
@@ -153,7 +153,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   Range actions_;
   ReplayBuffer replay_;
   Ensemble ensemble_;
-  Monitor monitor_;
+  DriftDetector monitor_;
   Change change_;
 };
 

@@ -3,7 +3,7 @@
 
 #include "models/policy_model.hpp"
 #include "models/settings.hpp"
-#include "tree/tree.hpp"
+#include "tree/paper_tree.hpp"
 
 namespace manul::MANUL_SIMD {
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "contexts/column_sketch.hpp"
-#include "contexts/encoder.hpp"
+#include "contexts/field_hashing.hpp"
 #include "numerics/buffer.hpp"
 #include "play/simulation.hpp"
 

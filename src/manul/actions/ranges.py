@@ -46,8 +46,8 @@ class Actions:
                 f"within must be two numbers (low, high), got {within!r}. Omit it for the whole range.", "within"
             ) from None
         if not (self.low <= low < high <= self.high):
-            rule = f"inside the range of actions ({self.low:g}, {self.high:g}) with low < high"
-            raise InputError(f"within must lie {rule}, got ({low:g}, {high:g}).", "within")
+            rule = f"inside the range of actions ({self.low!r}, {self.high!r}) with low < high"
+            raise InputError(f"within must lie {rule}, got ({low!r}, {high!r}).", "within")
         if high - low < NARROWEST * self.span:
             raise InputError(
                 f"within must be at least {NARROWEST * self.span:g} wide, got ({low!r}, {high!r}).", "within"

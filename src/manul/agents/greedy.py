@@ -215,10 +215,11 @@ def _check_bandwidths(bandwidths: Sequence[float] | theory.BandwidthGrid | None,
         got = len(bandwidths) if isinstance(bandwidths, Sized) else repr(bandwidths)
         raise ParameterError(f"bandwidths must be 1 to {MOST_BANDWIDTHS} numbers, got {got}.", "bandwidths")
     unit = actions.span if isinstance(bandwidths, theory.BandwidthGrid) else 1.0  # the grid is in shares of the range
+    limit = actions.span / unit
     for bandwidth in bandwidths:
         if not (isinstance(bandwidth, int | float) and actions.least_bandwidth <= unit * bandwidth <= actions.span):
             raise ParameterError(
-                f"bandwidths must be at most the range of actions, in (0, {actions.span:g}], got {bandwidth!r}.",
+                f"bandwidths must be above 0 and at most the length of the range of actions, {limit:g}, got {bandwidth!r}.",
                 "bandwidths",
             )
     return tuple(float(unit * bandwidth) for bandwidth in bandwidths)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from manul import _core
-from manul.errors import ParameterError
+from manul.errors import FileError, ParameterError
 from manul.utils.validation import check_choice
 
 
@@ -81,4 +81,4 @@ def from_description(description: dict[str, str]) -> NodeLearner:
     for learner in _NATIVE:
         if describe(learner) == description:
             return learner
-    raise ParameterError(f"learner must be one of manul.learners, got {description!r}. Try a newer manul.", "learner")
+    raise FileError(f"unknown learner {description!r}; a newer version of manul may know it.", "learner")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.contexts.encoding import Columns
+from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError
 from manul.types import Context
 

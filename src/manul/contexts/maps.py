@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.contexts import encoding
+from manul.contexts import table_encoding
 from manul.contexts.conversion import Fields, Row
-from manul.contexts.encoding import Columns
+from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
 from manul.types import Floats
 from manul.utils import model_files, sklearn_files
@@ -182,7 +182,7 @@ def describe(features: FeatureMap) -> tuple[model_files.Parameters, model_files.
     if isinstance(features, Crosses | Fourier):
         return {"name": type(features).__name__, **asdict(features)}, {}
     if isinstance(features, Columns):
-        return {"name": "Columns", **encoding.describe(features)}, {}
+        return {"name": "Columns", **table_encoding.describe(features)}, {}
     if isinstance(features, Transformer):
         data = sklearn_files.dump_objects(
             [features.fitted], "transformer", "Use another transformer, such as StandardScaler()."
@@ -207,7 +207,7 @@ def from_description(parameters: model_files.Parameters, arrays: model_files.Arr
             return Transformer(sklearn_files.load_objects(data, "transformer", method="transform")[0])
         model_files.vectors(arrays)
         if name == "Columns":
-            return encoding.from_description(settings)
+            return table_encoding.from_description(settings)
         known: dict[object, type[Crosses | Fourier]] = {"Crosses": Crosses, "Fourier": Fourier}
         return known[name](**settings)
     except (KeyError, IndexError, TypeError):

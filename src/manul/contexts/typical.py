@@ -46,10 +46,9 @@ def sweep(contexts: object, feature: int | str) -> Sweep:
 def _sweep_fields(fields: dict[str, list[Any]], feature: int | str) -> Sweep:
     name = list(fields)[feature] if isinstance(feature, int) and 0 <= feature < len(fields) else str(feature)
     if name not in fields:
-        advice = remedy(name, fields, f"Try {next(iter(fields), 'another')}.")
-        raise ParameterError(
-            f"feature must be one of {', '.join(list(fields)[:20])}, got {feature!r}. {advice}", "feature"
-        )
+        more = f" and {len(fields) - 20} more" if len(fields) > 20 else ""
+        advice = remedy(name, fields, f"The contexts have {', '.join(list(fields)[:20])}{more}.")
+        raise ParameterError(f"unknown feature {feature!r}. {advice}", "feature")
     known = [value for value in fields[name] if value is not None and value == value]
     if not known:
         raise InputError(f"feature {name!r} has only missing values.", "feature")

@@ -154,7 +154,7 @@ class Inspection:
 
         if not (self.features or self.played):
             raise ParameterError(
-                f"nothing to plot: {self.kind} has no feature weights and no context was given. Give a context.",
+                f"nothing to plot: {self.kind} has no feature weights and no context was given. Pass one, or use --context.",
                 "plot",
             )
         parts = bool(self.features) + sum(1 + (policy.route is not None) for policy in self.played)

@@ -76,7 +76,7 @@ def convert(
 def _part(batches: Iterable[Log], first: float | None, last: float | None) -> Iterator[Log]:
     """The first or last share of the rows; `first=0.8` and `last=0.2` cut at the same row."""
     if first is not None and last is not None:
-        raise ParameterError("Only one of first and last can be given.", "first")
+        raise ParameterError("first and last cannot be combined. To split a log, convert it twice.", "first")
     share = first if last is None else last
     if share is None:
         yield from batches

@@ -2,7 +2,7 @@
 
 from manul.offpolicy.diagnosis.doctor import Finding, doctor
 from manul.offpolicy.evaluation.density_model import EstimatedLog, estimate_densities
-from manul.offpolicy.evaluation.estimators import evaluate
+from manul.offpolicy.evaluation.evaluate import evaluate
 from manul.offpolicy.optimization.grid import Grid
 from manul.offpolicy.optimization.optimize import Optimized, optimize
 

@@ -126,7 +126,7 @@ def loss_curve(losses: npt.ArrayLike, axes: Axes | None = None, *, label: str | 
     """
     values = np.asarray(losses, dtype=np.float64)
     if not len(values):
-        raise InputError("losses must have at least one round, got none.", "losses")
+        raise InputError("losses must not be empty.", "losses")
     axes = new_axes() if axes is None else axes
     span, prefix = recent_rounds(len(values)), "" if label is None else f"{label}: "
     rounds = np.unique(np.linspace(1, len(values), _POINTS).astype(np.int64))

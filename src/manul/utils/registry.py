@@ -130,7 +130,9 @@ def import_plugin(plugin: str) -> None:
     except ManulError:
         raise
     except Exception as error:  # a plugin may raise anything
-        raise ParameterError(f"plugin {plugin} cannot be imported: {error}", field="plugin") from error
+        raise ParameterError(
+            f"plugin {plugin} cannot be imported: {type(error).__name__}: {error}.", field="plugin"
+        ) from error
 
 
 def _import_file(path: Path) -> None:

@@ -111,8 +111,13 @@ class Curves:
         lows, highs = self.lows, self.highs
         if lows is None or highs is None or lows.shape != (len(self),) or highs.shape != (len(self),):
             raise InputError(f"lows and highs must both have one number per context, {len(self)}.", "lows")
-        if not ((lows >= 0) & (lows < highs) & (highs <= 1)).all():
-            raise InputError("lows and highs must be shares of the range with 0 <= low < high <= 1.", "lows")
+        good = (lows >= 0) & (lows < highs) & (highs <= 1)
+        if not good.all():
+            row = int(np.argmin(good))
+            rule = "fractions of the range of actions with 0 <= low < high <= 1"
+            raise InputError(
+                f"lows and highs must be {rule}, got ({lows[row]:g}, {highs[row]:g}) in row {row}.", "lows"
+            )
 
 
 def _floats(values: npt.ArrayLike) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 
 from manul.agents import Mapped
 from manul.agents.agent_registry import AGENTS
-from manul.contexts.encoding import Columns
+from manul.contexts.table_encoding import Columns
 from manul.errors import ParameterError
 from manul.logs.formats.log_schema import RESERVED
 from manul.logs.log import Log
@@ -23,8 +23,8 @@ from manul.types import Floats, Within
 from manul.utils.validation import check_range, check_seed
 from manul.worlds import Regression
 from manul.worlds.simulation import Run, simulate
+from manul.worlds.tables.dataset import scaled
 from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_columns, target_numbers
-from manul.worlds.tables.tables import scaled
 from manul.worlds.tables.vw_examples import LABEL
 
 if TYPE_CHECKING:

@@ -73,17 +73,16 @@ def format_of(path: Path) -> Format:
 
     >>> format_of(Path("run.parkett"))
     Traceback (most recent call last):
-    manul.errors.ParameterError: run.parkett must end with .csv, .json, .jsonl, .parquet, .vw, or one of these and .gz,
-    got '.parkett'. Did you mean .parquet?
+    manul.errors.ParameterError: run.parkett has the unknown suffix '.parkett'. Did you mean .parquet?
     """
     name = path.name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
     log_format = FORMATS.find(suffix)
     if log_format is None:
         suffixes = FORMATS.names()
-        rule = f"{', '.join(suffixes)}, or one of these and .gz"
-        advice = remedy(suffix, suffixes, "Rename the file.")
-        raise ParameterError(f"{path} must end with {rule}, got {suffix!r}. {advice}", "path")
+        known = f"Log files end with {', '.join(suffixes)}, each optionally followed by .gz."
+        problem = f"has the unknown suffix {suffix!r}" if suffix else "has no suffix"
+        raise ParameterError(f"{path} {problem}. {remedy(suffix, suffixes, known)}", "path")
     return log_format
 
 
@@ -111,5 +110,7 @@ def good_rows(
             yield table.replace_schema_metadata(metadata.to_arrow()), problems.skipped - before
             before = problems.skipped
     if not count:
-        got = f"{problems.skipped} invalid rows" if problems.skipped else "none"
-        raise FileError(f"{problems.path} must have at least one row, got {got}.")
+        skipped = f"{problems.skipped} skipped. Read it without skipping to see the first error"
+        raise FileError(
+            f"{problems.path} has no valid rows ({skipped})." if problems.skipped else f"{problems.path} has no rows."
+        )

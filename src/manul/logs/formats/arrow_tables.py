@@ -42,7 +42,7 @@ class SchemaAdapter:
         others = [name for name in schema.names if name not in RESERVED]
         if others and "context" in schema.names:
             raise FileError(
-                f"{path}: the context must be a column context or separate columns, got context and {others[0]}.",
+                f"{path} has a column 'context' and also {others[0]!r}. Put the context into one or the other.",
                 "context",
             )
         self.texts = {name: _is_text(schema, name, path) for name in others}

@@ -207,7 +207,8 @@ def _context_names(schema: pa.Schema, path: Path) -> list[str]:
     names = [*metadata.names] if metadata.names else [f"context_{index}" for index in range(width)]
     bad = [feature for feature in names if feature in RESERVED or feature != feature.strip()]
     if bad:
-        raise FileError(f"{name}: CSV cannot have a feature named {bad[0]!r}. Use .jsonl or .parquet.", bad[0])
+        why = "is the name of a column of logs" if bad[0] in RESERVED else "begins or ends with a space"
+        raise FileError(f"{name}: the feature name {bad[0]!r} {why}. Rename it, or use .jsonl or .parquet.", bad[0])
     return names
 
 

@@ -21,6 +21,7 @@ from manul.utils.atomic_files import write_error, write_whole
 
 SECONDS = 10.0  # the shortest time between checkpoints, which is the most work that a crash loses
 SHARE = 0.05  # the largest share of the time for writing checkpoints
+PROGRESS = {"settings", "rows", "sums", "checksums"}  # the keys of progress.json
 
 
 class Checkpoint:
@@ -89,12 +90,18 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            saved = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise FileError(f"{path} is damaged: {error}. Start again in another folder.") from error
-        if saved.get("settings") != self._settings:
+            raise self._unreadable(error) from error
+        if not isinstance(saved, dict) or saved.keys() != PROGRESS:
+            raise self._unreadable("it is not a checkpoint")
+        if saved["settings"] != self._settings:
             raise self._mismatch("settings")
         return saved
+
+    def _unreadable(self, why: object) -> FileError:
+        path = self.folder / "progress.json"
+        return FileError(f"cannot read the checkpoint {path}: {why}. Delete {self.folder}, or give another folder.")
 
     def _restore(self, saved: dict[str, Any], seen: LogSummary) -> None:
         if seen.checksums != saved["checksums"]:

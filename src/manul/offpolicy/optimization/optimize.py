@@ -11,10 +11,10 @@ from manul.agents import Mapped
 from manul.contexts.maps import Columns
 from manul.errors import ParameterError
 from manul.offpolicy import named_logs
-from manul.offpolicy.optimization.candidates import Row, Table
 from manul.offpolicy.optimization.engines import TrainingResult, local
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Candidate, Grid, Rule
 from manul.offpolicy.optimization.replay import Logs
+from manul.offpolicy.optimization.results import Row, Table
 from manul.paper import theory
 from manul.types import Within
 from manul.utils.validation import check_choice, check_number, check_range

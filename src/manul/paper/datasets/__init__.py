@@ -2,6 +2,6 @@
 
 from manul.paper.datasets.bng import bng
 from manul.paper.datasets.catalogue import NAMES, load
-from manul.worlds.tables.tables import Dataset, read
+from manul.worlds.tables.dataset import Dataset, read
 
 __all__ = ["NAMES", "Dataset", "bng", "load", "read"]

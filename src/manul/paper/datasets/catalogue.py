@@ -10,8 +10,8 @@ from manul.paper.datasets import cache
 from manul.utils.suggestions import remedy
 from manul.utils.validation import check_seed
 from manul.worlds import ds
+from manul.worlds.tables.dataset import Dataset, from_columns
 from manul.worlds.tables.table_columns import SUFFIXES, read_columns
-from manul.worlds.tables.tables import Dataset, from_columns
 
 DS_ROWS = 1_000_000  # as in the paper
 

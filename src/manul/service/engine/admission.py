@@ -26,7 +26,8 @@ def check_settings(settings: NewLoop) -> None:
             "default_loss",
         )
     if (settings.wait is None) != (settings.default_loss is None):
-        raise Invalid("wait and default_loss must be given together, got only one of them.", "wait")
+        given, absent = ("wait", "default_loss") if settings.default_loss is None else ("default_loss", "wait")
+        raise Invalid(f"{given} is set, but {absent} is not. Set both or neither.", absent)
     if settings.combine != "first" and settings.wait is None:
         raise Invalid(
             f"combine={settings.combine!r} needs a wait, because losses are combined when it ends.",

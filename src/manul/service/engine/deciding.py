@@ -12,9 +12,9 @@ from manul.service import schema
 from manul.service.configuration import Limits
 from manul.service.engine import models
 from manul.service.engine.admission import check_context
+from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Loop, refusal
-from manul.service.engine.writer import Writer
-from manul.service.engine.writes import OWN, Future, WriteBlock, WriteDecisions, decision_answer
+from manul.service.engine.write_operations import OWN, Future, WriteBlock, WriteDecisions, decision_answer
 from manul.service.errors import Conflict
 from manul.service.store import Store
 from manul.service.store.blocks import DecisionRow, pack_columns

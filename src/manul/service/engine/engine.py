@@ -16,12 +16,12 @@ from manul.service.engine import models as agents
 from manul.service.engine.admission import check_settings
 from manul.service.engine.clock import SteadyClock
 from manul.service.engine.deciding import Decider
+from manul.service.engine.following import Following
+from manul.service.engine.group_commit import Answers, Task, Writer, deliver_answers
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Fact, Loop
 from manul.service.engine.recovery import restore_loop
-from manul.service.engine.replica import Following
-from manul.service.engine.writer import Answers, Task, Writer, deliver_answers
-from manul.service.engine.writes import EndWaits, Future, Purge, WriteLosses, id_of, resolve
+from manul.service.engine.write_operations import EndWaits, Future, Purge, WriteLosses, id_of, resolve
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop
 from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction

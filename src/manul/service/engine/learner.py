@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from manul.service.engine.following import Following
+from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Fact, Loop
-from manul.service.engine.replica import Following
-from manul.service.engine.writer import Writer
 from manul.service.errors import Problem
 from manul.service.store import Event, Store, StoreFailure
 
@@ -76,7 +76,7 @@ class Learner(threading.Thread):
                 log.warning("the store cannot be read (%s); retrying", failure)
                 self._rest()
             except Exception:
-                log.exception("the learner failed; retrying")
+                log.exception("cannot follow the other replicas; no loop learns here until this succeeds; retrying")
                 self._rest()
         try:
             self._finish()

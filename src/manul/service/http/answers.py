@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 
-from manul.service.engine.writer import UNWRITABLE
+from manul.service.engine.group_commit import UNWRITABLE
 from manul.service.errors import INTERNAL, Problem, Unavailable, Unknown, WrongMethod
 from manul.service.http.bodies import error_body
 from manul.service.store import StoreFailure

@@ -18,9 +18,9 @@ from manul.service.errors import Malformed, Problem
 from manul.service.http import answers
 from manul.service.http.answers import Answer
 from manul.service.http.bodies import BodyReader, Disconnected
+from manul.service.http.handlers import ROUTE, build
 from manul.service.http.origins import Origins
 from manul.service.http.request_metrics import OTHER, RequestMetrics
-from manul.service.http.routes import ROUTE, build
 from manul.service.http.tokens import Right, Tokens
 
 log = logging.getLogger("manul.service")

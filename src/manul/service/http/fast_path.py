@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from manul.service.engine.writes import Future
+from manul.service.engine.write_operations import Future
 from manul.service.http import answers
 from manul.service.http.answers import Answer
 from manul.service.http.bodies import FREE_BYTES, MAX_DIGITS
-from manul.service.http.routes import Encode, start_decision, start_loss_report
+from manul.service.http.handlers import Encode, start_decision, start_loss_report
 
 if TYPE_CHECKING:
     from manul.service.http.connection import Connection

@@ -35,7 +35,9 @@ class Origins:
                 f"Without tokens, requests must be for a loopback address, got {host[:80]!r}. Allow it with --allowed-host."
             )
         if method not in SAFE and not self._is_own(host, headers):
-            raise Forbidden("Without tokens, requests from other sites are not allowed.")
+            raise Forbidden(
+                "A web page of another site sent this request, which requires tokens. Start with --token-file."
+            )
 
     def _find(self, host: str) -> bool:
         name = host_name(host)

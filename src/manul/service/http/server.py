@@ -22,11 +22,13 @@ import uvloop
 from manul.errors import ManulError, ParameterError
 from manul.service.configuration import Configuration
 from manul.service.engine.engine import Engine
+from manul.service.errors import Problem
 from manul.service.http.application import Application
 from manul.service.http.connection import Connection, Connections
 from manul.service.http.origins import Origins
 from manul.service.http.tokens import Tokens, read
 from manul.service.insights.archive import archive
+from manul.service.store import StoreFailure
 from manul.service.store.store_registry import open_store
 
 log = logging.getLogger("manul.service")
@@ -112,7 +114,7 @@ async def _serve(configuration: Configuration) -> None:
             archiving.cancel()
             await engine.stop()
             gc.unfreeze()
-            log.info("stopped")
+            log.info("the service has stopped")
 
 
 def reload_tokens(tokens: Tokens, path: Path | None) -> None:
@@ -140,9 +142,10 @@ async def _archive(engine: Engine, configuration: Configuration) -> None:
         for loop in list(engine.loops.values()):
             try:
                 await asyncio.to_thread(archive, engine.store, engine.writer, loop, configuration.archive, before)
-            except (ManulError, OSError) as error:
+            except (ManulError, OSError, Problem, StoreFailure) as error:
                 log.warning(
-                    "could not archive a loop; it will be retried", extra={"loop": loop.name, "why": str(error)}
+                    "could not archive old decisions; next attempt in an hour",
+                    extra={"loop": loop.name, "why": str(error)},
                 )
         await asyncio.sleep(3600)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Loop
-from manul.service.engine.writer import Writer
 from manul.service.insights import log_export
 from manul.service.store import Block, Store, Transaction
 from manul.utils.atomic_files import sync

@@ -39,6 +39,6 @@ class Examinations:
             time = self._now()
             self._latest[loop.number] = await asyncio.to_thread(loop_report.examine, self._store, loop, snapshot, time)
         except Exception:
-            log.exception("could not examine a loop", extra={"loop": loop.name})
+            log.exception("could not compute the report of a loop; the previous one stays", extra={"loop": loop.name})
         finally:
             del self._running[loop.number]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.contexts.encoding import flatten_fields
+from manul.contexts.table_encoding import flatten_fields
 from manul.logs.formats.log_schema import RESERVED
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.loop import Loop
-from manul.service.engine.writes import id_of
+from manul.service.engine.write_operations import id_of
 from manul.service.errors import Conflict
 from manul.service.store import OUTCOMES, Event, Store
 from manul.service.store.blocks import DecisionRow

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manul.contexts.encoding import flatten_fields
+from manul.contexts.table_encoding import flatten_fields
 from manul.contexts.typical import typical_value, vary
 from manul.service import schema
 from manul.service.engine.loop import Loop

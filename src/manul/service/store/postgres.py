@@ -14,8 +14,8 @@ import psycopg
 from manul.errors import FileError
 from manul.service.store import Collision, Counts, Event, LoopGone, LoopRow, State, StoreFailure, Transaction
 from manul.service.store.connections import GONE, Connections
-from manul.service.store.election import Election
 from manul.service.store.numbers import Numbers
+from manul.service.store.postgres_election import Election
 from manul.service.store.postgres_schema import is_current, migrate
 from manul.service.store.postgres_transaction import PostgresTransaction, events_of
 from manul.service.store.reading import Reading

@@ -86,7 +86,7 @@ def block_of(loop: int, first: int, body: bytes) -> Block | None:
     try:
         return decode(body)
     except DamagedBlock as damage:
-        log.warning("block %d of loop %d is damaged (%s); its decisions are lost", first, loop, damage)
+        log.warning("decisions from number %d of loop %d cannot be read (%s); they are skipped", first, loop, damage)
         return None
 
 

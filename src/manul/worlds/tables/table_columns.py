@@ -78,7 +78,7 @@ def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Flo
         advice = remedy(target, cells, f"It has {', '.join(list(cells)[:MOST_NAMED])}.")
         raise ParameterError(f"target must be a column of {name}, got {target!r}. {advice}", "target")
     if not len(cells[target]):
-        raise FileError(f"{name} has no rows.")
+        raise FileError(f"table {name} has no rows.")
     if pa.types.is_string(cells[target].type):
         row, text = _first_text(cells[target])
         raise InputError(f"target {target!r} of {name} must be numeric, got {text!r} in row {row}.", "target")

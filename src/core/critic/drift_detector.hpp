@@ -6,7 +6,7 @@
 
 namespace manul::MANUL_SIMD {
 
-class Monitor {
+class DriftDetector {
  public:
   double sigma() const { return __builtin_sqrt(variance); }
 

@@ -1,4 +1,5 @@
-// A complete binary tree whose nodes send a context left or right, and the paper's training rule.
+// The tree of Cats.paper and DiscreteTree: nodes send a context left or right, trained by the rule of the paper. Cats has
+// its own tree, in models/cats.hpp and tree/shared_nodes.hpp.
 //
 //   K = 2^D leaves     nodes are numbered from 1 at the root; the children of v are 2v and 2v + 1, leaf i is K + i
 //

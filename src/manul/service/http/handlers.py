@@ -19,7 +19,7 @@ from manul.service import schema
 from manul.service.engine.engine import Engine
 from manul.service.engine.loop import Loop
 from manul.service.engine.status import status
-from manul.service.engine.writes import Future, decision_answer, id_of
+from manul.service.engine.write_operations import Future, decision_answer, id_of
 from manul.service.errors import Invalid, Unavailable
 from manul.service.http import bodies, metrics
 from manul.service.http.openapi import document

@@ -9,8 +9,8 @@ from typing import Any
 
 from manul.service import schema
 from manul.service.engine import losses as loss_events
+from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Fact, Loop
-from manul.service.engine.writer import Operation
 from manul.service.errors import Conflict, Unknown
 from manul.service.store import Collision, Event, Transaction
 from manul.service.store.blocks import Block, DecisionRow, pack

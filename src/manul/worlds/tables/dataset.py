@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manul.contexts.encoding import LEVELS, encode_column
+from manul.contexts.table_encoding import LEVELS, encode_column
 from manul.errors import InputError
 from manul.types import Within
 from manul.worlds import Regression

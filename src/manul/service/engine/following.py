@@ -86,5 +86,7 @@ class Following:
             loop.restore(snapshot)
         except Exception:
             extra = {"loop": loop.name, "event": snapshot.event}
-            log.exception("snapshot is damaged; waiting for the next one", extra=extra)
+            log.exception(
+                "cannot load the leader's snapshot; deciding with the previous model until the next one", extra=extra
+            )
             self._damaged[loop.number] = snapshot.event
