@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import inspect
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +26,7 @@ _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
 
 
 class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
-    """An agent around a player: a subclass defines `parameters` and `make_player(width)`.
+    """An agent around a player: a subclass defines `make_player(width)` and stores its arguments as attributes.
 
     The first context sets the width.
     """
@@ -42,9 +42,13 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
         super().__init__(check_half_life(half_life))
 
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        return {"actions": self.actions, "losses": self.losses, "epsilon": self.epsilon, "seed": self.seed}
 
     @property
     def narrowest_bandwidth(self) -> float:
