@@ -1,9 +1,9 @@
-"""What AdaptiveCats, told nothing about the bandwidth, loses beside the best fixed bandwidth in hindsight.
+"""The excess loss of AdaptiveCats, which chooses its bandwidth, against Cats with the best fixed bandwidth in hindsight.
 
     python -m benchmarks.adaptive
 
-The excess loss counts from the clairvoyant: the best smoothed policy there is, at the best of the bandwidths and with
-the same epsilon. Every round's disturbance, the same for all actions, is taken out of the losses.
+The excess loss is relative to the best smoothed policy with the best of the bandwidths and the same epsilon. The noise
+of each round, which is the same for all actions, is subtracted from the losses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WORLDS = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Mean excess losses over seeds, and which bandwidth AdaptiveCats had at the end for each seed."""
+    """Mean excess losses over seeds, and the final bandwidth of AdaptiveCats for each seed."""
 
     fixed: npt.NDArray[np.float64]
     adaptive: float
@@ -40,17 +40,18 @@ class Comparison:
 
     @property
     def best(self) -> float:
-        """The fixed bandwidth with the smallest loss."""
+        """The fixed bandwidth with the lowest loss."""
         return BANDWIDTHS[int(self.fixed.argmin())]
 
     @property
     def ratio(self) -> float:
-        """The excess loss of AdaptiveCats over that of the best fixed bandwidth."""
+        """The excess loss of AdaptiveCats divided by that of the best fixed bandwidth."""
         return float(self.adaptive / self.fixed.min())
 
 
 def optimum(world: worlds.Curves, epsilon: float) -> float:
-    """The clairvoyant's expected loss at the best of the bandwidths: the narrowest, as a window is two of half its width."""
+    """The expected loss of the best smoothed policy with the best of the bandwidths."""
+    # The narrowest bandwidth is the best: a window consists of two windows of half its width.
     return world.optimum(bandwidth=min(BANDWIDTHS), epsilon=epsilon)
 
 
@@ -61,8 +62,8 @@ def compare(name: str, *, rounds: int, seeds: int, leaves: int = 256, epsilon: f
         agents = [manul.Cats(leaves=leaves, bandwidth=h, epsilon=epsilon, seed=seed) for h in BANDWIDTHS]
         adaptive = manul.AdaptiveCats(leaves=leaves, bandwidths=BANDWIDTHS, epsilon=epsilon, seed=seed)
         runs = manul.simulate_many([*agents, adaptive], world)
-        least = (world.values - world.expected).mean() + optimum(world, epsilon)
-        rows.append([run.mean_loss - least for run in runs])
+        lowest = (world.values - world.expected).mean() + optimum(world, epsilon)
+        rows.append([run.mean_loss - lowest for run in runs])
         chosen.append(adaptive.bandwidth)
     mean = np.mean(rows, axis=0)
     return Comparison(mean[:-1], float(mean[-1]), chosen)
@@ -73,13 +74,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50_000)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    print("world        best fixed  its excess  adaptive's  ratio  chosen at the end")
+    print("world        best fixed  its excess    adaptive  ratio  final bandwidths")
     for name in WORLDS:
-        found = compare(name, rounds=options.rounds, seeds=options.seeds)
-        chosen = " ".join(f"1/{round(1 / h)}" for h in found.chosen)
+        result = compare(name, rounds=options.rounds, seeds=options.seeds)
+        chosen = " ".join(f"1/{round(1 / h)}" for h in result.chosen)
         print(
-            f"{name:12} {f'1/{round(1 / found.best)}':>10}  {found.fixed.min():10.4f}  {found.adaptive:10.4f}  "
-            f"{found.ratio:5.2f}  {chosen}"
+            f"{name:12} {f'1/{round(1 / result.best)}':>10}  {result.fixed.min():10.4f}  {result.adaptive:10.4f}  "
+            f"{result.ratio:5.2f}  {chosen}"
         )
 
 

@@ -1,8 +1,8 @@
-"""Attacks without a token: how much the service's resident memory grows, and how long /healthz takes meanwhile.
+"""Attacks without a token: the growth of the service's resident memory, and the response time of /healthz meanwhile.
 
     python -m benchmarks.attacks [--attack headers] [--seconds 15]
 
-Every attack ends by itself. Exits with 1 if memory grows by more than 100 MB or /healthz takes more than a second.
+Exits with status 1 if memory grows by more than 100 MB or /healthz takes more than a second.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from benchmarks.soak import memory
 HOST = b"Host: 127.0.0.1\r\n"
 GET = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
 HEAD = b"POST /v1/loops HTTP/1.1\r\n" + HOST
-GROWTH, SLOWEST = 100.0, 1.0
+MOST_GROWTH, MOST_SECONDS = 100.0, 1.0  # MB of memory, and for /healthz
 
 
 class Attacker:
-    """Sends bytes over one connection until all are sent, the service closes it, or the time is over."""
+    """Sends bytes over one connection until all are sent, the service closes the connection, or the time is up."""
 
     def __init__(self, port: int, until: float, *, reads: bool = True) -> None:
         self.until, self.reads = until, reads
@@ -75,8 +75,8 @@ def many(count: int, attack: Callable[[], None]) -> None:
         thread.join()
 
 
-def held(port: int, until: float, count: int, sent: bytes) -> None:
-    """Many connections that send a little and then nothing."""
+def hold_connections(port: int, until: float, count: int, sent: bytes) -> None:
+    """Open many connections that send a few bytes and then nothing."""
     connections: list[socket.socket] = []
     while time.monotonic() < until:
         if len(connections) < count:
@@ -96,7 +96,7 @@ ATTACKS: dict[str, Callable[[int, float], None]] = {
     "100 MB of small headers": lambda port, until: flood(port, until, HEAD, SMALL, 100_000_000),
     "one endless header value": lambda port, until: flood(port, until, HEAD + b"X: ", VALUE, 100_000_000),
     "11 MB of pipelined requests": lambda port, until: flood(port, until, b"", GET * 200, 11_000_000),
-    "11 MB pipelined, answers not read": lambda port, until: flood(
+    "11 MB pipelined, responses not read": lambda port, until: flood(
         port, until, b"", GET * 200, 11_000_000, reads=False
     ),
     "50 connections of empty chunked requests": lambda port, until: many(
@@ -114,16 +114,18 @@ ATTACKS: dict[str, Callable[[int, float], None]] = {
     "50 connections of small chunks": lambda port, until: many(
         50, lambda: flood(port, until, CHUNKED, b"6\r\n[[[[[[\r\n" * 1000, 20_000_000)
     ),
-    "1,000 idle connections": lambda port, until: held(port, until, 1000, b""),
-    "1,000 heads that do not end": lambda port, until: held(port, until, 1000, HEAD),
-    "1,000 bodies that do not end": lambda port, until: held(port, until, 1000, BODY + b"[" * 100_000),
-    "1,000 endless chunks": lambda port, until: held(port, until, 1000, CHUNKED + b"FFFFF\r\n" + b"[" * 100_000),
-    "2,000 connections": lambda port, until: held(port, until, 2000, GET),
+    "1,000 idle connections": lambda port, until: hold_connections(port, until, 1000, b""),
+    "1,000 incomplete request heads": lambda port, until: hold_connections(port, until, 1000, HEAD),
+    "1,000 incomplete request bodies": lambda port, until: hold_connections(port, until, 1000, BODY + b"[" * 100_000),
+    "1,000 endless chunks": lambda port, until: hold_connections(
+        port, until, 1000, CHUNKED + b"FFFFF\r\n" + b"[" * 100_000
+    ),
+    "2,000 connections": lambda port, until: hold_connections(port, until, 2000, GET),
 }
 
 
 def slowest_health(port: int, until: float) -> float:
-    """Seconds of the slowest answer; an answer that is not 200 counts as 99."""
+    """The seconds of the slowest response; a response other than 200 counts as 99."""
     slowest = 0.0
     while time.monotonic() < until:
         began = time.monotonic()
@@ -139,8 +141,8 @@ def slowest_health(port: int, until: float) -> float:
     return slowest
 
 
-def measured(attack: Callable[[int, float], None], manul: str, seconds: float) -> tuple[float, float, float]:
-    """Growth of resident memory in MB: at most, and a second after the end; the slowest /healthz in seconds."""
+def measure(attack: Callable[[int, float], None], manul: str, seconds: float) -> tuple[float, float, float]:
+    """The growth of resident memory in MB, at its peak and a second after the attack, and the slowest /healthz in seconds."""
     port, largest = free_port(), 0.0
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -149,32 +151,34 @@ def measured(attack: Callable[[int, float], None], manul: str, seconds: float) -
         slowest_health(port, time.monotonic() + 1)
         before, until = memory(server), time.monotonic() + seconds
         thread = threading.Thread(target=attack, args=(port, until), daemon=True)
-        # The one who asks is a process of its own: the attacker's threads would make it wait.
-        with ProcessPoolExecutor(1, get_context("spawn")) as other:
-            asking = other.submit(slowest_health, port, until)
+        # /healthz is requested from a separate process, because the threads of the attacker would delay the requests.
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            slowest = pool.submit(slowest_health, port, until)
             thread.start()
-            while not asking.done():
+            while not slowest.done():
                 largest = max(largest, memory(server) - before)
                 time.sleep(0.02)
         thread.join(10)
         time.sleep(1)
-        return largest, memory(server) - before, asking.result()
+        return largest, memory(server) - before, slowest.result()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--attack", action="append", help="Part of a name.")
+    parser.add_argument("--attack", action="append", help="Run the attacks whose name contains this text; repeatable.")
     parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("--manul", default=str(MANUL), help="Another build to attack.")
+    parser.add_argument("--manul", default=str(MANUL), help="The manul command to attack.")
     arguments = parser.parse_args()
     failed = False
     for name, attack in ATTACKS.items():
         if arguments.attack is None or any(part in name for part in arguments.attack):
-            largest, after, slowest = measured(attack, arguments.manul, arguments.seconds)
-            failed |= largest > GROWTH or slowest > SLOWEST
+            largest, after, slowest = measure(attack, arguments.manul, arguments.seconds)
+            failed |= largest > MOST_GROWTH or slowest > MOST_SECONDS
             print(f"{name}: {largest:.0f} MB at most, {after:.0f} after, /healthz {slowest:.2f} s", flush=True)
     if failed:
-        sys.exit(f"memory must grow by at most {GROWTH:.0f} MB and /healthz answer within {SLOWEST:.0f} s.")
+        sys.exit(
+            f"failed: memory may grow by at most {MOST_GROWTH:.0f} MB, and /healthz must respond within {MOST_SECONDS:.0f} s."
+        )
 
 
 if __name__ == "__main__":

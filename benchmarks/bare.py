@@ -1,4 +1,4 @@
-"""What the service is compared with: an ASGI application that only decodes and answers JSON."""
+"""The baseline for the service: an ASGI application that only decodes and encodes JSON."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     while message.get("more_body"):
         message = await receive()
         body += message["body"]
-    asked = _decode(body)
-    answer = _encode({"id": "~1", "action": asked["context"][0], "density": 1.0, "model": 0})
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(answer)).encode())]
+    request = _decode(body)
+    response = _encode({"id": "~1", "action": request["context"][0], "density": 1.0, "model": 0})
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(response)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": answer})
+    await send({"type": "http.response.body", "body": response})
 
 
 if __name__ == "__main__":

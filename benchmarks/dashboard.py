@@ -1,4 +1,4 @@
-"""What one refresh of the dashboard costs the server, with a million decisions and their losses in the store.
+"""The CPU time of the server per refresh of the dashboard, with a million decisions and losses in the store.
 
 python -m benchmarks.dashboard [--decisions 1000000] [--refreshes 200]
 """
@@ -19,28 +19,28 @@ from benchmarks.serve import MANUL, free_port, post, running
 
 BATCH, WIDTH = 1000, 20
 LOOP = "/v1/loops/priced"
-# The page asks for the first every 2 s, for the others every 6 and 10 s; the last does nothing, for comparison.
+# The page requests the first every 2 s, the next two every 6 and 10 s; /healthz is for comparison.
 ROUTES = {
     "summary": f"{LOOP}/summary",
     "policy": f"{LOOP}/policy?feature=3",
     "loops": "/v1/loops",
     "healthz": "/healthz",
 }
-ROUNDS = 10
+ROUNDS = 10  # of measurement per route
 
 
 def fill(port: int, decisions: int) -> None:
-    """Decisions in batches, each with its loss."""
+    """Make decisions in batches, and report their losses."""
     contexts = np.random.default_rng(0).normal(size=(BATCH, WIDTH)).round(3).tolist()
     body = {"decisions": [{"context": each} for each in contexts]}
     for _ in range(decisions // BATCH):
-        made = post(port, f"{LOOP}/decisions/batch", body)["decisions"]
-        losses = [{"id": each["id"], "loss": abs(each["action"] - 0.3)} for each in made]
+        decided = post(port, f"{LOOP}/decisions/batch", body)["decisions"]
+        losses = [{"id": each["id"], "loss": abs(each["action"] - 0.3)} for each in decided]
         post(port, f"{LOOP}/losses", {"losses": losses})
 
 
-def learned(port: int) -> Any:
-    """The loop, once it has learned everything and the server rests."""
+def wait_until_learned(port: int) -> Any:
+    """Wait until the loop has learned from every decision, and return its status."""
     while True:
         status = get(http.client.HTTPConnection("127.0.0.1", port), LOOP)
         if status["learned"] == status["decisions"]:
@@ -54,12 +54,12 @@ def get(connection: http.client.HTTPConnection, path: str) -> Any:
 
 
 def cpu_milliseconds(process: int) -> float:
-    """The time that all threads of a process have had so far."""
+    """The CPU time of all threads of a process so far."""
     return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{process}/task").glob("*/schedstat")) / 1e6
 
 
-def refreshed(server: int, port: int, path: str, times: int) -> dict[str, float]:
-    """The server's CPU time per request, in the best and the median of some rounds, and the median until the answer."""
+def measure(server: int, port: int, path: str, times: int) -> dict[str, float]:
+    """The CPU time per request of the server, the lowest and the median of several rounds, and the median latency."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     waits, costs = [], []
     for _ in range(ROUNDS):
@@ -85,23 +85,23 @@ def main() -> None:
         serve = (str(MANUL), "serve", "--store", str(Path(folder, "decisions.db")), "--port", str(port))
         with running(*serve, port=port) as server:
             post(port, "/v1/loops", {"name": "priced", "actions": [0, 1], "agent": agents[arguments.agent]})
-            found: dict[str, Any] = {}
+            results: dict[str, Any] = {}
             for decisions in (10_000, arguments.decisions):
-                fill(port, decisions - (10_000 if found else 0))
-                stored = learned(port)["decisions"]
-                # The first refresh begins an examination in a thread; the others find it done.
-                refreshed(server, port, ROUTES["summary"], ROUNDS)
+                fill(port, decisions - (10_000 if results else 0))
+                stored = wait_until_learned(port)["decisions"]
+                # The first refresh starts a diagnosis of the log in a thread; later ones use its result.
+                measure(server, port, ROUTES["summary"], ROUNDS)
                 time.sleep(5)
-                found[f"{stored:,}"] = {
-                    name: refreshed(server, port, path, arguments.refreshes) for name, path in ROUTES.items()
+                results[f"{stored:,}"] = {
+                    name: measure(server, port, path, arguments.refreshes) for name, path in ROUTES.items()
                 }
-        for stored, routes in found.items():
-            for name, each in routes.items():
-                said = ", ".join(f"{what} {value:.2f}" for what, value in each.items())
-                print(f"{stored} decisions, {name}: {said}")
+        for stored, routes in results.items():
+            for name, measurements in routes.items():
+                text = ", ".join(f"{key} {value:.2f}" for key, value in measurements.items())
+                print(f"{stored} decisions, {name}: {text}")
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(found, indent=2))
+        arguments.out.write_text(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""CPU of the service per decision and its loss, with more and more history in the store: it must not grow.
+"""The CPU time of the service per decision and loss must not grow with the length of the history in the store.
 
     python -m benchmarks.history [--pairs 400] [--passes 5] [--events 1000 100000 1000000] [--out results/history.json]
 
-Services with histories of each length run side by side and are measured in turns, so that a slow spell of the machine
-meets them all. The limit is 1.3 times the CPU at the shortest history.
+Services with histories of each length run in parallel and are measured in turns, so that a slow period of the machine
+affects all of them. The limit is 1.3 times the CPU time with the shortest history.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchmarks.serve import AGENTS, MANUL, WIDTH, cpu_seconds, free_port, running, stored
+from benchmarks.serve import AGENTS, MANUL, WIDTH, cpu_seconds, free_port, new_store, running
 from manul.service.engine.loop import Loop
 from manul.service.loop_settings import NewLoop
 from manul.service.store import Event, Store, Transaction
@@ -66,48 +66,48 @@ def keep_snapshot(store: Store, events: int) -> None:
 
 
 def reserve(store: Store, loop: int, count: int) -> None:
-    """Numbers that the history has used are not given again."""
+    """Reserve the decision numbers of the history, so that they are not used again."""
     store.refill(loop, count)
     store.reserve(loop, count)
 
 
 def play(port: int, pairs: int) -> None:
-    """Decisions and their losses, one after another."""
+    """Make decisions and report their losses, one after another."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     body = json.dumps({"context": np.random.default_rng(0).normal(size=WIDTH).round(4).tolist()})
     for _ in range(pairs):
-        made = ask(connection, "/v1/loops/heat/decisions", body)
-        ask(connection, f"/v1/loops/heat/decisions/{made['id']}/loss", '{"loss": 0.5}')
+        decision = ask(connection, "/v1/loops/heat/decisions", body)
+        ask(connection, f"/v1/loops/heat/decisions/{decision['id']}/loss", '{"loss": 0.5}')
     connection.close()
 
 
 def ask(connection: http.client.HTTPConnection, path: str, body: str) -> Any:
     connection.request("POST", path, body)
-    answer = connection.getresponse()
-    said = json.loads(answer.read())
-    assert answer.status == 200, said
-    return said
+    response = connection.getresponse()
+    content = json.loads(response.read())
+    assert response.status == 200, content
+    return content
 
 
-def measured(kind: str, sizes: list[int], pairs: int, passes: int) -> dict[int, float]:
-    """Microseconds of CPU per pair, by length of history."""
+def measure(kind: str, sizes: list[int], pairs: int, passes: int) -> dict[int, float]:
+    """The microseconds of CPU time per decision and loss, by length of history."""
     with ExitStack() as stack:
         services = {}
         for events in sizes:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
-            place = stack.enter_context(stored(folder, postgres=kind == "postgres"))
+            place = stack.enter_context(new_store(folder, postgres=kind == "postgres"))
             fill(place, events)
             port = free_port()
             command = (str(MANUL), "serve", "--store", place, "--port", str(port))
             services[events] = stack.enter_context(running(*command, port=port)), port
             play(port, pairs)
-        taken: dict[int, list[float]] = {events: [] for events in sizes}
+        times: dict[int, list[float]] = {events: [] for events in sizes}
         for _ in range(passes):
             for events, (process, port) in services.items():
                 before = cpu_seconds(process)
                 play(port, pairs)
-                taken[events].append(1e6 * (cpu_seconds(process) - before) / pairs)
-    return {events: float(np.median(some)) for events, some in taken.items()}
+                times[events].append(1e6 * (cpu_seconds(process) - before) / pairs)
+    return {events: float(np.median(several)) for events, several in times.items()}
 
 
 def main() -> None:
@@ -118,17 +118,17 @@ def main() -> None:
     parser.add_argument("--store", action="append", choices=["sqlite", "postgres"])
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    found = {}
+    results = {}
     for kind in arguments.store or ["sqlite", "postgres"]:
-        cpu = found[kind] = measured(kind, arguments.events, arguments.pairs, arguments.passes)
-        for events, taken in cpu.items():
-            ratio = taken / cpu[arguments.events[0]]
-            print(f"{kind}, {events:,} events: {taken:,.0f} us of CPU per decision and loss, ratio {ratio:.2f}")
+        cpu = results[kind] = measure(kind, arguments.events, arguments.pairs, arguments.passes)
+        for events, microseconds in cpu.items():
+            ratio = microseconds / cpu[arguments.events[0]]
+            print(f"{kind}, {events:,} events: {microseconds:,.0f} µs of CPU per decision and loss, ratio {ratio:.2f}")
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(found, indent=2))
-    if any(max(cpu.values()) > LIMIT * cpu[arguments.events[0]] for cpu in found.values()):
-        sys.exit(f"CPU per decision and loss must be at most {LIMIT} times that of the shortest history.")
+        arguments.out.write_text(json.dumps(results, indent=2))
+    if any(max(cpu.values()) > LIMIT * cpu[arguments.events[0]] for cpu in results.values()):
+        sys.exit(f"failed: CPU time per decision and loss may be at most {LIMIT} times that with the shortest history.")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What each way of serving HTTP buys: decide+loss pairs per second on one store each, measured in turn.
+"""Requests per second of different ways to serve HTTP, measured in turn.
 
     python -m benchmarks.http_paths [--seconds 3] [--rounds 3] [--connections 64]
 
-`fast` is the service as it is: plain decisions and losses take the fast path. `router` sends them through uvicorn and the router.
-`granian` is the application of `router` on another maintained server (pip install granian), without our limits.
+`fast` is the service as it is: plain decisions and losses take the fast path. `router` sends them through uvicorn and the
+router. `granian` runs the application of `router` on another server (pip install granian), without our limits.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ LOOP = {"name": "heat", "actions": [0, 1], "agent": {"kind": "cats", "leaves": 1
 
 
 class Caller(asyncio.Protocol):
-    """A connection that decides and reports the loss, one request at a time, until told to stop."""
+    """A connection that requests decisions and reports losses in turn, until it is stopped."""
 
     def __init__(self, counts: dict[str, int]) -> None:
-        self.counts, self.going, self.data, self.losing = counts, True, b"", False
+        self.counts, self.running, self.data, self.reporting = counts, True, b"", False
         body = json.dumps({"context": np.random.default_rng(1).normal(size=20).round(4).tolist()})
         self.decide = request("/v1/loops/heat/decisions", body)
         self.done = asyncio.get_running_loop().create_future()
@@ -45,16 +45,16 @@ class Caller(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.data += data
-        head, found, body = self.data.partition(b"\r\n\r\n")
-        if not found or len(body) < int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]):
+        head, separator, body = self.data.partition(b"\r\n\r\n")
+        if not separator or len(body) < int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]):
             return
         self.counts["requests"] += 1
         self.counts["bad"] += not head.startswith(b"HTTP/1.1 200")
-        self.data, self.losing = b"", not self.losing
-        if not self.going:
+        self.data, self.reporting = b"", not self.reporting
+        if not self.running:
             self.transport.close()
             self.done.set_result(None)
-        elif self.losing:
+        elif self.reporting:
             self.transport.write(request(f"/v1/loops/heat/decisions/{json.loads(body)['id']}/loss", '{"loss": 0.5}'))
         else:
             self.transport.write(self.decide)
@@ -74,13 +74,13 @@ async def load(port: int, seconds: float, connections: int) -> dict[str, float]:
     await asyncio.sleep(seconds)
     rate = (counts["requests"] - before) / (time.perf_counter() - began)
     for caller in callers:
-        caller.going = False
+        caller.running = False
     await asyncio.gather(*(caller.done for caller in callers))
     return {"rate": rate, **counts}
 
 
 class Hosted:
-    """The application, with an engine that starts and stops in the event loop of a foreign server."""
+    """The application, with an engine that starts and stops in the event loop of another server."""
 
     def __init__(self, store: str) -> None:
         self.engine = Engine(open_store(store))
@@ -112,15 +112,15 @@ def command(way: str, store: str, port: int) -> list[str]:
     return [str(MANUL), *options] if way == "fast" else [sys.executable, "tests/service/router_only.py", *options]
 
 
-def measured(way: str, seconds: float, connections: int) -> dict[str, float]:
+def measure(way: str, seconds: float, connections: int) -> dict[str, float]:
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder, "decisions.db"))
         with running(*command(way, store, port), port=port) as server:
             post(port, "/v1/loops", LOOP)
             before = cpu_seconds(server)
-            found = uvloop.run(load(port, seconds, connections))
-            return {**found, "cpu": 1e6 * (cpu_seconds(server) - before) / found["requests"]}
+            result = uvloop.run(load(port, seconds, connections))
+            return {**result, "cpu": 1e6 * (cpu_seconds(server) - before) / result["requests"]}
 
 
 def main() -> None:
@@ -135,14 +135,14 @@ def main() -> None:
         serve_by_granian(arguments.granian[0], int(arguments.granian[1]))
         return
     ways = arguments.way or WAYS
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+    results: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for _ in range(arguments.rounds):
         for way in ways:
-            found[way].append(measured(way, arguments.seconds, arguments.connections))
-    for way, runs in found.items():
+            results[way].append(measure(way, arguments.seconds, arguments.connections))
+    for way, runs in results.items():
         rate, cpu = (float(np.median([each[name] for each in runs])) for name in ("rate", "cpu"))
         bad = sum(each["bad"] for each in runs)
-        print(f"{way}: {rate:,.0f} requests/s, {cpu:.0f} us of CPU per request, {bad} bad")
+        print(f"{way}: {rate:,.0f} requests/s, {cpu:.0f} µs of CPU per request, {bad} errors")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A load generator: as many connections as asked for, each with one request under way, as fast as they go or at a rate.
+"""A load generator: several connections with one request at a time each, at full speed or at a given rate.
 
     python -m benchmarks.load PORT PATH BODY_FILE --connections 64 --seconds 5 [--rate 2000]
 
-Prints one line of JSON: requests per second, latencies in ms, and answers that were not 200.
+Prints one line of JSON: requests per second, latencies in ms, and the number of responses other than 200.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
             self.body_left -= len(data)
         if self.body_left == 0:
             self.busy = False
-            self.load.finished(self)
+            self.load.finish(self)
 
 
 class Load:
@@ -55,14 +55,14 @@ class Load:
         self.request, self.arguments = head.encode() + body, arguments
         self.latencies: list[float] = []
         self.bad = 0
-        self.going = True
+        self.running = True
         self.due: list[float] = []
 
-    def finished(self, connection: Connection) -> None:
+    def finish(self, connection: Connection) -> None:
         now = time.perf_counter()
         self.latencies.append(now - connection.began)
         self.bad += not connection.good
-        if self.going and self.arguments.rate is None:
+        if self.running and self.arguments.rate is None:
             connection.send(now)
         elif self.due:
             connection.send(self.due.pop(0))
@@ -71,11 +71,11 @@ class Load:
 
     async def run(self) -> dict[str, float]:
         loop = asyncio.get_running_loop()
-        made = [
+        opened = [
             await loop.create_connection(lambda: Connection(self), "127.0.0.1", self.arguments.port)
             for _ in range(self.arguments.connections)
         ]
-        connections = [connection for _, connection in made]
+        connections = [connection for _, connection in opened]
         self.idle = list(connections)
         began = time.perf_counter()
         if self.arguments.rate is None:
@@ -83,23 +83,23 @@ class Load:
                 connection.send(began)
             await asyncio.sleep(self.arguments.seconds)
         else:
-            await self.paced(began)
-        taken = time.perf_counter() - began
+            await self.send_at_rate(began)
+        seconds = time.perf_counter() - began
         count = len(self.latencies)
-        self.going = False
+        self.running = False
         while any(connection.busy for connection in connections):
             await asyncio.sleep(0.01)
-        found = 1000 * np.array(self.latencies)
+        milliseconds = 1000 * np.array(self.latencies)
         return {
-            "rate": count / taken,
+            "rate": count / seconds,
             "requests": len(self.latencies),
-            "p50": float(np.quantile(found, 0.5)),
-            "p99": float(np.quantile(found, 0.99)),
+            "p50": float(np.quantile(milliseconds, 0.5)),
+            "p99": float(np.quantile(milliseconds, 0.99)),
             "bad": self.bad,
         }
 
-    async def paced(self, began: float) -> None:
-        """Latency counts from when a request was due, whether or not a connection was free then."""
+    async def send_at_rate(self, began: float) -> None:
+        """Latency is measured from the time a request was due, even if no connection was free."""
         total, sent = int(self.arguments.rate * self.arguments.seconds), 0
         while sent < total:
             now = time.perf_counter()

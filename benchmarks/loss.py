@@ -1,11 +1,11 @@
-"""`make bench-loss`: the mean loss of manul and of Vowpal Wabbit, beside the best constant and the optimum of hindsight.
+"""`make bench-loss`: the mean loss of manul and of Vowpal Wabbit, with the best constant and the optimum in hindsight.
 
     python -m benchmarks.loss --table diamonds.csv.gz --target price
 
-Epsilon is 0.05 throughout, losses are means over the seeds with their standard errors; a seed draws the world (or the
-order of a table's rows) and seeds the agent. *The optimum* of regression data is the best linear policy in hindsight (least
-absolute deviations), played at the best bandwidth from 1/4 to 1/128; that of the other worlds is the best of all
-policies. *Excess* is loss minus optimum, *share* the excess over that of Vowpal Wabbit's best CATS in hindsight.
+Epsilon is 0.05. Losses are means over the seeds with their standard errors; a seed generates the world (or the order of
+a table's rows) and seeds the agent. *The optimum* of regression data is the best linear policy in hindsight (least absolute
+deviations) with the best bandwidth from 1/4 to 1/128; that of the other worlds is the best of all policies. *Excess* is
+loss minus optimum, *share* is the excess divided by that of Vowpal Wabbit's best CATS cell in hindsight.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from manul.paper import datasets
 from manul.paper.experiments import vowpal_wabbit
 from manul.paper.experiments.hindsight import EPSILON
 
-# The cells of Vowpal Wabbit's table on the linear world; and those Cats may choose from in hindsight.
+# The cells at which Cats and Vowpal Wabbit are compared on the linear world, and those of the best Cats in hindsight.
 CELLS = tuple((leaves, h) for leaves in (16, 128, 1024, 8192) for h in (1 / 16, 1 / 64) if leaves * h >= 1)
-FACTS_CELLS = ((4, 1 / 4), *CELLS)
+COMPARED_CELLS = ((4, 1 / 4), *CELLS)
 CATS_CELLS = tuple((2**k, 2.0**-j) for k in (4, 6, 8, 10, 12) for j in range(3, 11) if k >= j)
 VW_CELLS: dict[str, list[vowpal_wabbit.Cell]] = {
     "cats": vowpal_wabbit.grid(),
@@ -37,7 +37,7 @@ VW_CELLS: dict[str, list[vowpal_wabbit.Cell]] = {
     "dlinear": [vowpal_wabbit.Cell(kind="dlinear", leaves=2**power) for power in range(1, 7)],
 }
 
-# Targets of tables are clipped to these: a few outliers would leave all others in a corner of the range.
+# Targets of tables are clipped to these percentiles, because a few outliers would compress all others.
 PERCENTILES = (0.5, 99.5)
 
 MakeAgent = Callable[[int], manul.types.Agent]
@@ -45,7 +45,7 @@ MakeAgent = Callable[[int], manul.types.Agent]
 
 @dataclass(frozen=True)
 class Row:
-    """One player on one problem."""
+    """One method on one problem."""
 
     player: str
     losses: tuple[float, ...]
@@ -64,7 +64,7 @@ class Row:
 
 @dataclass(frozen=True)
 class CellRow:
-    """Cats and Vowpal Wabbit at the same leaves and bandwidth."""
+    """Cats and Vowpal Wabbit with the same leaves and bandwidth."""
 
     leaves: int
     bandwidth: float
@@ -78,7 +78,7 @@ class CellRow:
 
 
 def agents() -> dict[str, MakeAgent]:
-    """The players of manul, each from a seed."""
+    """Functions that create the agents of manul from a seed."""
     linear = manul.policies.Linear
     makers: dict[str, MakeAgent] = {
         "Cats(leaves=512, bandwidth=1/32)": lambda s: _cats(512, 1 / 32, s),
@@ -93,31 +93,31 @@ def agents() -> dict[str, MakeAgent]:
 
 
 def measure(problem: Problem, seeds: Sequence[int], *, with_vw: bool) -> list[Row]:
-    """All players on one problem."""
+    """Measure all methods on one problem."""
     known = [problem.hindsight(seed) for seed in seeds]
-    found = {"best constant": (tuple(each.constant for each in known), "")}
-    bandwidths = ", ".join(sorted({_fraction(each.optimum.bandwidth) for each in known}))
-    found["optimum"] = tuple(each.optimum.loss for each in known), f"bandwidth {bandwidths}"
+    results = {"best constant": (tuple(best.constant for best in known), "")}
+    bandwidths = ", ".join(sorted({_fraction(best.optimum.bandwidth) for best in known}))
+    results["optimum"] = tuple(best.optimum.loss for best in known), f"bandwidth {bandwidths}"
     for kind in problem.kinds if with_vw else ():
         best = search.best(VW_CELLS[kind], problem.vw_loss, rounds=problem.rounds, seeds=seeds)
-        found[f"VW {NAMES[kind]}, best in hindsight"] = best.losses, f"{search.shown(best.cell)} (of {best.runs})"
-    found.update({name: (_played(problem, make, seeds, name), "") for name, make in agents().items()})
-    found["Cats, best in hindsight"] = _best_cats(problem, seeds)
-    return _rows(found)
+        results[f"VW {NAMES[kind]}, best in hindsight"] = best.losses, f"{search.label(best.cell)} (of {best.runs})"
+    results.update({name: (_run(problem, make, seeds, name), "") for name, make in agents().items()})
+    results["Cats, best in hindsight"] = _best_cats(problem, seeds)
+    return _rows(results)
 
 
 NAMES = {"cats": "CATS", "dtree": "dTree", "dlinear": "dLinear"}
 
 
 def measure_cells(problem: Problem, seeds: Sequence[int]) -> list[CellRow]:
-    """Cats against Vowpal Wabbit's CATS at the same cells."""
-    return [_cell_row(problem, leaves, bandwidth, seeds) for leaves, bandwidth in FACTS_CELLS]
+    """Compare Cats with Vowpal Wabbit's CATS at the same cells."""
+    return [_cell_row(problem, leaves, bandwidth, seeds) for leaves, bandwidth in COMPARED_CELLS]
 
 
 def _cell_row(problem: Problem, leaves: int, bandwidth: float, seeds: Sequence[int]) -> CellRow:
     cell = vowpal_wabbit.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth)
     theirs = np.mean([problem.vw_loss(cell, seed, problem.rounds) for seed in seeds])
-    ours = np.mean(_played(problem, lambda seed: _cats(leaves, bandwidth, seed), seeds, f"Cats {search.shown(cell)}"))
+    ours = np.mean(_run(problem, lambda seed: _cats(leaves, bandwidth, seed), seeds, f"Cats {search.label(cell)}"))
     optimum = np.mean([problem.hindsight(seed).by_bandwidth[bandwidth] for seed in seeds])
     return CellRow(leaves, bandwidth, float(optimum), float(ours), float(theirs))
 
@@ -133,7 +133,7 @@ def _best_cats(problem: Problem, seeds: Sequence[int]) -> tuple[tuple[float, ...
     return tuple(losses[winner] for losses in by_seed), note
 
 
-def _played(problem: Problem, make: MakeAgent, seeds: Sequence[int], name: str) -> tuple[float, ...]:
+def _run(problem: Problem, make: MakeAgent, seeds: Sequence[int], name: str) -> tuple[float, ...]:
     losses = tuple(manul.simulate(make(seed), problem.world(seed)).mean_loss for seed in seeds)
     print(f"  {name}: {np.mean(losses):.4f}", file=sys.stderr)
     return losses
@@ -143,14 +143,14 @@ def _cats(leaves: int, bandwidth: float, seed: int) -> manul.Cats:
     return manul.Cats(leaves=leaves, bandwidth=bandwidth, epsilon=EPSILON, seed=seed)
 
 
-def _rows(found: dict[str, tuple[tuple[float, ...], str]]) -> list[Row]:
-    optimum = np.mean(found["optimum"][0])
-    theirs = found.get(f"VW {NAMES['cats']}, best in hindsight")
-    yardstick = None if theirs is None else np.mean(theirs[0]) - optimum
+def _rows(results: dict[str, tuple[tuple[float, ...], str]]) -> list[Row]:
+    optimum = np.mean(results["optimum"][0])
+    theirs = results.get(f"VW {NAMES['cats']}, best in hindsight")
+    vw_excess = None if theirs is None else np.mean(theirs[0]) - optimum
     rows = []
-    for player, (losses, note) in found.items():
+    for player, (losses, note) in results.items():
         excess = float(np.mean(losses) - optimum)
-        share = None if yardstick is None else float(excess / yardstick)
+        share = None if vw_excess is None else float(excess / vw_excess)
         rows.append(Row(player, losses, excess, share, note))
     return rows
 
@@ -192,7 +192,7 @@ def _fraction(bandwidth: float) -> str:
 
 
 class Results:
-    """What has been measured so far, written after every problem: loss.json and loss.md."""
+    """The results so far, written to loss.json and loss.md after every problem."""
 
     def __init__(self, folder: Path, seeds: Sequence[int]) -> None:
         self.folder, self.seeds = folder, list(seeds)
@@ -220,33 +220,35 @@ class Results:
         (self.folder / "loss.md").write_text("\n".join(self.markdown))
 
 
-def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", type=Path, action="append", default=[], help="a CSV file, also .gz; repeatable")
-    parser.add_argument("--target", action="append", default=[], help="its target column; one per table")
-    parser.add_argument("--rows", type=int, default=200_000, help="at most so many rows of a table (200000)")
     parser.add_argument(
-        "--levels", type=int, default=32, help="one-hot columns per text column, the rest together (32)"
+        "--table", type=Path, action="append", default=[], help="a CSV file, optionally with .gz; repeatable"
+    )
+    parser.add_argument("--target", action="append", default=[], help="its target column; one per table")
+    parser.add_argument("--rows", type=int, default=200_000, help="maximum number of rows of a table (200000)")
+    parser.add_argument(
+        "--levels", type=int, default=32, help="one-hot columns per categorical column, one more for the rest (32)"
     )
     parser.add_argument("--worlds", nargs="*", choices=problems.WORLDS, default=list(problems.WORLDS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--without-vw", action="store_true", help="only manul and the policies of hindsight")
+    parser.add_argument("--without-vw", action="store_true", help="run only manul and the policies in hindsight")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of loss.json and loss.md")
-    parser.add_argument("--memory", type=Path, help="what Vowpal Wabbit's runs gave (OUT/vw-losses.json)")
+    parser.add_argument("--memory", type=Path, help="file of saved losses of Vowpal Wabbit (OUT/vw-losses.json)")
     options = parser.parse_args(arguments)
     if len(options.table) != len(options.target):
-        parser.error(f"--target must be given once per --table; got {len(options.target)} for {len(options.table)}.")
+        parser.error(f"--target must be given once per --table, got {len(options.target)} for {len(options.table)}.")
     return options
 
 
 def main() -> None:
-    options = parsed()
+    options = parse()
     seeds = range(options.seeds)
-    memory = search.Memory(options.memory or options.out / "vw-losses.json")
+    saved = search.LossFile(options.memory or options.out / "vw-losses.json")
     results = Results(options.out, seeds)
-    for make in [*map(_drawn, options.worlds), *map(_read, options.table, options.target)]:
+    for make in [*map(_world_maker, options.worlds), *map(_table_maker, options.table, options.target)]:
         with TemporaryDirectory() as folder:
-            problem = make(options, memory, Path(folder))
+            problem = make(options, saved, Path(folder))
             print(f"{problem.name}: {problem.rounds} rounds, {problem.width} columns", file=sys.stderr)
             has_cells = problem.name == "linear" and not options.without_vw
             cells = measure_cells(problem, seeds) if has_cells else []
@@ -254,19 +256,19 @@ def main() -> None:
     print(f"\nwritten to {options.out}/loss.json and loss.md")
 
 
-MakeProblem = Callable[[argparse.Namespace, search.Memory, Path], Problem]
+MakeProblem = Callable[[argparse.Namespace, search.LossFile, Path], Problem]
 
 
-def _drawn(name: str) -> MakeProblem:
-    return lambda _, memory, folder: problems.drawn(name, memory, folder)
+def _world_maker(name: str) -> MakeProblem:
+    return lambda _, saved, folder: problems.synthetic(name, saved, folder)
 
 
-def _read(path: Path, target: str) -> MakeProblem:
-    def make(options: argparse.Namespace, memory: search.Memory, folder: Path) -> Problem:
-        read = datasets.read(
+def _table_maker(path: Path, target: str) -> MakeProblem:
+    def make(options: argparse.Namespace, saved: search.LossFile, folder: Path) -> Problem:
+        table = datasets.read(
             path, target=target, rows=options.rows, levels=options.levels, percentiles=PERCENTILES, standardised=True
         )
-        return problems.table(read, memory, folder)
+        return problems.table(table, saved, folder)
 
     return make
 

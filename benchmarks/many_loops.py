@@ -1,4 +1,4 @@
-"""Resident memory and the time to stop with many loops of the default agent, each with a few outcomes.
+"""Resident memory and shutdown time with many loops of the default agent, each with a few losses.
 
 python -m benchmarks.many_loops [--loops 1000] [--outcomes 5]
 """
@@ -17,7 +17,7 @@ from benchmarks.serve import MANUL, free_port
 from benchmarks.soak import memory
 
 
-def waited(port: int) -> http.client.HTTPConnection:
+def connect(port: int) -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection("127.0.0.1", port)
     while True:
         try:
@@ -29,16 +29,16 @@ def waited(port: int) -> http.client.HTTPConnection:
 
 def ask(connection: http.client.HTTPConnection, path: str, body: object) -> dict[str, str]:
     connection.request("POST", f"/v1/loops{path}", json.dumps(body))
-    answer = json.loads(connection.getresponse().read())
-    assert "error" not in answer, answer
-    return dict(answer)
+    response = json.loads(connection.getresponse().read())
+    assert "error" not in response, response
+    return dict(response)
 
 
-def used(connection: http.client.HTTPConnection, name: str, outcomes: int) -> None:
+def use_loop(connection: http.client.HTTPConnection, name: str, outcomes: int) -> None:
     ask(connection, "", {"name": name, "actions": [0, 1]})
-    for place in range(outcomes):
-        made = ask(connection, f"/{name}/decisions", {"context": [place / outcomes, 1.0]})
-        ask(connection, f"/{name}/decisions/{made['id']}/loss", {"loss": 0.5})
+    for number in range(outcomes):
+        decision = ask(connection, f"/{name}/decisions", {"context": [number / outcomes, 1.0]})
+        ask(connection, f"/{name}/decisions/{decision['id']}/loss", {"loss": 0.5})
 
 
 def main() -> None:
@@ -50,20 +50,20 @@ def main() -> None:
         port = free_port()
         store = str(Path(folder, "decisions.db"))
         command = [MANUL, "serve", "--store", store, "--port", str(port)]
-        for turn in ("fresh", "started again"):
+        for turn in ("new", "restarted"):
             began = time.perf_counter()
             process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-            connection = waited(port)
+            connection = connect(port)
             start = time.perf_counter() - began
             empty = memory(process.pid)
-            for place in range(arguments.loops if turn == "fresh" else 0):
-                used(connection, f"loop-{place}", arguments.outcomes)
+            for number in range(arguments.loops if turn == "new" else 0):
+                use_loop(connection, f"loop-{number}", arguments.outcomes)
             full, began = memory(process.pid), time.perf_counter()
             process.terminate()
             process.wait()
             stop = time.perf_counter() - began
             print(
-                f"{turn}: listens after {start:.1f} s, {empty:.0f} MiB then, {full:.0f} MiB in use, stops in {stop:.1f} s"
+                f"{turn}: listens after {start:.1f} s with {empty:.0f} MiB, {full:.0f} MiB in use, stops in {stop:.1f} s"
             )
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.memory [--rows 2000000]
 
-Each command runs as a process of its own; its peak is what the system reports when it has ended.
+Each command runs in a separate process; the system reports its peak when it ends. The longer log may use 1.2 times as much.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 BATCH = 500_000
-MOST = 1.2
+LIMIT = 1.2
 
 
 def write_log(path: Path, rows: int) -> None:
@@ -30,7 +30,7 @@ def write_log(path: Path, rows: int) -> None:
 
 
 def peak_megabytes(command: list[str]) -> float:
-    # A process counts the memory of the one that started it until its own program runs, so this one must stay small.
+    # Until its own program runs, a process counts the memory of its parent, so the parent must stay small.
     process = subprocess.Popen(
         [sys.executable, "-m", "manul", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -56,7 +56,7 @@ def main() -> None:
             "evaluate": lambda log: ["evaluate", str(policy), str(log)],
         }.items():
             few, many = peak_megabytes(command(short)), peak_megabytes(command(long))
-            verdict = "ok" if many <= MOST * few else "MISS"
+            verdict = "ok" if many <= LIMIT * few else "MISS"
             print(f"{name}: {few:.0f} MB at {rows:,} rows, {many:.0f} MB at {10 * rows:,}: {many / few:.2f} {verdict}")
 
 

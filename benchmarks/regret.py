@@ -1,4 +1,4 @@
-"""How fast the smoothed regret of Cats grows on a realizable world, against Theorem greedy-tree-formal of the paper.
+"""The growth of the smoothed regret of Cats on a realizable world, compared with Theorem greedy-tree-formal of the paper.
 
     python -m benchmarks.regret
 
@@ -8,25 +8,25 @@ The theorem, for (h, K)-realizable worlds, ln = ln(|F| / delta), and its remark 
         with epsilon = (ln / (T h^3))^(1/5) and K = (T / (h^2 ln))^(1/5)
     Reg(T, F_K, h) = O((K^2 T^2 ln / h)^(1/3))                                 with epsilon = (K^2 ln / (h T))^(1/3)
 
-What the measure takes from the text:
+Details of the measurement:
 
-- F_inf has trees of any depth, so that its best on a realizable world is the least smoothed loss of every context;
-  that of F_K is the best leaf of every context.
-- Smooth_h(a) is uniform on [a - h, a + h] cut to [0, 1], so that a policy of F_inf may play half a window at an end.
-  Cats may not: the paper's implementation disallows actions in [0, h] and [1 - h, 1]. Where that matters regret grows
-  like T whatever is learned. So the valleys lie in [5/16, 11/16], where for h <= 1/4 cut windows win nothing.
-- An epsilon above 1 is none, and the theorem says nothing: counted are the horizons at which its epsilon is below 1.
-- K must be a power of two: it is the nearest one, which jumps, so that besides whole decades quarters are counted.
+- F_inf contains trees of any depth, so on a realizable world its best policy has the lowest smoothed loss in every
+  context. The best policy of F_K chooses the best leaf in every context.
+- Smooth_h(a) is uniform on [a - h, a + h] truncated to [0, 1], so a policy of F_inf may use half a window at an end of
+  the range. Cats may not: the paper's implementation excludes centres in [0, h] and [1 - h, 1]. If that matters, regret
+  is linear in T whatever is learned. So the valleys lie in [5/16, 11/16], where truncation has no advantage for h <= 1/4.
+- The theorem does not apply if its epsilon is above 1, so only horizons with an epsilon below 1 are used.
+- K is rounded to a power of two and therefore jumps, so quarters of decades are used as well as whole decades.
 
-A clairvoyant plays the best leaf from the first round on with the same leaves and epsilon; the column beside is its
-exponent. What Cats loses beyond it is what learning costs, as a part of the clairvoyant's regret at the first and at the
-last horizon: below 1 %. At h = 1/5 that part grows, and rounding K to powers of two puts the clairvoyant above 4/5 as well,
-so that Cats is above it there. The bound of the proof grows faster than 4/5, by its logarithms.
+An oracle chooses the best leaf from the first round on, with the same leaves and epsilon; a column has its exponent. The
+regret of Cats beyond that of the oracle is the cost of learning; it is shown relative to the regret of the oracle at the
+first and the last horizon, and is below 1 %. At h = 1/5 it grows, and rounding K raises the exponent of the oracle
+above 4/5 as well. The bound of the proof grows faster than 4/5 because of its logarithms.
 
-The last rows have valleys on all of [0, 1], and regret against the best window inside the range. There leaves cost
-more, for contexts with a valley at an end, and a clairvoyant is above 4/5 as well.
+The last rows have valleys on all of [0, 1], and regret against the best window inside the range. There, leaves cost more
+in contexts with a valley at an end of the range, and the exponent of the oracle is above 4/5 as well.
 
-The exponent is the slope of least squares of log regret over log horizon, three points per horizon.
+The exponent is the least-squares slope of log regret over log horizon, with three points per horizon.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ MIDDLE, EVERYWHERE = (5 / 16, 11 / 16), (0.0, 1.0)
 
 @dataclass(frozen=True)
 class Setting:
-    """A bandwidth, leaves if they are fixed, and where the valleys lie."""
+    """A bandwidth, the leaves if they are fixed, and the range of the valleys."""
 
     bandwidth: float
     leaves: int | None = None
     best: tuple[float, float] = MIDDLE
 
-    def of(self, horizon: int) -> dict[str, float]:
-        """Leaves and epsilon for a horizon."""
+    def at(self, horizon: int) -> dict[str, float]:
+        """The leaves and epsilon for a horizon."""
         problem = {"horizon": horizon, "bandwidth": self.bandwidth, **CLASS}
         leaves = self.leaves or theory.leaves_for_horizon(**problem)
         return {"leaves": leaves, "epsilon": theory.epsilon_for_horizon(**problem, leaves=self.leaves)}
 
     @property
     def limit(self) -> float:
-        """The exponent of the theorem, or of its remark."""
+        """The exponent in the theorem, or in its remark."""
         return 4 / 5 if self.leaves is None else 2 / 3
 
     @property
     def horizons(self) -> tuple[int, ...]:
-        """The horizons at which the theorem's epsilon is a probability."""
-        return tuple(horizon for horizon in HORIZONS if self.of(horizon)["epsilon"] < 1)
+        """The horizons at which the theorem's epsilon is below 1."""
+        return tuple(horizon for horizon in HORIZONS if self.at(horizon)["epsilon"] < 1)
 
 
 SETTINGS = (
@@ -89,34 +89,34 @@ SETTINGS = (
 
 @cache
 def levels(setting: Setting) -> worlds.Curves:
-    """The realizable world over its levels instead of drawn rounds, without disturbance."""
+    """The realizable world with one round per distinct context and without noise."""
     world = worlds.realizable(rounds=10_000, best=setting.best)
     level = np.unique(world.contexts[:, 0], return_index=True)[1]
     return worlds.Curves(world.contexts[level], positions=world.positions[level], values=world.expected[level])
 
 
-def smoothed(setting: Setting, centres: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The smoothed loss of every context at each of some centres."""
+def smoothed_losses(setting: Setting, centres: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The smoothed loss of every context at each centre."""
     world = levels(setting)
     return world._expected.windows(np.tile(centres, (len(world), 1)), setting.bandwidth)
 
 
 def best_leaves(setting: Setting, leaves: int) -> float:
-    """The loss of the best tree of so many leaves; those of Cats are spread over where a window can be."""
+    """The loss of the best tree with this many leaves, which Cats spreads over the possible centres of a window."""
     h = setting.bandwidth
-    return float(smoothed(setting, h + (np.arange(leaves) + 0.5) / leaves * (1 - 2 * h)).min(axis=1).mean())
+    return float(smoothed_losses(setting, h + (np.arange(leaves) + 0.5) / leaves * (1 - 2 * h)).min(axis=1).mean())
 
 
 def comparator(setting: Setting) -> float:
-    """The least smoothed loss in the class that the setting's regret is against: F_K, or F_inf."""
+    """The lowest smoothed loss in the class of comparison: F_K, or F_inf."""
     if setting.leaves is not None:
         return best_leaves(setting, setting.leaves)
     return levels(setting).optimum(bandwidth=setting.bandwidth, epsilon=0.0)
 
 
-def clairvoyant(setting: Setting, horizon: int) -> float:
-    """The regret of playing the best leaf of every context from the first round on, with the same epsilon."""
-    chosen = setting.of(horizon)
+def oracle_regret(setting: Setting, horizon: int) -> float:
+    """The regret of choosing the best leaf in every context from the first round on, with the same epsilon."""
+    chosen = setting.at(horizon)
     explored = levels(setting).optimum(bandwidth=setting.bandwidth, epsilon=1.0)
     greedy = best_leaves(setting, int(chosen["leaves"]))
     loss = chosen["epsilon"] * explored + (1 - chosen["epsilon"]) * greedy
@@ -124,19 +124,19 @@ def clairvoyant(setting: Setting, horizon: int) -> float:
 
 
 def regret(setting: Setting, horizon: int, seed: int) -> float:
-    """What Cats loses beyond the comparator over the whole horizon; short horizons are the mean of many runs."""
+    """The regret of Cats over the whole horizon; for short horizons, the mean of many runs."""
     repeats = max(1, ROUNDS_PER_POINT // horizon)
     losses = []
     for number in range(seed * repeats, (seed + 1) * repeats):
-        agent = manul.Cats(bandwidth=setting.bandwidth, seed=number, **setting.of(horizon))
+        agent = manul.Cats(bandwidth=setting.bandwidth, seed=number, **setting.at(horizon))
         world = worlds.realizable(rounds=horizon, best=setting.best, seed=number)
         losses.append(manul.simulate(agent, world).mean_loss)
     return float(horizon * (np.mean(losses) - comparator(setting)))
 
 
 def bound(setting: Setting, horizon: int) -> float:
-    """The bound that the proof of the theorem ends with."""
-    chosen = setting.of(horizon)
+    """The bound at the end of the theorem's proof."""
+    chosen = setting.at(horizon)
     any_depth = setting.leaves is None
     return theory.regret_bound(horizon=horizon, bandwidth=setting.bandwidth, any_depth=any_depth, **CLASS, **chosen)
 
@@ -149,34 +149,34 @@ def exponent(horizons: Sequence[int], measured: Sequence[float]) -> tuple[float,
     return float(slope), float(scatter / np.sqrt(((x - x.mean()) ** 2).sum()))
 
 
-def shown(horizons: Sequence[int], measured: Sequence[float], limit: float) -> str:
+def format_slope(horizons: Sequence[int], measured: Sequence[float], limit: float) -> str:
     slope, error = exponent(horizons, measured)
     return f"{slope:.4f} ± {error:.4f} {'holds' if slope <= limit + error else 'fails'}"
 
 
 def row(setting: Setting, seeds: int) -> str:
     """One line of the table."""
-    played = np.repeat(setting.horizons, seeds)
-    measured = np.array([regret(setting, horizon, number % seeds) for number, horizon in enumerate(played.tolist())])
-    decades = np.isin(played, DECADES)
-    unavoidable = np.array([clairvoyant(setting, horizon) for horizon in setting.horizons])
-    knowing = exponent(setting.horizons, unavoidable)[0]
+    horizons = np.repeat(setting.horizons, seeds)
+    measured = np.array([regret(setting, horizon, number % seeds) for number, horizon in enumerate(horizons.tolist())])
+    decades = np.isin(horizons, DECADES)
+    unavoidable = np.array([oracle_regret(setting, horizon) for horizon in setting.horizons])
+    oracle = exponent(setting.horizons, unavoidable)[0]
     learning = (measured.reshape(-1, seeds).mean(axis=1) / unavoidable - 1)[[0, -1]]
     bounds = np.array([bound(setting, horizon) for horizon in setting.horizons])
-    slopes = [shown(played[at], measured[at], setting.limit) for at in (decades, slice(None))]
+    slopes = [format_slope(horizons[at], measured[at], setting.limit) for at in (decades, slice(None))]
     share, proof = (measured / bounds.repeat(seeds)).max(), exponent(setting.horizons, bounds)[0]
-    where, leaves = "middle" if setting.best == MIDDLE else "all", str(setting.leaves or "theorem's")
+    valleys, leaves = "middle" if setting.best == MIDDLE else "all", str(setting.leaves or "theorem's")
     return (
-        f"{where:8}{setting.bandwidth:<11g}{leaves:<11}{setting.horizons[0]:<8}{setting.limit:.3f}  "
-        f"{slopes[0]:23}{slopes[1]:23}{knowing:<13.4f}{learning[0]:<+8.2%}{learning[1]:<+8.2%}"
+        f"{valleys:8}{setting.bandwidth:<11g}{leaves:<11}{setting.horizons[0]:<8}{setting.limit:.3f}  "
+        f"{slopes[0]:23}{slopes[1]:23}{oracle:<13.4f}{learning[0]:<+8.2%}{learning[1]:<+8.2%}"
         f"{proof:<8.3f}{share:.5f}"
     )
 
 
 def main(seeds: int = 3) -> None:
     print(
-        "valleys bandwidth  leaves     from    limit  over decades           over quarter decades   clairvoyant  "
-        "learning's part bound's regret/bound (largest)"
+        "valleys bandwidth  leaves     from    limit  over decades           over quarter decades   oracle       "
+        "learning cost   proof   regret/bound (largest)"
     )
     for setting in SETTINGS:
         print(row(setting, seeds), flush=True)

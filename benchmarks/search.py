@@ -1,8 +1,8 @@
-"""Vowpal Wabbit's best cell in hindsight, and every run kept in a file.
+"""The search for Vowpal Wabbit's best cell in hindsight, with all losses saved in a file.
 
-Every cell plays all rounds with one seed; the best six play them with every seed, and the smallest mean of these is
-*the best*. No cell is judged by fewer rounds: small bandwidths start badly, and on flights the cell that wins after
-200,000 rounds is the eighteenth after 20,000. Six, because one seed of Vowpal Wabbit can lose a fifth more than the next.
+Every cell runs over all rounds with one seed; the best six run with every seed, and the lowest mean loss of these wins.
+Fewer rounds would mislead: small bandwidths start badly, and on flights the best cell after 200,000 rounds is the
+eighteenth after 20,000. Six, because the losses of two seeds of Vowpal Wabbit can differ by a fifth.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ Measure = Callable[[Cell, int, int], float]
 
 @dataclass(frozen=True)
 class Best:
-    """The best cell, its loss with each seed, and what was run to find it."""
+    """The best cell, its loss with each seed, and a description of the runs."""
 
     cell: Cell
     losses: tuple[float, ...]
     runs: str
 
 
-class Memory:
-    """Losses of Vowpal Wabbit by the bytes of the data, the cell, the rounds and the seed, in a JSON file."""
+class LossFile:
+    """Losses of Vowpal Wabbit in a JSON file, by a hash of the data, the cell, the rounds and the seed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.losses: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
 
-    def recall(self, data: str, cell: Cell, *, rounds: int, seed: int, measure: Callable[[], float]) -> float:
-        """What was measured before, or is now."""
+    def get(self, data: str, cell: Cell, *, rounds: int, seed: int, measure: Callable[[], float]) -> float:
+        """The saved loss, or the result of `measure`, which is then saved."""
         key = " ".join([data, *(f"{name}={value}" for name, value in asdict(cell).items()), f"{rounds=} {seed=}"])
         if key not in self.losses:
             self.losses[key] = measure()
-            print(f"  vw {shown(cell)} seed {seed} {rounds} rounds: {self.losses[key]:.4f}", file=sys.stderr)
+            print(f"  vw {label(cell)} seed {seed} {rounds} rounds: {self.losses[key]:.4f}", file=sys.stderr)
             self._write()
         return self.losses[key]
 
@@ -56,7 +56,7 @@ class Memory:
 
 
 def best(cells: Sequence[Cell], measure: Measure, *, rounds: int, seeds: Sequence[int]) -> Best:
-    """The cell with the smallest mean loss over the seeds, of those that were best with the first one.
+    """Find the cell with the lowest mean loss over the seeds, among those that are best with the first seed.
 
     >>> cells = [Cell(kind="dtree", leaves=2**power) for power in range(1, 8)]
     >>> best(cells, lambda cell, seed, rounds: abs(cell.leaves - 16) / 100, rounds=100, seeds=(0, 1)).cell.leaves
@@ -70,10 +70,10 @@ def best(cells: Sequence[Cell], measure: Measure, *, rounds: int, seeds: Sequenc
     return Best(cells[finalists[winner]], losses[winner], runs)
 
 
-def shown(cell: Cell) -> str:
-    """The settings of a cell in a few letters.
+def label(cell: Cell) -> str:
+    """A short description of a cell.
 
-    >>> shown(Cell(kind="cats", leaves=16, bandwidth=1 / 8))
+    >>> label(Cell(kind="cats", leaves=16, bandwidth=1 / 8))
     'cats 16, 1/8'
     """
     return f"{cell.kind} {cell.leaves}" + (f", 1/{round(1 / cell.bandwidth)}" if cell.bandwidth else "")

@@ -1,8 +1,8 @@
-"""Durable decisions per second, beside a bare ASGI application that only decodes and answers JSON.
+"""Durable decisions per second, compared with a bare ASGI application that only decodes and encodes JSON.
 
     python -m benchmarks.serve [--seconds 5] [--connections 64] [--agent auto --agent cats] [--postgres]
 
-With --postgres the store is a real PostgreSQL, started for the run.
+With --postgres the store is a PostgreSQL server that is started for the run.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import numpy as np
 
 AGENTS: dict[str, Any] = {"auto": "auto", "cats": {"kind": "cats", "leaves": 128, "bandwidth": 1 / 16}}
 MANUL = Path(sys.executable).with_name("manul")
-LEARNED, BATCH, WIDTH = 2000, 1000, 20
+LEARNED, BATCH, WIDTH = 2000, 1000, 20  # decisions learned before the measurement and per batch, features
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def cpu_seconds(process: int) -> float:
@@ -41,7 +41,7 @@ def cpu_seconds(process: int) -> float:
 
 @contextmanager
 def running(*command: str, port: int) -> Iterator[int]:
-    """The process id of a server, once it listens."""
+    """Run a server, and yield its process id once it listens."""
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         while True:
@@ -57,8 +57,8 @@ def running(*command: str, port: int) -> Iterator[int]:
 
 
 @contextmanager
-def stored(folder: str, *, postgres: bool) -> Iterator[str]:
-    """A store for one run: a file, or a database of a server that ends with it."""
+def new_store(folder: str, *, postgres: bool) -> Iterator[str]:
+    """A store for one run: a file, or a database on a temporary server."""
     if not postgres:
         yield str(Path(folder, "decisions.db"))
         return
@@ -73,33 +73,33 @@ def stored(folder: str, *, postgres: bool) -> Iterator[str]:
 
 def post(port: int, path: str, body: Any) -> Any:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), method="POST")
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
+    with urllib.request.urlopen(request) as response:
+        return json.load(response)
 
 
 def load(server: int, port: int, path: str, body: Path, **options: Any) -> dict[str, float]:
-    """What the generator measured, and the server's own CPU time per request in microseconds."""
+    """The results of the load generator, and the CPU time of the server per request in microseconds."""
     before = cpu_seconds(server)
     flags = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "benchmarks.load", str(port), path, str(body), *flags],
         check=True,
         capture_output=True,
         text=True,
     )
-    found = dict(json.loads(done.stdout))
-    return {**found, "cpu": 1e6 * (cpu_seconds(server) - before) / found["requests"]}
+    result = dict(json.loads(process.stdout))
+    return {**result, "cpu": 1e6 * (cpu_seconds(server) - before) / result["requests"]}
 
 
 def teach(port: int, loop: str) -> None:
-    """A model that has learned something costs what a model in use costs."""
+    """Train the loop, because a model in use takes more time than an empty one."""
     contexts = np.random.default_rng(0).normal(size=(LEARNED, WIDTH)).round(3).tolist()
-    made = post(port, f"/v1/loops/{loop}/decisions/batch", {"decisions": [{"context": each} for each in contexts]})
-    losses = [{"id": each["id"], "loss": abs(each["action"] - 0.3)} for each in made["decisions"]]
+    decided = post(port, f"/v1/loops/{loop}/decisions/batch", {"decisions": [{"context": each} for each in contexts]})
+    losses = [{"id": each["id"], "loss": abs(each["action"] - 0.3)} for each in decided["decisions"]]
     post(port, f"/v1/loops/{loop}/losses", {"losses": losses})
 
 
-def measured(folder: Path, store: str, agent: str, seconds: float, connections: int) -> dict[str, float]:
+def measure(folder: Path, store: str, agent: str, seconds: float, connections: int) -> dict[str, float]:
     row = np.random.default_rng(1).normal(size=WIDTH).round(4).tolist()
     single, batch = folder / "single.json", folder / "batch.json"
     single.write_text(json.dumps({"context": row}))
@@ -146,14 +146,14 @@ def main() -> None:
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    found = {}
+    results = {}
     for agent in arguments.agent or sorted(AGENTS):
-        with tempfile.TemporaryDirectory() as folder, stored(folder, postgres=arguments.postgres) as store:
-            found[agent] = measured(Path(folder), store, agent, arguments.seconds, arguments.connections)
-        print(f"{agent}: " + ", ".join(f"{name} {value:,.2f}" for name, value in found[agent].items()))
+        with tempfile.TemporaryDirectory() as folder, new_store(folder, postgres=arguments.postgres) as store:
+            results[agent] = measure(Path(folder), store, agent, arguments.seconds, arguments.connections)
+        print(f"{agent}: " + ", ".join(f"{name} {value:,.2f}" for name, value in results[agent].items()))
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(found, indent=2))
+        arguments.out.write_text(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """`make bench`: rounds per second of manul and of Vowpal Wabbit, on the same data in the same run.
 
-Vowpal Wabbit's time is the CPU time of its learner alone (benchmarks/vowpal_wabbit.py says how); ours is the CPU time of the
-whole loop: decide, pay, learn, record. Both take the smallest of several runs.
+Vowpal Wabbit's time is the CPU time of its learner alone (see manul/paper/experiments/vowpal_wabbit.py); manul's is the CPU
+time of the whole loop: decide, observe the loss, learn, log. Both are the lowest of several runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import manul
-from benchmarks.loss import FACTS_CELLS
+from benchmarks.loss import COMPARED_CELLS
 from manul.agents.learners import CoinBetting
 from manul.paper.experiments import vowpal_wabbit
 
@@ -28,7 +28,7 @@ WIDTH = 20
 
 
 def seconds_per_round(make, world, repeats=5) -> float:
-    """The least CPU time per round over several fresh agents."""
+    """The lowest CPU time per round over several new agents."""
     best = float("inf")
     for _ in range(repeats):
         agent = make()
@@ -43,13 +43,13 @@ def paper_agent(leaves, bandwidth, target="margin"):
 
 
 def online(world, cache) -> list[dict]:
-    """The cells of the tree, ours and Vowpal Wabbit's in turn, several times: a slow minute of the machine hits both."""
+    """Time cells of manul and Vowpal Wabbit in turn, several times, so that a slow minute of the machine affects both."""
     theirs, ours = defaultdict(list), defaultdict(list)
     for _ in range(PASSES):
-        for cell in FACTS_CELLS:
+        for cell in COMPARED_CELLS:
             leaves, bandwidth = cell
-            asked = vowpal_wabbit.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth)
-            theirs[cell].append(vowpal_wabbit.learn_seconds(cell=asked, cache=cache, rounds=ROUNDS).per_round)
+            vw_cell = vowpal_wabbit.Cell(kind="cats", leaves=leaves, bandwidth=bandwidth)
+            theirs[cell].append(vowpal_wabbit.learn_seconds(cell=vw_cell, cache=cache, rounds=ROUNDS).per_round)
             for name, make in (
                 ("Cats.paper, one regressor", partial(paper_agent, leaves, bandwidth)),
                 ("Cats.paper, two regressors", partial(paper_agent, leaves, bandwidth, "costs")),
@@ -86,11 +86,11 @@ def row(name, leaves, bandwidth, ours, theirs) -> dict:
 
 
 def by_bandwidth(world, cache) -> dict:
-    """Time per round at K = 8192, from h = 1/4 to 1/4096, of each agent and of Vowpal Wabbit, in turn as above."""
+    """The time per round at K = 8192, from h = 1/4 to 1/4096, of each agent and of Vowpal Wabbit, measured in turn."""
     times = defaultdict(lambda: [float("inf")] * len(BANDWIDTHS))
     contexts, targets = world.contexts[:CALLS].astype(np.float64), world.targets[:CALLS].tolist()
     for _ in range(PASSES):
-        for place, h in enumerate(BANDWIDTHS):
+        for index, h in enumerate(BANDWIDTHS):
             cell = vowpal_wabbit.Cell(kind="cats", leaves=8192, bandwidth=h)
             for name, seconds in (
                 ("Cats.paper, one regressor", seconds_per_round(partial(paper_agent, 8192, h), world, 2)),
@@ -99,12 +99,12 @@ def by_bandwidth(world, cache) -> dict:
                 ("Cats", seconds_per_round(partial(manul.Cats, leaves=8192, bandwidth=h), world, 2)),
                 ("Vowpal Wabbit", vowpal_wabbit.learn_seconds(cell=cell, cache=cache, rounds=ROUNDS).per_round),
             ):
-                times[name][place] = min(times[name][place], seconds)
+                times[name][index] = min(times[name][index], seconds)
     return dict(times)
 
 
 def trained_nodes(world, rounds=20_000) -> list[float]:
-    """How many of the 8191 nodes the paper's training updates in a round, by bandwidth."""
+    """The mean number of nodes that the paper's training updates in a round, by bandwidth."""
     counts = []
     for bandwidth in BANDWIDTHS:
         player = paper_agent(8192, bandwidth).make_player(WIDTH)
@@ -117,19 +117,19 @@ def trained_nodes(world, rounds=20_000) -> list[float]:
 
 
 def by_leaves(world) -> dict:
-    """Time per round at h = 1/4, from 4 to 8192 leaves."""
+    """The time per round at h = 1/4, from 4 to 8192 leaves."""
     return {2**d: seconds_per_round(partial(paper_agent, 2**d, 1 / 4), world) * 1e6 for d in range(2, 14)}
 
 
 def adaptive(world) -> dict:
-    """One round of AdaptiveCats with its 12 bandwidths, against one of Cats at the bandwidth in their middle."""
+    """The time per round of AdaptiveCats with 12 bandwidths, and of Cats with the middle one."""
     several = seconds_per_round(lambda: manul.AdaptiveCats(leaves=128), world)
     one = seconds_per_round(lambda: manul.Cats(leaves=128, bandwidth=1 / 64), world)
     return {"adaptive_us": several * 1e6, "cats_us": one * 1e6, "adaptive_over_cats": several / one}
 
 
 def single_calls(world) -> dict:
-    """One decide and one learn from Python, against Vowpal Wabbit's predict and learn with prebuilt examples, in turn."""
+    """One decide and one learn call from Python, against Vowpal Wabbit's predict and learn with parsed examples."""
     contexts, targets = world.contexts[:CALLS].astype(np.float64), world.targets[:CALLS]
     cell = vowpal_wabbit.Cell(kind="cats", leaves=128, bandwidth=1 / 16)
     ours, theirs = [], []
@@ -140,7 +140,7 @@ def single_calls(world) -> dict:
 
 
 def python_seconds(agent, contexts, targets) -> float:
-    """CPU time of one decide and one learn, each a call."""
+    """The CPU time of one decide and one learn call."""
     agent.decide(contexts[0])
     started = time.process_time()
     for context, target in zip(contexts, targets, strict=True):
@@ -149,15 +149,15 @@ def python_seconds(agent, contexts, targets) -> float:
     return (time.process_time() - started) / len(targets)
 
 
-def shown(bandwidth) -> str:
+def fraction(bandwidth) -> str:
     return f"1/{round(1 / bandwidth)}" if bandwidth else "0"
 
 
-def show(rows) -> None:
+def print_table(rows) -> None:
     print(f"{'agent':28} {'leaves':>6} {'bandwidth':>9} {'manul µs':>9} {'VW µs':>8} {'times':>6}")
     for r in rows:
         print(
-            f"{r['agent']:28} {r['leaves']:6} {shown(r['bandwidth']):>9} "
+            f"{r['agent']:28} {r['leaves']:6} {fraction(r['bandwidth']):>9} "
             f"{r['manul_us']:9.3f} {r['vw_us']:8.2f} {r['times_faster']:6.1f}"
         )
 
@@ -172,17 +172,17 @@ def main() -> None:
         vowpal_wabbit.write_regression(path=table, contexts=world.contexts, targets=world.targets)
         cache = vowpal_wabbit.make_cache(file=table)
         rows = [*online(world, cache), *discrete(world, cache), single_calls(world)]
-        show(rows)
+        print_table(rows)
         flat = by_bandwidth(world, cache)
     for name, seconds in flat.items():
-        shown_us = ", ".join(f"{each * 1e6:.2f}" for each in seconds)
+        microseconds = ", ".join(f"{each * 1e6:.2f}" for each in seconds)
         print(
-            f"{name} at K=8192, h from 1/4 to 1/4096: {shown_us} µs; largest/smallest {max(seconds) / min(seconds):.2f}"
+            f"{name} at K=8192, h from 1/4 to 1/4096: {microseconds} µs; largest/smallest {max(seconds) / min(seconds):.2f}"
         )
     nodes = trained_nodes(world)
     per_node, fixed = np.polyfit(nodes, flat["Cats.paper, one regressor"], 1) * 1e9
     print(
-        f"nodes trained per round, the same: {', '.join(f'{each:.1f}' for each in nodes)}; "
+        f"nodes trained per round, from h = 1/4 to 1/4096: {', '.join(f'{each:.1f}' for each in nodes)}; "
         f"a round of one regressor takes {fixed:.0f} ns and {per_node:.0f} ns for each of them"
     )
     leaves = by_leaves(world)

@@ -1,4 +1,4 @@
-// What the updates of the paper's training take by themselves; see updates.py.
+// Times the updates of the paper's training alone; see updates.py.
 #include <time.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ ContextView row(const std::vector<float>& contexts, std::size_t t) {
   return {ContextKind::row, &contexts[t * width], width};
 }
 
-// The least time of each chunk of rounds over several passes, which leaves out what others do to the machine.
+// The lowest time of each chunk of rounds over several passes, which excludes the load of other processes.
 class Clock {
  public:
   template <class Work>
@@ -47,7 +47,7 @@ class Clock {
   std::vector<double> least_ = std::vector<double>(rounds / chunk, 1e9);
 };
 
-// One bandwidth: what was played, which nodes that trained, and what both take.
+// One bandwidth: its decisions, the updates of the nodes, and the times of both.
 struct Run {
   PaperCatsSettings settings;
   std::vector<Outcome> outcomes;
@@ -68,7 +68,7 @@ struct Run {
   }
 
   double measure(const std::vector<float>& contexts) {
-    double sum = 0.0;  // keeps the compiler from leaving the work out
+    double sum = 0.0;  // prevents the compiler from removing the work
     PaperCatsModel<CoinMargin> model(settings);
     DenseContext context(width, false);
     Tree<CoinMargin> tree({settings.actions, depth, settings.offset, settings.bandwidth}, context.stride());

@@ -11,7 +11,7 @@ from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, smooth
 from manul.agents.base import BaseAgent
 from manul.logs.formats import text_lines
-from manul.logs.formats.arrow_tables import Adoption
+from manul.logs.formats.arrow_tables import SchemaAdapter
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth
@@ -97,7 +97,7 @@ def read(problems, size):
     rows = [json.loads(line) for _, line in text_lines.lines(problems)]
     columns = dict(zip(("action", "density", "loss", "context"), zip(*rows, strict=True), strict=True))
     table = pa.table({name: list(values) for name, values in columns.items()})
-    adoption = Adoption(table.schema, problems)
+    adoption = SchemaAdapter(table.schema, problems)
     for first in range(0, len(table), size):
         yield adoption.piece(table.slice(first, size), first + 1)
 

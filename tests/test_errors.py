@@ -42,4 +42,4 @@ def test_the_column_of_a_bad_row_is_named(tmp_path):
 
 
 def test_an_error_keeps_its_field_between_processes():
-    assert pickle.loads(pickle.dumps(InputError("loss must be in [0, 1]; got 2", "loss"))).field == "loss"
+    assert pickle.loads(pickle.dumps(InputError("loss must be in [0, 1], got 2", "loss"))).field == "loss"

@@ -1,18 +1,18 @@
-"""Everything that manul raises on purpose.
+"""The exceptions of manul.
 
     ManulError
-    ├── ParameterError (ValueError)   a setting that cannot work
-    ├── InputError (ValueError)       a context, action, density or loss that cannot be used; nothing was changed
+    ├── ParameterError (ValueError)   an invalid parameter
+    ├── InputError (ValueError)       an invalid context, action, density or loss; nothing was changed
     ├── FileError (ValueError)        a file that cannot be read or written
     ├── MissingDependency (ImportError)  an optional package that is not installed
-    └── ServiceError                  a service that refuses, or cannot be reached
+    └── ServiceError                  a service rejects a request or cannot be reached
 
 Each message says what is wrong, with the value, and what to do; `field` names the parameter or column it is about.
 """
 
 
 class ManulError(Exception):
-    """The root of all errors of manul; `field` is the parameter, setting or column that the message is about, if it is one.
+    """The base class of all errors of manul; `field` is the parameter, setting or column that the message is about, if any.
 
     >>> import manul
     >>> try:
@@ -28,23 +28,23 @@ class ManulError(Exception):
 
 
 class ParameterError(ManulError, ValueError):
-    """A setting that cannot work."""
+    """A parameter is invalid."""
 
 
 class InputError(ManulError, ValueError):
-    """A context, action, density or loss that cannot be used; nothing was changed."""
+    """A context, action, density or loss is invalid; nothing was changed."""
 
 
 class FileError(ManulError, ValueError):
-    """A file that cannot be read or written."""
+    """A file cannot be read or written."""
 
 
 class MissingDependency(ManulError, ImportError):  # noqa: N818 - reads as what it is
-    """An optional package that is not installed."""
+    """An optional package is not installed."""
 
 
 class ServiceError(ManulError):
-    """A service that rejects a request, or cannot be reached; `code` is for programs."""
+    """A service rejects a request or cannot be reached; `code` identifies the error for programs."""
 
     def __init__(
         self, message: str, *, status: int | None = None, code: str = "unknown", field: str | None = None

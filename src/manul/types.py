@@ -1,4 +1,4 @@
-"""Frozen values that pass between the parts."""
+"""Values and protocols that all packages share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Within = tuple[float, float]
 
 
 class Decision(NamedTuple):
-    """An action, the density it was drawn with, and the range it was drawn from where that was narrowed.
+    """An action, its density, and the range it was drawn from if that was narrowed.
 
     >>> Decision(21.4, 0.24)
     Decision(action=21.4, density=0.24)
@@ -36,7 +36,7 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """Many decisions as arrays; `lows` and `highs` are None where every decision had the whole range."""
+    """Many decisions as arrays; `lows` and `highs` are None if every decision had the whole range."""
 
     actions: Floats
     densities: Floats
@@ -46,7 +46,7 @@ class Decisions(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimated loss of a policy, the ends of its interval, and what it rests on.
+    """The estimated loss of a policy with its confidence interval and diagnostics of the weights.
 
     `effective_size` is the effective sample size: the number of decisions by the policy itself that would be as
     informative. A mean weight far from 1 means that the logged densities are wrong. `bandwidth` is the half-width of the
@@ -73,7 +73,7 @@ class Estimate:
         return f"{ends}, {self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
 
     def plot(self, axes: Axes | None = None, *, label: str | None = None) -> Axes:
-        """Draw the estimate and its interval; several go on the same axes."""
+        """Draw the estimate and its interval; several estimates may share axes."""
         from manul.utils.plotting import interval_plot
 
         return interval_plot(self.value, self.low, self.high, axes, label=label or self.estimator)
@@ -81,24 +81,24 @@ class Estimate:
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything that gives a distribution over actions for a context."""
+    """Maps a context to a distribution over actions."""
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
-        """The distribution that actions are drawn from."""
+        """The distribution of the action for a context."""
 
 
 @runtime_checkable
 class Agent(Policy, Protocol):
-    """A policy that decides and learns; the batch forms give exactly what the single forms give."""
+    """A policy that decides and learns; the batch methods give exactly the results of the single ones."""
 
     def decide(self, context: Context, within: Within | None = None) -> Decision:
         """Draw an action."""
 
     def learn(self, context: Context, decision: Decision, loss: float) -> None:
-        """Take in what a decision led to."""
+        """Learn from the loss of a decision."""
 
     def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
         """Draw an action for each row."""
 
     def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
-        """Take in what many decisions led to, in order."""
+        """Learn from the losses of many decisions, in order."""

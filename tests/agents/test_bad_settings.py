@@ -12,19 +12,19 @@ from manul.errors import InputError, ParameterError
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ({"bandwidth": 0}, "bandwidth must be in (0, 0.5]; got 0."),
-        ({"bandwidth": -0.1}, "bandwidth must be in (0, 0.5]; got -0.1."),
-        ({"bandwidth": 0.75}, "bandwidth must be in (0, 0.5]; got 0.75."),
-        ({"bandwidth": float("nan")}, "bandwidth must be in (0, 0.5]; got nan."),
-        ({"leaves": 100}, "leaves must be a power of two from 2 to 2^24; got 100. Try 128."),
-        ({"leaves": 1}, "leaves must be a power of two from 2 to 2^24; got 1."),
-        ({"leaves": 8.0}, "leaves must be a power of two from 2 to 2^24; got 8.0."),
-        ({"leaves": None}, "leaves must be a power of two from 2 to 2^24; got None."),
-        ({"epsilon": 1.5}, "epsilon must be in [0, 1]; got 1.5."),
-        ({"actions": (1, 0)}, "actions must be finite with low < high; got (1.0, 0.0)."),
-        ({"actions": 3}, "actions must be two numbers (low, high); got 3."),
-        ({"losses": (0, float("inf"))}, "losses must be finite with low < high; got (0.0, inf)."),
-        ({"seed": -1}, "seed must be an integer in [0, 2^64); got -1."),
+        ({"bandwidth": 0}, "bandwidth must be in (0, 0.5], got 0."),
+        ({"bandwidth": -0.1}, "bandwidth must be in (0, 0.5], got -0.1."),
+        ({"bandwidth": 0.75}, "bandwidth must be in (0, 0.5], got 0.75."),
+        ({"bandwidth": float("nan")}, "bandwidth must be in (0, 0.5], got nan."),
+        ({"leaves": 100}, "leaves must be a power of two from 2 to 2^24, got 100. Try 128."),
+        ({"leaves": 1}, "leaves must be a power of two from 2 to 2^24, got 1."),
+        ({"leaves": 8.0}, "leaves must be a power of two from 2 to 2^24, got 8.0."),
+        ({"leaves": None}, "leaves must be a power of two from 2 to 2^24, got None."),
+        ({"epsilon": 1.5}, "epsilon must be in [0, 1], got 1.5."),
+        ({"actions": (1, 0)}, "actions must be finite with low < high, got (1.0, 0.0)."),
+        ({"actions": 3}, "actions must be two numbers (low, high), got 3."),
+        ({"losses": (0, float("inf"))}, "losses must be finite with low < high, got (0.0, inf)."),
+        ({"seed": -1}, "seed must be an integer in [0, 2^64), got -1."),
     ],
 )
 def test_setting_is_refused(setting, sentence):
@@ -37,9 +37,9 @@ def test_setting_is_refused(setting, sentence):
     [
         ({"bandwidths": []}, "bandwidths must have at least one element, got none. Omit it for the default."),
         ({"bandwidths": 0.1}, "bandwidths must be a sequence of numbers, got 0.1."),
-        ({"bandwidths": [0.1, 0.7]}, "bandwidth must be in (0, 0.5]; got 0.7."),
-        ({"penalty": "bold"}, "penalty must be 'measured', 'practical' or 'paper'; got 'bold'. Try 'measured'."),
-        ({"penalty": []}, "penalty must be 'measured', 'practical' or 'paper'; got []. Try 'measured'."),
+        ({"bandwidths": [0.1, 0.7]}, "bandwidth must be in (0, 0.5], got 0.7."),
+        ({"penalty": "bold"}, "penalty must be 'measured', 'practical' or 'paper', got 'bold'. Try 'measured'."),
+        ({"penalty": []}, "penalty must be 'measured', 'practical' or 'paper', got []. Try 'measured'."),
         ({"penalty": "paper", "epsilon": 0}, "epsilon must be above 0 with penalty='paper', got 0. Try 0.05."),
     ],
 )
@@ -50,7 +50,9 @@ def test_setting_of_several_bandwidths_is_refused(setting, sentence):
 
 def test_a_range_too_narrow_for_every_bandwidth_is_refused():
     agent = manul.AdaptiveCats(leaves=8, bandwidths=(0.25, 0.1))
-    with pytest.raises(InputError, match=re.escape("within must be at least two bandwidths wide, 0.2; got (0.1, 0.2)")):
+    with pytest.raises(
+        InputError, match=re.escape("within must be at least two bandwidths (0.2) wide, got (0.1, 0.2)")
+    ):
         agent.decide([1.0], within=(0.1, 0.2))
 
 
@@ -62,11 +64,11 @@ def test_unknown_learner_is_refused():
 @pytest.mark.parametrize(
     ("context", "sentence"),
     [
-        (["a", "b"], "context must be numbers in a row, or fields with names; got ['a', 'b']."),
-        ([[1.0, 2.0]], "context must be one row of numbers; got shape (1, 2)."),
-        ([1.0, float("nan")], "context must be finite numbers; got nan in column 1."),
-        ([1.0, 1e300], "context must be finite numbers; got inf in column 1."),
-        ([1.0, 2.0, 3.0], "context must have 2 numbers, as the first one had; got 3."),
+        (["a", "b"], "context must be a row of numbers or a mapping of fields, got ['a', 'b']."),
+        ([[1.0, 2.0]], "context must be one row of numbers, got shape (1, 2)."),
+        ([1.0, float("nan")], "context must be finite numbers, got nan in column 1."),
+        ([1.0, 1e300], "context must be finite numbers, got inf in column 1."),
+        ([1.0, 2.0, 3.0], "context must have 2 numbers, like the first one, got 3."),
     ],
 )
 def test_context_is_refused(context, sentence):
@@ -92,7 +94,7 @@ def test_narrowed_range_is_refused(within):
 
 def test_targets_outside_the_actions_are_refused():
     world = manul.worlds.Regression(np.zeros((2, 1)), [0.5, 7.0])
-    with pytest.raises(InputError, match=r"targets must lie in the agent's actions \(0, 1\); got 7 in row 1"):
+    with pytest.raises(InputError, match=r"targets must be in the agent's range of actions \(0, 1\), got 7 in row 1"):
         manul.simulate(manul.Cats(leaves=8, bandwidth=0.125), world)
 
 

@@ -26,9 +26,9 @@ from manul.utils import model_files
         ({"bandwidths": "ab"}, "bandwidths must be at most the range of actions, in (0, 1], got 'a'."),
         ({"epsilon": 0}, "epsilon must be in (0, 1], got 0."),
         ({"epsilon": 0, "horizon": 10}, "epsilon must be in (0, 1], got 0."),
-        ({"horizon": 0}, "horizon must be a whole number from 1; got 0."),
-        ({"horizon": "ten"}, "horizon must be a whole number from 1; got ten."),
-        ({"constant": -1}, "constant must be in [0, inf); got -1."),
+        ({"horizon": 0}, "horizon must be an integer of at least 1, got 0."),
+        ({"horizon": "ten"}, "horizon must be an integer of at least 1, got ten."),
+        ({"constant": -1}, "constant must be in [0, inf), got -1."),
         ({"policies": Linear(), "horizon": 10}, "log_class_size is required with a horizon"),
     ],
 )
@@ -84,7 +84,7 @@ def test_arrays_that_do_not_fit_the_settings_are_refused(tmp_path):
     agent.decide(None)
     kind, parameters, arrays = _saved(agent, tmp_path / "agent.manul")
     model_files.write(tmp_path / "agent.manul", kind, {**parameters, "bandwidths": [0.1]}, arrays)
-    with pytest.raises(FileError, match="must hold arrays that fit"):
+    with pytest.raises(FileError, match="the arrays do not match the settings"):
         manul.load(tmp_path / "agent.manul")
 
 

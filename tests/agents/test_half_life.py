@@ -49,5 +49,5 @@ def test_half_life_is_saved(name, tmp_path):
 
 @pytest.mark.parametrize("half_life", [0, -5, float("nan"), float("inf"), "long"])
 def test_bad_half_life_is_refused(half_life):
-    with pytest.raises(ParameterError, match="half_life must be at least 1 and finite; got"):
+    with pytest.raises(ParameterError, match="half_life must be at least 1 and finite, got"):
         manul.Cats(leaves=64, bandwidth=1 / 32, half_life=half_life)

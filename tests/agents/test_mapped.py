@@ -89,7 +89,7 @@ def test_what_is_loaded_goes_on_identically(contexts, tmp_path):
 def test_a_function_of_ones_own_works_but_is_not_saved(tmp_path):
     agent = taught(mapped(lambda context: [*context, 1.0]), [[1.0, 2.0]])
     assert agent.agent.width == 3
-    with pytest.raises(FileError, match="features must be Columns, Crosses, Fourier or Transformer to be saved"):
+    with pytest.raises(FileError, match="Only the feature maps Columns, Crosses, Fourier and Transformer can be saved"):
         agent.save(tmp_path / "agent.manul")
 
 
@@ -142,7 +142,7 @@ def test_a_refused_first_context_leaves_the_width_open():
     with pytest.raises(InputError, match="within must lie inside"):
         agent.decide([1.0, 2.0], within=(-1, 2))
     agent.decide([1.0, 2.0, 3.0])
-    with pytest.raises(InputError, match="context must have 3 numbers, as the first one had; got 2"):
+    with pytest.raises(InputError, match="context must have 3 numbers, like the first one, got 2"):
         agent.decide([1.0, 2.0])
 
 

@@ -31,4 +31,4 @@ def test_sections_not_asked_for_stay_in_the_file(tmp_path, monkeypatch):
 def test_an_unknown_section_is_refused(capsys):
     with pytest.raises(SystemExit, match="2"):
         auto.main(["lose"])
-    assert "section must be one of loss, hindsight, alarms, drift, speed; got lose." in capsys.readouterr().err
+    assert "section must be one of loss, hindsight, alarms, drift, speed, got lose." in capsys.readouterr().err

@@ -25,5 +25,5 @@ def test_every_player_is_a_line_of_both_tables():
 
 def test_a_table_without_its_target_is_refused(capsys):
     with pytest.raises(SystemExit, match="2"):
-        loss.parsed(["--table", "shop.csv"])
-    assert "--target must be given once per --table; got 0 for 1." in capsys.readouterr().err
+        loss.parse(["--table", "shop.csv"])
+    assert "--target must be given once per --table, got 0 for 1." in capsys.readouterr().err

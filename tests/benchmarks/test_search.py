@@ -40,15 +40,15 @@ def test_a_cell_that_starts_badly_can_win():
 def test_what_was_measured_once_is_read_from_the_file(tmp_path):
     file, asked = tmp_path / "kept" / "losses.json", []
     for _ in range(2):
-        memory = search.Memory(file)
-        loss = memory.recall("data", CELLS[0], rounds=10, seed=0, measure=lambda: asked.append(1) or 0.25)
+        saved = search.LossFile(file)
+        loss = saved.get("data", CELLS[0], rounds=10, seed=0, measure=lambda: asked.append(1) or 0.25)
         assert loss == 0.25
     assert asked == [1]
     assert list(json.loads(file.read_text()).values()) == [0.25]
 
 
 def test_other_data_is_another_run(tmp_path):
-    memory = search.Memory(tmp_path / "losses.json")
-    first = memory.recall("one", CELLS[0], rounds=10, seed=0, measure=lambda: 0.25)
-    second = memory.recall("two", CELLS[0], rounds=10, seed=0, measure=lambda: 0.5)
+    saved = search.LossFile(tmp_path / "losses.json")
+    first = saved.get("one", CELLS[0], rounds=10, seed=0, measure=lambda: 0.25)
+    second = saved.get("two", CELLS[0], rounds=10, seed=0, measure=lambda: 0.5)
     assert (first, second) == (0.25, 0.5)

@@ -29,7 +29,7 @@ def test_a_bad_row_stops_it_and_leaves_no_file(tmp_path):
     (tmp_path / "run.vw").write_text("ca 1:1:1 | 0:1\nca 1:1:0 | 0:1\n")
     result = manul_convert(tmp_path / "run.vw", tmp_path / "run.csv")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert f"density in {tmp_path / 'run.vw'}, row 2, must be above 0 and finite; got 0.0. Mend" in result.stderr
+    assert f"{tmp_path / 'run.vw'}, row 2: density must be above 0 and finite, got 0.0. Fix the row" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["run.vw"]
 
 
@@ -42,7 +42,7 @@ def test_skip_bad_counts_what_it_skips(tmp_path):
 def test_what_is_left_out_is_said(tmp_path):
     narrowed().write(tmp_path / "run.parquet")
     result = manul_convert(tmp_path / "run.parquet", tmp_path / "run.vw")
-    assert (result.exit_code, "run.vw leaves out low, high, time: " in result.stderr) == (0, True)
+    assert (result.exit_code, "run.vw omits low, high, time, " in result.stderr) == (0, True)
 
 
 def test_predictions_of_vowpal_wabbit_are_joined_with_their_features(tmp_path):
@@ -66,4 +66,4 @@ def test_an_impossible_range_is_a_usage_error(tmp_path):
     dense().write(tmp_path / "run.csv")
     result = manul_convert(tmp_path / "run.csv", tmp_path / "run.vw", "--actions", 2, 1)
     assert result.exit_code == 2
-    assert "action_range must be finite with low < high; got (2.0, 1.0)" in result.stderr
+    assert "action_range must be finite with low < high, got (2.0, 1.0)" in result.stderr

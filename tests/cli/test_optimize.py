@@ -33,7 +33,7 @@ def test_the_policy_and_its_table_are_written(optimize, tmp_path):
 def test_a_setting_that_cannot_work_is_a_usage_error(optimize):
     result = optimize("--penalty", "small")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "penalty must be at least 0 and finite; got 'small'. Try 1, or 'paper'.\n"
+    assert result.stderr == "penalty must be at least 0 and finite, got 'small'. Try 1, or 'paper'.\n"
 
 
 def test_a_stopped_run_goes_on(optimize, tmp_path):

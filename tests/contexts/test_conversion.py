@@ -66,15 +66,15 @@ def test_deciding_leaves_no_trace():
 @pytest.mark.parametrize(
     ("context", "sentence"),
     [
-        ({"age": "old"}, "field 'age' must stay a number, as it was first; got another kind."),
-        ({"city": 7}, "field 'city' must stay text, as it was first; got another kind."),
-        ({"device": {"os": True}}, "field 'device.os' must stay text, as it was first"),
-        ({"age": float("inf")}, "field 'age' must be a finite number; got infinity."),
-        ({"age": 10**400}, "field 'age' must be a finite number; got infinity."),
-        ({"when": object()}, "field 'when' must be a number, text, true, false, null, a list or an object"),
-        ({"a": {1: 2}}, "context must have text as names; got another key in 'a'."),
+        ({"age": "old"}, "field 'age' must be a number, like the first time, got another type."),
+        ({"city": 7}, "field 'city' must be text, like the first time, got another type."),
+        ({"device": {"os": True}}, "field 'device.os' must be text, like the first time"),
+        ({"age": float("inf")}, "field 'age' must be a finite number, got infinity."),
+        ({"age": 10**400}, "field 'age' must be a finite number, got infinity."),
+        ({"when": object()}, "field 'when' must be a number, text, boolean, None, list or dict"),
+        ({"a": {1: 2}}, "context must have text as keys, got another type in 'a'."),
         ([1.0, 2.0], "context must be a mapping like the first one, got a row of numbers."),
-        (object(), "context must be numbers in a row, or fields with names; got <object"),
+        (object(), "context must be a row of numbers or a mapping of fields, got <object"),
     ],
 )
 @pytest.mark.parametrize("method", ["decide", "learn"])
@@ -95,7 +95,7 @@ def test_deep_nesting_is_refused():
     context = {}
     for _ in range(100):
         context = {"a": context}
-    with pytest.raises(InputError, match="nested at most 32 deep"):
+    with pytest.raises(InputError, match="nested at most 32 levels deep"):
         manul.Cats(leaves=16, bandwidth=1 / 16).decide({"b": 1, **context})
 
 

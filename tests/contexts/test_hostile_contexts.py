@@ -101,7 +101,7 @@ def test_very_deep_and_endless_contexts_are_refused(agent):
     items = []
     items.append(items)
     for context in (endless, {"a": items}):
-        with pytest.raises(InputError, match="at most 32 deep"):
+        with pytest.raises(InputError, match="at most 32 levels deep"):
             agent.decide(context)
 
 

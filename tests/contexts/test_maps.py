@@ -14,7 +14,7 @@ from manul.errors import FileError, InputError, ParameterError
 
 
 def described_again(features):
-    return maps.from_description(*maps.described(features))
+    return maps.from_description(*maps.describe(features))
 
 
 def test_crosses_are_the_products_of_all_pairs(rng):
@@ -36,7 +36,7 @@ def test_crosses_of_texts_are_joined_and_never_with_numbers():
 
 
 def test_a_field_with_the_name_of_a_cross_is_refused():
-    with pytest.raises(InputError, match=re.escape("got 'a*b'. Rename it.")):
+    with pytest.raises(InputError, match=re.escape("the name of a cross: 'a*b'. Rename it.")):
         maps.Crosses()({"a": 1.0, "b": 2.0, "a*b": 3.0})
 
 
@@ -56,8 +56,8 @@ def test_waves_are_the_same_each_time_and_keep_the_row():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"count": 0}, "count must be a whole number from 1 to 4096; got 0. Try 64."),
-        ({"scale": float("inf")}, "scale must be above 0 and finite; got inf."),
+        ({"count": 0}, "count must be a whole number from 1 to 4096, got 0. Try 64."),
+        ({"scale": float("inf")}, "scale must be above 0 and finite, got inf."),
         ({"seed": -1}, "seed must be an integer"),
     ],
 )
@@ -68,7 +68,7 @@ def test_waves_refuse_what_cannot_work(settings, sentence):
 
 @pytest.mark.parametrize("features", [maps.Fourier(), maps.Transformer(StandardScaler().fit(np.eye(3)))])
 def test_maps_of_rows_refuse_mappings(features):
-    with pytest.raises(InputError, match=r"context must be a row of numbers for .*; got a mapping\. "):
+    with pytest.raises(InputError, match=r"context must be a row of numbers for .*, got a mapping\. "):
         features({"a": 1.0})
 
 
@@ -92,25 +92,23 @@ def test_a_transformer_of_frames_maps_fields():
 def test_a_transformer_that_skops_does_not_trust_is_not_saved(rng):
     features = maps.Transformer(FunctionTransformer(rng.permutation).fit(np.eye(3)))
     with pytest.raises(
-        FileError, match=r"transformer to save must consist of types that skops trusts .* StandardScaler\(\)"
+        FileError, match=r"this transformer: it contains types that skops does not trust: .* StandardScaler\(\)"
     ):
-        maps.described(features)
+        maps.describe(features)
 
 
 @pytest.mark.parametrize("unfit", [StandardScaler(), object(), np.eye(3)])
 def test_only_a_fitted_transformer_will_do(unfit):
-    with pytest.raises(ParameterError, match=r"^fitted must .*; got .*\. "):
+    with pytest.raises(ParameterError, match=r"^fitted must .*, got .*\. "):
         maps.Transformer(unfit)
 
 
 def test_a_function_works_but_is_not_saved():
-    with pytest.raises(FileError, match="features must be Columns, Crosses, Fourier or Transformer to be saved; got <"):
-        maps.described(lambda context: context)
+    with pytest.raises(FileError, match="feature maps Columns, Crosses, Fourier and Transformer can be saved, got <"):
+        maps.describe(lambda context: context)
 
 
 @pytest.mark.parametrize("parameters", [{"name": "Splines"}, {"name": "Transformer"}, {"name": "Crosses", "x": 1}, {}])
 def test_an_unknown_map_in_a_file_is_refused(parameters):
-    with pytest.raises(
-        FileError, match="file must hold one of Columns, Crosses, Fourier, Transformer as features; got "
-    ):
+    with pytest.raises(FileError, match="The file has an unknown feature map"):
         maps.from_description(parameters, {})

@@ -48,5 +48,5 @@ def test_a_grid_that_cannot_work_is_refused(settings, sentence):
 
 
 def test_an_unknown_rule_is_refused():
-    with pytest.raises(ParameterError, match="rule must be 'path', 'paper' or 'margin'; got 'best'"):
+    with pytest.raises(ParameterError, match="rule must be 'path', 'paper' or 'margin', got 'best'"):
         manul.optimize(None, rule="best")

@@ -131,10 +131,10 @@ def test_a_plot_has_its_table(log, grid, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"penalty": -1}, "penalty must be at least 0 and finite; got -1"),
+        ({"penalty": -1}, "penalty must be at least 0 and finite, got -1"),
         ({"penalty": "small"}, "penalty must be at least 0"),
-        ({"engine": "spark"}, "engine must be 'local' or 'ray'; got 'spark'"),
-        ({"threads": 0}, "threads must be a whole number of at least 1; got 0"),
+        ({"engine": "spark"}, "engine must be 'local' or 'ray', got 'spark'"),
+        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
         (
             {"grid": manul.Grid(others={"discrete": lambda **each: manul.DiscreteTree(leaves=4, **each)})},
             "candidates must have a bandwidth above 0",
@@ -148,7 +148,7 @@ def test_settings_that_cannot_work_are_refused(log, settings, sentence):
 
 def test_an_empty_log_is_refused(log, grid):
     for empty in (log.rows(slice(0)), iter(())):
-        with pytest.raises(InputError, match="log must have at least one row"):
+        with pytest.raises(InputError, match="log has no rows"):
             manul.optimize(empty, grid=grid)
 
 
@@ -163,5 +163,5 @@ def test_a_row_that_cannot_be_used_is_named(log, grid, column, value):
 def test_a_bandwidth_too_wide_for_a_round_is_refused(log):
     narrow = manul.Log(log.contexts, log.actions, log.densities, log.losses, log.actions - 0.1, log.actions + 0.1)
     inside = narrow.rows(np.flatnonzero((log.actions > 0.1) & (log.actions < 0.9)))
-    with pytest.raises(InputError, match="within must be at least two bandwidths wide"):
+    with pytest.raises(InputError, match=r"within must be at least two bandwidths \(.*\) wide"):
         manul.optimize(inside, grid=manul.Grid(cells=[(1 / 4, 8)]))

@@ -77,7 +77,7 @@ def remove_once_busy(cluster, busy):
 
 def test_a_folder_to_resume_from_is_refused_on_a_cluster(log, grid):
     pytest.importorskip("ray")
-    with pytest.raises(ParameterError, match="resume must be None with engine='ray'; got 'here'"):
+    with pytest.raises(ParameterError, match="resume must be None with engine='ray', got 'here'"):
         manul.optimize(log, grid=grid, engine="ray", resume="here")
 
 

@@ -65,11 +65,11 @@ def test_a_stop_while_writing_leaves_the_state_before(log, grid, tmp_path, monke
 
 def test_another_log_or_grid_is_refused(log, grid, tmp_path):
     manul.optimize(log.rows(slice(1000)), grid=grid, resume=tmp_path)
-    with pytest.raises(ParameterError, match="same log; got other rows"):
+    with pytest.raises(ParameterError, match="different log: its rows differ"):
         manul.optimize(log.rows(slice(1, None)), grid=grid, resume=tmp_path)
-    with pytest.raises(ParameterError, match="same log; got one of 500 rows where 1000 were learned"):
+    with pytest.raises(ParameterError, match="different log: it has 500 rows, but the run had learned from 1000"):
         manul.optimize(log.rows(slice(500)), grid=grid, resume=tmp_path)
-    with pytest.raises(ParameterError, match="same settings; got others"):
+    with pytest.raises(ParameterError, match="different settings"):
         manul.optimize(log, grid=manul.Grid.paper(), resume=tmp_path)
 
 

@@ -5,7 +5,7 @@ Horizons here end at 10^5; `python -m benchmarks.regret` goes on to 10^6 and sho
 
 import numpy as np
 import pytest
-from benchmarks.regret import EVERYWHERE, MIDDLE, Setting, bound, clairvoyant, comparator, exponent, regret
+from benchmarks.regret import EVERYWHERE, MIDDLE, Setting, bound, comparator, exponent, oracle_regret, regret
 
 HORIZONS = (1_000, 10_000, 100_000)
 THEOREMS, FIXED = Setting(1 / 4), Setting(1 / 4, 4)
@@ -49,8 +49,8 @@ def test_the_regret_grows_no_faster_than_the_theorem_says(measured, setting):
 
 
 @pytest.mark.parametrize("setting", [THEOREMS, FIXED])
-def test_nearly_all_regret_is_a_clairvoyants(measured, setting):
-    unavoidable = [clairvoyant(setting, horizon) for horizon in HORIZONS]
+def test_nearly_all_regret_is_that_of_an_oracle(measured, setting):
+    unavoidable = [oracle_regret(setting, horizon) for horizon in HORIZONS]
     assert measured[setting].reshape(3, 3).mean(axis=1) == pytest.approx(unavoidable, rel=0.01)
 
 

@@ -119,7 +119,7 @@ def test_the_first_reachable_leaf_and_its_centre_are_the_cores(rng):
 
 
 def test_one_example_trains_the_nodes_that_the_core_trains(rng, monkeypatch):
-    monkeypatch.setattr(Geometry, "towards_the_middle", lambda self: np.zeros(self.leaves, np.int8))
+    monkeypatch.setattr(Geometry, "default_sides", lambda self: np.zeros(self.leaves, np.int8))
     for _ in range(150):
         geometry = random_geometry(rng)
         ends = geometry.actions.low, geometry.actions.high
@@ -161,7 +161,7 @@ def test_nodes_without_examples_go_towards_the_middle(bandwidth, action, rng):
 
 
 def test_nodes_right_of_the_middle_go_left_and_the_others_right():
-    sides = Geometry(Actions(0.0, 1.0), leaves=8, bandwidth=1 / 8).towards_the_middle()
+    sides = Geometry(Actions(0.0, 1.0), leaves=8, bandwidth=1 / 8).default_sides()
     assert sides[1:].tolist() == [LEFT, RIGHT, LEFT, RIGHT, RIGHT, LEFT, LEFT]
 
 
@@ -236,7 +236,9 @@ def test_a_saved_policy_comes_back_with_its_settings_and_actions(rng, tmp_path):
 
 def test_a_classifier_of_foreign_types_is_not_saved(rng, tmp_path):
     policy = manul.train_tree(uniform_log(rng, 100), leaves=8, bandwidth=1 / 8, classifier=Threshold())
-    with pytest.raises(FileError, match=r"classifier to save must consist of types .* got .*Threshold\. Train with"):
+    with pytest.raises(
+        FileError, match=r"this classifier: it contains types that skops does not trust: .*Threshold\. Train with"
+    ):
         policy.save(tmp_path / "policy.manul")
     assert not list(tmp_path.iterdir())
 
@@ -248,8 +250,8 @@ def test_a_file_of_foreign_types_is_not_loaded(rng, tmp_path):
     policy.save(tmp_path / "policy.manul")
     kind, parameters, arrays = model_files.read(tmp_path / "policy.manul")
     contents = (
-        (io.dumps([Threshold()]), "got .*Threshold"),
-        (b"no archive", "can read; got"),
+        (io.dumps([Threshold()]), r"does not trust: .*Threshold"),
+        (b"no archive", "cannot read the classifiers in the file"),
         (io.dumps({}), "got dict"),
     )
     for content, sentence in contents:
@@ -264,7 +266,7 @@ def test_a_file_whose_arrays_do_not_fit_is_refused(rng, tmp_path):
     kind, parameters, arrays = model_files.read(tmp_path / "policy.manul")
     for sides in (arrays["sides"][:-1], np.full(8, LEARNED, np.int8)):
         model_files.write(tmp_path / "policy.manul", kind, parameters, {**arrays, "sides": sides})
-        with pytest.raises(FileError, match="must hold arrays that fit"):
+        with pytest.raises(FileError, match="the arrays do not match the settings"):
             manul.load(tmp_path / "policy.manul")
 
 
@@ -283,14 +285,14 @@ class Unweighted(ClassifierMixin, BaseEstimator):
     [
         (
             {"classifier": Unweighted()},
-            "classifier must be of scikit-learn, with sample_weight; got",
+            "classifier must be a scikit-learn classifier whose fit accepts sample_weight, got",
         ),
-        ({"classifier": make_pipeline(StandardScaler(), Unweighted())}, "with sample_weight; got Pipeline"),
-        ({"classifier": "linear"}, "with sample_weight; got 'linear'. Try LogisticRegression()."),
-        ({"leaves": 100}, "leaves must be a power of two from 2 to 2^24; got 100. Try 128."),
-        ({"bandwidth": 0.75}, "bandwidth must be in (0, 0.5]; got 0.75."),
-        ({"epsilon": 2}, "epsilon must be in [0, 1]; got 2."),
-        ({"jobs": 0}, "jobs must be a whole number of at least 1; got 0."),
+        ({"classifier": make_pipeline(StandardScaler(), Unweighted())}, "accepts sample_weight, got Pipeline"),
+        ({"classifier": "linear"}, "accepts sample_weight, got 'linear'."),
+        ({"leaves": 100}, "leaves must be a power of two from 2 to 2^24, got 100. Try 128."),
+        ({"bandwidth": 0.75}, "bandwidth must be in (0, 0.5], got 0.75."),
+        ({"epsilon": 2}, "epsilon must be in [0, 1], got 2."),
+        ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0."),
     ],
 )
 def test_setting_is_refused(setting, sentence, rng):
@@ -301,11 +303,11 @@ def test_setting_is_refused(setting, sentence, rng):
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"densities": [1, 0, 1, 1]}, "densities must be above 0 and finite; got 0 in row 1."),
-        ({"densities": [1, 1, np.inf, 1]}, "densities must be above 0 and finite; got inf in row 2."),
-        ({"actions": [0, 0, 0, 7]}, "actions must be in [0, 1]; got 7 in row 3."),
-        ({"losses": [np.nan, 0, 0, 0]}, "losses must be in [0, 1]; got nan in row 0."),
-        ({"contexts": [[0], [np.nan], [0], [0]]}, "contexts must be finite numbers; got nan in row 1, column 0."),
+        ({"densities": [1, 0, 1, 1]}, "densities must be above 0 and finite, got 0 in row 1."),
+        ({"densities": [1, 1, np.inf, 1]}, "densities must be above 0 and finite, got inf in row 2."),
+        ({"actions": [0, 0, 0, 7]}, "actions must be in [0, 1], got 7 in row 3."),
+        ({"losses": [np.nan, 0, 0, 0]}, "losses must be in [0, 1], got nan in row 0."),
+        ({"contexts": [[0], [np.nan], [0], [0]]}, "contexts must be finite numbers, got nan in row 1, column 0."),
     ],
 )
 def test_log_is_refused(changed, sentence):
@@ -315,7 +317,9 @@ def test_log_is_refused(changed, sentence):
         manul.train_tree(log, leaves=8, bandwidth=1 / 8)
 
 
-@pytest.mark.parametrize(("rows", "sentence"), [(0, "at least one row; got none"), (2, "each of the 3 levels; got 2")])
+@pytest.mark.parametrize(
+    ("rows", "sentence"), [(0, "log has no rows"), (2, "at least 3 rows, one per level of the tree, got 2")]
+)
 def test_a_log_that_is_too_short_is_refused(rows, sentence, rng):
     with pytest.raises(InputError, match=sentence):
         manul.train_tree(uniform_log(rng, rows), leaves=8, bandwidth=1 / 8, partition=True)
@@ -333,5 +337,5 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(package, use,
     log = uniform_log(rng, 100)
     policy = manul.train_tree(log, leaves=8, bandwidth=1 / 8)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingDependency, match=r"must be installed .* Try pip install 'manul\[sklearn\]'\."):
+    with pytest.raises(MissingDependency, match=r"Install it: pip install 'manul\[sklearn\]'\."):
         manul.train_tree(log, leaves=8, bandwidth=1 / 8) if use == "train" else policy.save(tmp_path / "policy.manul")

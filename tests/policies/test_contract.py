@@ -55,13 +55,13 @@ def test_a_class_of_ones_own_passes(agent, check):
 @pytest.mark.parametrize("returned", [1.5, float("nan"), float("inf")])
 def test_an_action_outside_the_range_is_refused(returned):
     agent = manul.SmoothedGreedy(policies=Middle(returned), bandwidth=1 / 8)
-    with pytest.raises(InputError, match=r"policy must return an action in \[0, 1\]; got"):
+    with pytest.raises(InputError, match=r"policy must return an action in \[0, 1\], got"):
         agent.decide_many([[1.0], [2.0]])
     assert agent.decisions == 0
 
 
 def test_an_unregistered_class_is_not_saved(tmp_path):
-    with pytest.raises(FileError, match=re.escape("policies must be of a saveable class; got Middle(")):
+    with pytest.raises(FileError, match=re.escape("cannot save an agent with policies=Middle(")):
         manul.SmoothedGreedy(policies=Middle(), bandwidth=1 / 8).save(tmp_path / "agent.manul")
 
 
@@ -69,7 +69,7 @@ def test_an_unregistered_class_is_not_saved(tmp_path):
 def test_a_class_that_is_gone_is_named(tmp_path):
     manul.SmoothedGreedy(policies=Middle(), bandwidth=1 / 8).save(tmp_path / "agent.manul")
     policy_class._SAVEABLE.pop("Middle")
-    with pytest.raises(FileError, match=r"policies must be one of Constant, Linear, .*Tree; got Middle\. Register it"):
+    with pytest.raises(FileError, match=r"unknown policy class Middle\. Register it"):
         manul.load(tmp_path / "agent.manul")
 
 
@@ -80,5 +80,5 @@ def test_only_dataclasses_are_saveable():
 
 @pytest.mark.parametrize("policies", [[], [lambda _: 0.5], None, Linear, Constant])
 def test_what_is_no_class_is_refused(policies):
-    with pytest.raises(ParameterError, match=re.escape("policies must have start(width, actions, bandwidth)")):
+    with pytest.raises(ParameterError, match=re.escape("policies must have a method start(width, actions, bandwidth)")):
         manul.SmoothedGreedy(policies=policies, bandwidth=1 / 8)

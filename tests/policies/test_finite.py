@@ -28,19 +28,19 @@ def test_agents_with_functions_pass(agent, check):
 
 
 def test_an_empty_class_is_refused():
-    with pytest.raises(ParameterError, match=re.escape("policies must have at least one function; got none.")):
+    with pytest.raises(ParameterError, match=re.escape("policies must have at least one function, got none")):
         Finite([])
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(ParameterError, match=re.escape("policies must be functions of a context; got 0.5.")):
+    with pytest.raises(ParameterError, match=re.escape("policies must be functions of a context, got 0.5")):
         Finite([0.5])
 
 
 @pytest.mark.parametrize("returned", [1.5, -0.1, float("nan"), "high", None])
 def test_deciding_with_a_policy_outside_the_range_is_refused(returned):
     agent = make_agent(lambda _: returned)
-    with pytest.raises(InputError, match=r"policy 0 must return an action in \[0, 1\]; got .* Clip it\."):
+    with pytest.raises(InputError, match=r"policy 0 must return an action in \[0, 1\], got .*"):
         agent.decide([1.0])
     assert agent.decisions == 0
 
@@ -51,13 +51,13 @@ def test_learning_with_a_policy_outside_the_range_changes_nothing(agent):
     made = agent(policies=Finite([lambda _: 0.5, lambda x: float(x[0])]), **setting)
     decisions = made.decide_many([[0.1], [0.2], [7.0]])
     before = made.state()
-    with pytest.raises(InputError, match=r"policy 1 must return an action in \[0, 1\]; got 7\.0\."):
+    with pytest.raises(InputError, match=r"policy 1 must return an action in \[0, 1\], got 7\.0"):
         made.learn_many([[0.1], [0.2], [7.0]], decisions, [0.5, 0.5, 0.5])
     assert all(np.array_equal(made.state()[name], array) for name, array in before.items())
 
 
 def test_functions_are_not_saved(tmp_path):
-    with pytest.raises(FileError, match=re.escape("policies must be of a saveable class; got Finite([")):
+    with pytest.raises(FileError, match=re.escape("cannot save an agent with policies=Finite([")):
         make_agent(lambda _: 0.5).save(tmp_path / "agent.manul")
     assert not list(tmp_path.iterdir())
 

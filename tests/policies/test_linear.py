@@ -96,5 +96,5 @@ def test_units_of_actions_and_losses_do_not_matter():
 
 @pytest.mark.parametrize("rate", [0, -1, 2, float("nan"), "fast"])
 def test_the_rate_is_checked(rate):
-    with pytest.raises(ParameterError, match=r"rate must be in \(0, 1\]; got"):
+    with pytest.raises(ParameterError, match=r"rate must be in \(0, 1\], got"):
         Linear(rate=rate)

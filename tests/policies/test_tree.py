@@ -20,5 +20,5 @@ def test_the_learner_learns_as_the_agent(rng):
 
 
 def test_leaves_are_checked():
-    with pytest.raises(ParameterError, match=r"leaves must be a power of two from 2 to 2\^24; got 100\. Try 128\."):
+    with pytest.raises(ParameterError, match=r"leaves must be a power of two from 2 to 2\^24, got 100\. Try 128\."):
         Tree(leaves=100)

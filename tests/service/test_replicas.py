@@ -79,8 +79,8 @@ def replicas(tmp_path, postgres):
 def leads(replica):
     """Whether its log says that it leads."""
     lines = (replica.folder / "service.log").read_text().splitlines()
-    said = [line for line in lines if "leads: " in line or "follows: " in line]
-    return bool(said) and "leads: " in said[-1]
+    said = [line for line in lines if "the leader" in line]
+    return bool(said) and "now the leader" in said[-1]
 
 
 def wait_for(condition, seconds):

@@ -1,7 +1,7 @@
-"""The training rule of plain `Cats` in NumPy, slow and literal: the twin of `src/core/models/cats.hpp`.
+"""The training rule of `Cats` in plain NumPy, the reference for `src/core/models/cats.hpp`.
 
     x  context, standardised, then 1     K, D  leaves, 2^D               v  node, numbered from 1 at the root
-    a  action                            h     bandwidth                 c  centre of the played window
+    a  action                            h     bandwidth                 c  centre of the chosen window
     P  density                           l     loss in [0, 1]            q  model of the loss
 
 Weights are float32 in the core's order of additions, everything else is float64, so both agree to the last bit.

@@ -1,4 +1,4 @@
-"""The critic in plain NumPy, slow and literal: prediction, gradient, one Adam step, and the window that is played.
+"""The critic in plain NumPy, the reference for the core: prediction, gradient, one Adam step, and the chosen window.
 
 f(z, a) = shape(a) + sum_j o_j ramp(q_j(z) + s_j v),   q(z) = U z + W ramp(T z),   v = sqrt(12) (a - 1/2)
 """

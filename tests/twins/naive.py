@@ -1,4 +1,4 @@
-"""Training of a whole tree in O(K): every node, every leaf's cost, for any bandwidth and range."""
+"""The reference for tree training: every node is trained on the costs of all leaves, for any bandwidth and range."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def parts(name):
 
 
 def refuse(kind, parameters, arrays):
-    with pytest.raises(ManulError, match=" must ") as refused:
+    with pytest.raises(ManulError, match=r" (must|is|has) ") as refused:
         model_files.loads(model_files.encode(kind, parameters, arrays))
     assert "\n" not in str(refused.value)
 
@@ -137,13 +137,13 @@ def test_counts_and_places_out_of_range_are_refused(name, array, value):
 def test_settings_that_are_no_object_are_refused(text):
     header = {"format": "1", "kind": "Auto", "parameters": text}
     header["checksum"] = model_files._checksum(header, {})
-    with pytest.raises(FileError, match=r"^file must"):
+    with pytest.raises(FileError, match=r"^file (is|has)"):
         model_files.loads(save({}, metadata=header))
 
 
 @pytest.mark.parametrize("metadata", [{}, {"kind": "Auto"}, {"format": "1"}, {"format": "1", "kind": "Auto"}])
 def test_files_without_a_whole_header_are_refused(metadata):
-    with pytest.raises(FileError, match="model must"):
+    with pytest.raises(FileError, match="model is"):
         model_files.loads(save({"weights": np.zeros(3)}, metadata=metadata), name="model")
 
 
@@ -151,5 +151,5 @@ def test_files_without_a_whole_header_are_refused(metadata):
 def test_bytes_are_cut_or_foreign(name):
     whole = saved(name)
     for data in (b"", b"\0" * 8, b"\xff" * 64, *(whole[:length] for length in range(0, len(whole), 97))):
-        with pytest.raises(FileError, match=r"^file must"):
+        with pytest.raises(FileError, match=r"^file (is|has)"):
             model_files.loads(data)

@@ -72,7 +72,7 @@ def test_a_policy_on_names_is_drawn_along_numbers_and_texts():
     assert policy.plot("age", cities).get_xlabel() == "age"
     axes = policy.plot("city", cities)
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["Oslo", "Rome"]
-    with pytest.raises(ParameterError, match=r"feature must be one of city, age; got 'ag'\. Did you mean age\?"):
+    with pytest.raises(ParameterError, match=r"feature must be one of city, age, got 'ag'\. Did you mean age\?"):
         policy.plot("ag", cities)
 
 
@@ -103,7 +103,7 @@ def test_estimates_are_named_beside_their_intervals():
 
 
 def test_a_feature_that_is_not_there_is_refused(world):
-    with pytest.raises(ParameterError, match="feature must be a column from 0 to 2; got 3"):
+    with pytest.raises(ParameterError, match="feature must be a column from 0 to 2, got 3"):
         plots.policy_map(manul.Cats(leaves=8, bandwidth=1 / 8), world.contexts, 3)
 
 
@@ -130,7 +130,7 @@ def test_a_figure_of_several_axes_has_one_table(tmp_path):
 
 
 def test_a_picture_that_cannot_be_written_is_one_sentence(tmp_path):
-    with pytest.raises(FileError, match=r"cannot write .*: No such file or directory"):
+    with pytest.raises(FileError, match=r"Cannot write .*: No such file or directory"):
         plots.save(plots.loss_curve([0.5]), tmp_path / "nowhere" / "loss.png")
 
 

@@ -22,7 +22,7 @@ from manul.utils.validation import check_choice, check_number, check_whole_numbe
 def test_a_number_outside_its_range_is_rejected(low, high, ends, value, rule):
     with pytest.raises(ParameterError) as caught:
         check_number("share", value, low, high, "Try 0.5.", ends=ends)
-    assert (str(caught.value), caught.value.field) == (f"share must be {rule}; got {value!r}. Try 0.5.", "share")
+    assert (str(caught.value), caught.value.field) == (f"share must be {rule}, got {value!r}. Try 0.5.", "share")
 
 
 @pytest.mark.parametrize("value", [0, 65, 2.0, True, "2", None])
@@ -33,5 +33,5 @@ def test_what_is_no_whole_number_of_the_range_is_rejected(value):
 
 @pytest.mark.parametrize("value", ["C", [], None])
 def test_what_is_not_among_the_choices_is_rejected(value):
-    with pytest.raises(ParameterError, match=r"letter must be 'a', 'b' or 'c'; got .*\. Try 'a'\."):
+    with pytest.raises(ParameterError, match=r"letter must be 'a', 'b' or 'c', got .*\. Try 'a'\."):
         check_choice("letter", value, ("a", "b", "c"))

@@ -41,14 +41,23 @@ def test_narrowed_rounds_stay_inside_the_agents_range(rng):
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ({"positions": [[0, 0.6, 0.5, 1]]}, "positions must ascend from 0 to 1 in every round; got others."),
-        ({"positions": [[0.1, 0.5, 0.5, 1]]}, "positions must ascend from 0 to 1 in every round; got others."),
-        ({"positions": [[0, 1]]}, "values must have a row of two or more knots per context, 1; got shape (1, 4)."),
-        ({"positions": [0, 1]}, "positions must have a row of two or more knots per context, 1; got shape (2,)."),
-        ({"values": [[0, 0, 0, np.nan]]}, "values must be finite numbers; got NaN or infinity."),
-        ({"expected": [[0, 1]]}, "expected must have a row of two or more knots per context, 1; got shape (1, 2)."),
-        ({"lows": [0.1]}, "lows and highs must both be one number per context, 1; got others."),
-        ({"lows": [0.5], "highs": [0.5]}, "lows and highs must be shares with 0 <= low < high <= 1; got others."),
+        ({"positions": [[0, 0.6, 0.5, 1]]}, "positions must ascend from 0 to 1 in every round."),
+        ({"positions": [[0.1, 0.5, 0.5, 1]]}, "positions must ascend from 0 to 1 in every round."),
+        (
+            {"positions": [[0, 1]]},
+            "values must have one row per context, 1, and at least two columns, got shape (1, 4).",
+        ),
+        (
+            {"positions": [0, 1]},
+            "positions must have one row per context, 1, and at least two columns, got shape (2,).",
+        ),
+        ({"values": [[0, 0, 0, np.nan]]}, "values must be finite numbers, got NaN or infinity."),
+        (
+            {"expected": [[0, 1]]},
+            "expected must have one row per context, 1, and at least two columns, got shape (1, 2).",
+        ),
+        ({"lows": [0.1]}, "lows and highs must both have one number per context, 1."),
+        ({"lows": [0.5], "highs": [0.5]}, "lows and highs must be shares of the range with 0 <= low < high <= 1."),
     ],
 )
 def test_no_curve_is_refused(setting, sentence):

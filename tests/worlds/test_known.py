@@ -120,14 +120,14 @@ def test_valleys_outside_the_range_are_refused(best):
 @every_world
 @pytest.mark.parametrize("rounds", [0, -1, 2.5, None])
 def test_rounds_that_are_no_count_are_refused(name, rounds):
-    sentence = f"rounds must be a whole number of at least 1; got {rounds!r}. Try 10000."
+    sentence = f"rounds must be a whole number of at least 1, got {rounds!r}. Try 10000."
     with pytest.raises(ParameterError, match=re.escape(sentence)):
         MAKERS[name](rounds=rounds)
 
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != "realizable"])
 def test_a_negative_width_is_refused(name):
-    with pytest.raises(ParameterError, match=re.escape("width must be a whole number of at least 1; got -2. Try 5.")):
+    with pytest.raises(ParameterError, match=re.escape("width must be a whole number of at least 1, got -2. Try 5.")):
         MAKERS[name](rounds=10, width=-2)
 
 
@@ -141,14 +141,14 @@ def test_an_optimum_that_nobody_could_play_is_refused(name, setting):
 
 
 def test_a_bandwidth_wider_than_a_narrowed_round_is_refused():
-    with pytest.raises(ParameterError, match="bandwidth must be at most half a range"):
+    with pytest.raises(ParameterError, match="bandwidth must be at most half the narrowest range"):
         worlds.ranges(rounds=100).optimum(bandwidth=0.4, epsilon=0.0)
 
 
 def test_unknown_valleys_are_refused():
-    with pytest.raises(ParameterError, match="dependency must be 'linear' or 'crossed'; got 'round'"):
+    with pytest.raises(ParameterError, match="dependency must be 'linear' or 'crossed', got 'round'"):
         worlds.valleys(rounds=10, dependency="round")
-    with pytest.raises(ParameterError, match="valleys must be a whole number from 2 to 64; got 1"):
+    with pytest.raises(ParameterError, match="valleys must be a whole number from 2 to 64, got 1"):
         worlds.valleys(rounds=10, valleys=1)
 
 
@@ -175,5 +175,5 @@ def test_the_valley_jumps_to_where_it_was_worst():
 
 
 def test_an_unknown_jump_is_refused():
-    with pytest.raises(ParameterError, match="jump must be 'turned' or 'opposite'; got 'up'"):
+    with pytest.raises(ParameterError, match="jump must be 'turned' or 'opposite', got 'up'"):
         worlds.drift(rounds=10, jump="up")

@@ -37,5 +37,5 @@ def test_the_best_constant_of_the_linear_world_is_the_one_measured_elsewhere():
 
 
 def test_an_unknown_loss_is_refused():
-    with pytest.raises(ParameterError, match=r"loss must be 'absolute' or 'squared'; got 'cubic'\. Try"):
+    with pytest.raises(ParameterError, match=r"loss must be 'absolute' or 'squared', got 'cubic'\. Try"):
         worlds.Regression([[1.0]], [0.5], loss="cubic")

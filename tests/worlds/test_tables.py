@@ -62,7 +62,7 @@ def test_targets_beyond_the_percentiles_are_clipped_to_the_ends():
 
 def test_shuffling_keeps_contexts_and_targets_together(file):
     table = datasets.read(file, target="price")
-    world = table.shuffled(seed=3)
+    world = table.shuffle(seed=3)
     pairs = [{*zip(each.contexts[:, 0], each.targets, strict=True)} for each in (world, table)]
     assert pairs[0] == pairs[1]
 
@@ -86,29 +86,29 @@ def test_csv_arff_and_parquet_of_the_same_table_are_the_same(tmp_path):
 
 
 def test_an_unknown_target_is_answered_with_the_columns_there_are(file):
-    with pytest.raises(ParameterError, match=r"target must be a column of shop; got 'cost'. It has size, kind, price."):
+    with pytest.raises(ParameterError, match=r"target must be a column of shop, got 'cost'. It has size, kind, price."):
         datasets.read(file, target="cost")
 
 
 def test_a_target_with_text_names_the_row(file):
-    with pytest.raises(InputError, match=r"target 'kind' of shop must be numbers; got 'a' in row 1\."):
+    with pytest.raises(InputError, match=r"target 'kind' of shop must be numeric, got 'a' in row 1\."):
         datasets.read(file, target="kind")
 
 
 def test_a_constant_target_is_refused(tmp_path):
     (tmp_path / "flat.csv").write_text("a,b\n1,5\n2,5\n")
-    with pytest.raises(InputError, match=r"target 'b' of flat must vary; got 5 throughout\."):
+    with pytest.raises(InputError, match=r"target 'b' of flat must vary, got 5 in every row\."):
         datasets.read(tmp_path / "flat.csv", target="b")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("ragged.csv", "a,b\n1,2\n3\n", "must be a whole .csv file"),
-        ("broken.parquet", "no", "must be a whole .parquet file"),
-        ("short.arff", "@attribute a real\n", "must have a line @data"),
-        ("sparse.arff", "@attribute a real\n@attribute b real\n@data\n{0 1}\n", "got sparse rows"),
-        ("broken.csv.gz", "no", "must be a whole .csv file"),
+        ("ragged.csv", "a,b\n1,2\n3\n", "not a valid .csv file"),
+        ("broken.parquet", "no", "not a valid .parquet file"),
+        ("short.arff", "@attribute a real\n", "no @data line"),
+        ("sparse.arff", "@attribute a real\n@attribute b real\n@data\n{0 1}\n", "sparse ARFF rows are not supported"),
+        ("broken.csv.gz", "no", "not a valid .csv file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, name, content, sentence):

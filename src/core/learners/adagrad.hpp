@@ -41,7 +41,6 @@ struct Logistic {
 template <class Loss>
 class AdaGrad {
  public:
-  static constexpr std::size_t scalars = 0;
   static constexpr std::size_t arrays = 2;
 
   static float margin(const float* node, const DenseContext& context) {

@@ -53,7 +53,6 @@ class CoinRegressor {
 // The paper's node: one regressor per side predicts its cost. The smaller prediction wins; ties go left.
 class CoinCosts {
  public:
-  static constexpr std::size_t scalars = 2;
   static constexpr std::size_t arrays = 2 * CoinRegressor::arrays;
 
   static float margin(const float* node, const DenseContext& context) {
@@ -83,7 +82,6 @@ class CoinCosts {
 // One regressor of the label -1 (left is cheaper) or +1, weighted by the difference of the costs.
 class CoinMargin {
  public:
-  static constexpr std::size_t scalars = 1;
   static constexpr std::size_t arrays = CoinRegressor::arrays;
 
   static float margin(const float* node, const DenseContext& context) {

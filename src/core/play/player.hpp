@@ -96,9 +96,9 @@ class Player {
   }
 
   Decision decide(const ContextView& context, Range within) {
-    const Decision decision = decide_again(context, within, decisions);
-    ++decisions;
-    return decision;
+    const Busy busy(*this);
+    check(within);  // before the decision is counted
+    return manul::decide(*model_, settings_.exploration, context, within, decisions++);
   }
 
   // Draws the decision with a given number without counting it, to repeat a decision.

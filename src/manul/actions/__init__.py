@@ -1,1 +1,1 @@
-"""The range of actions, and densities over it."""
+"""The range of actions and distributions over it."""

@@ -1,4 +1,4 @@
-"""Densities over actions, piecewise constant or on atoms."""
+"""Distributions over actions: piecewise-constant densities, and atoms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Pieces between ascending edges, each with one density; a window's two ends belong to the window.
+    """A piecewise-constant density between ascending edges; both ends of a piece belong to it.
 
     >>> uniform = Distribution.uniform(0.0, 2.0)
     >>> uniform.density(0.5), uniform.density(3.0)
@@ -26,11 +26,11 @@ class Distribution:
 
     @classmethod
     def uniform(cls, low: float, high: float) -> Distribution:
-        """The same density from low to high."""
+        """The uniform distribution from low to high."""
         return cls(np.array([low, high]), np.array([1.0 / (high - low)]))
 
     def density(self, action: float) -> float:
-        """The density at an action; where two pieces meet, the larger of the two.
+        """The density at an action; at an edge, the larger of the two neighbours.
 
         >>> Distribution.uniform(0.0, 4.0).density(4.0)
         0.25
@@ -46,21 +46,21 @@ class Distribution:
         padded = np.concatenate([[0.0], self.densities, [0.0]])
         below = np.searchsorted(self.edges, actions, side="left")
         above = np.searchsorted(self.edges, actions, side="right")
-        found: npt.NDArray[np.float64] = np.maximum(padded[below], padded[above])
-        return found
+        densities: npt.NDArray[np.float64] = np.maximum(padded[below], padded[above])
+        return densities
 
     def mean_densities(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The mean density between each two of ascending edges.
+        """The mean density between neighbours of ascending edges.
 
         >>> Distribution.uniform(0.0, 4.0).mean_densities(np.array([0.0, 2.0, 6.0]))
         array([0.25 , 0.125])
         """
         below = np.interp(edges, self.edges, np.concatenate([[0.0], np.cumsum(self._masses)]))
-        found: npt.NDArray[np.float64] = np.diff(below) / np.diff(edges)
-        return found
+        means: npt.NDArray[np.float64] = np.diff(below) / np.diff(edges)
+        return means
 
     def mix(self, other: Distribution, weight: float) -> Distribution:
-        """This distribution with `weight` of the other one in it.
+        """The mixture with `weight` on the other distribution.
 
         >>> Distribution.uniform(0.0, 1.0).mix(Distribution.uniform(0.0, 2.0), 0.5).densities
         array([0.75, 0.25])
@@ -70,7 +70,7 @@ class Distribution:
         return Distribution(edges, (1 - weight) * self.density_many(middles) + weight * other.density_many(middles))
 
     def integral(self) -> float:
-        """The mass of the whole: 1 up to rounding.
+        """The total mass: 1 up to rounding.
 
         >>> Distribution.uniform(0.0, 32.0).integral()
         1.0
@@ -94,7 +94,7 @@ class Distribution:
         return self.expectation(lambda action: action**3 / 3)
 
     def densest(self) -> tuple[float, float]:
-        """The ends of the part with the largest density.
+        """The ends of the interval with the largest density.
 
         >>> Distribution(np.array([0.0, 1.0, 2.0]), np.array([0.25, 0.75])).densest()
         (1.0, 2.0)
@@ -125,12 +125,12 @@ class Distribution:
         (3,)
         """
         ends = np.cumsum(self._masses)
-        drawn = rng.random(count) * ends[-1]
-        piece = np.minimum(np.searchsorted(ends, drawn, side="right"), len(self.densities) - 1)
+        quantiles = rng.random(count) * ends[-1]
+        piece = np.minimum(np.searchsorted(ends, quantiles, side="right"), len(self.densities) - 1)
         starts = ends - self._masses
-        actions = self.edges[piece] + (drawn - starts[piece]) / self.densities[piece]
-        drawn_actions: npt.NDArray[np.float64] = np.clip(actions, self.edges[piece], self.edges[piece + 1])
-        return drawn_actions
+        actions = self.edges[piece] + (quantiles - starts[piece]) / self.densities[piece]
+        clipped: npt.NDArray[np.float64] = np.clip(actions, self.edges[piece], self.edges[piece + 1])
+        return clipped
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the density over the actions."""
@@ -145,7 +145,7 @@ class Distribution:
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """A few actions with a mass each; one atom stands for `spacing` of the range, so its density is mass / spacing.
+    """A discrete distribution; an atom represents `spacing` of the range, so its density is mass / spacing.
 
     >>> two = Atoms(np.array([0.0, 8.0]), np.array([0.75, 0.25]), spacing=8.0)
     >>> two.density(0.0), two.density(4.0)
@@ -158,7 +158,7 @@ class Atoms:
 
     @classmethod
     def greedy(cls, positions: npt.NDArray[np.float64], chosen: float, epsilon: float, spacing: float) -> Atoms:
-        """Epsilon-greedy: with probability epsilon any of the positions, else the chosen one.
+        """Epsilon-greedy: uniform over the positions with probability epsilon, otherwise the chosen one.
 
         >>> Atoms.greedy(np.array([0.0, 0.5]), chosen=0.5, epsilon=0.1, spacing=0.5).masses
         array([0.05, 0.95])
@@ -166,7 +166,7 @@ class Atoms:
         return cls(positions, epsilon / len(positions) + np.where(positions == chosen, 1 - epsilon, 0.0), spacing)
 
     def density(self, action: float) -> float:
-        """The density at an action: 0 between the atoms.
+        """The density at an action; 0 between atoms.
 
         >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).density(0.5)
         1.5
@@ -179,24 +179,23 @@ class Atoms:
         >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).density_many([0.0, 0.3])
         array([0.5, 0. ])
         """
-        wanted = np.asarray(actions, dtype=np.float64)
-        nearest = np.minimum(np.searchsorted(self.positions, wanted), len(self.positions) - 1)
-        found: npt.NDArray[np.float64] = np.where(
-            self.positions[nearest] == wanted, self.masses[nearest] / self.spacing, 0.0
-        )
-        return found
+        points = np.asarray(actions, dtype=np.float64)
+        index = np.minimum(np.searchsorted(self.positions, points), len(self.positions) - 1)
+        matches = self.positions[index] == points
+        densities: npt.NDArray[np.float64] = np.where(matches, self.masses[index] / self.spacing, 0.0)
+        return densities
 
     def mean_densities(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The mass between each two of ascending edges over their distance.
+        """The mass between neighbours of ascending edges, divided by their distance.
 
         >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).mean_densities(np.array([0.0, 0.25, 1.0]))
         array([1., 1.])
         """
-        found: npt.NDArray[np.float64] = np.histogram(self.positions, edges, weights=self.masses)[0] / np.diff(edges)
-        return found
+        means: npt.NDArray[np.float64] = np.histogram(self.positions, edges, weights=self.masses)[0] / np.diff(edges)
+        return means
 
     def integral(self) -> float:
-        """The mass of the whole: 1 up to rounding.
+        """The total mass: 1 up to rounding.
 
         >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).integral()
         1.0
@@ -220,7 +219,7 @@ class Atoms:
         return float(np.sum(self.masses * self.positions**2))
 
     def densest(self) -> tuple[float, float]:
-        """The first and the last of the atoms with the largest density.
+        """The first and the last atom with the largest density.
 
         >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).densest()
         (0.5, 0.5)
@@ -243,8 +242,8 @@ class Atoms:
         array([0.5, 0.5])
         """
         ends = np.cumsum(self.masses)
-        drawn = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
-        actions: npt.NDArray[np.float64] = self.positions[np.minimum(drawn, len(ends) - 1)]
+        index = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
+        actions: npt.NDArray[np.float64] = self.positions[np.minimum(index, len(ends) - 1)]
         return actions
 
     def plot(self, axes: Axes | None = None) -> Axes:

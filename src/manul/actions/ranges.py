@@ -1,4 +1,4 @@
-"""The range of actions, narrowed per decision where the caller says so."""
+"""The range of actions, which a caller may narrow for each decision."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from manul.errors import InputError
 
-# The least share of the range that one decision may be narrowed to: below it, densities and positions lose their digits.
+# The smallest share of the range for one decision; below it, densities and positions lose precision.
 NARROWEST = 1e-9
 
 
@@ -28,13 +28,13 @@ class Actions:
 
     @property
     def least_bandwidth(self) -> float:
-        """The narrowest window around any action whose ends can be told apart from each other in doubles."""
+        """The narrowest bandwidth for which the ends of a window around any action are different doubles."""
         return max(abs(self.low), abs(self.high)) * 2.0**-50
 
-    def narrowed(self, within: tuple[float, float] | None, bandwidth: float) -> tuple[float, float]:
-        """The range of one decision, wide enough for a window of the bandwidth on both sides.
+    def narrow(self, within: tuple[float, float] | None, bandwidth: float) -> tuple[float, float]:
+        """The range of one decision, at least two bandwidths wide; None is the whole range.
 
-        >>> Actions(0.0, 32.0).narrowed((10, 20), bandwidth=2.0)
+        >>> Actions(0.0, 32.0).narrow((10, 20), bandwidth=2.0)
         (10.0, 20.0)
         """
         if within is None:
@@ -43,24 +43,24 @@ class Actions:
             low, high = (float(end) for end in within)
         except (TypeError, ValueError):
             raise InputError(
-                f"within must be two numbers (low, high); got {within!r}. Leave it out for the whole range.", "within"
+                f"within must be two numbers (low, high), got {within!r}. Omit it for the whole range.", "within"
             ) from None
         if not (self.low <= low < high <= self.high):
-            inside = f"within must lie inside the actions ({self.low:g}, {self.high:g}) with low < high"
-            raise InputError(f"{inside}; got ({low:g}, {high:g}). Narrow it.", "within")
+            rule = f"inside the range of actions ({self.low:g}, {self.high:g}) with low < high"
+            raise InputError(f"within must lie {rule}, got ({low:g}, {high:g}).", "within")
         if high - low < NARROWEST * self.span:
             raise InputError(
-                f"within must be at least {NARROWEST * self.span:g} wide, got ({low!r}, {high!r}). Widen it.", "within"
+                f"within must be at least {NARROWEST * self.span:g} wide, got ({low!r}, {high!r}).", "within"
             )
         if high - low < 2 * bandwidth * (1 - 1e-12):
-            rule = f"at least two bandwidths wide, {2 * bandwidth:g}"
-            advice = "Widen it or lower the bandwidth."
-            raise InputError(f"within must be {rule}; got ({low:g}, {high:g}). {advice}", "within")
+            rule = f"at least two bandwidths ({2 * bandwidth:g}) wide"
+            advice = "Widen it or reduce the bandwidth."
+            raise InputError(f"within must be {rule}, got ({low:g}, {high:g}). {advice}", "within")
         return low, high
 
 
 def fraction(bandwidth: float | None) -> str:
-    """A bandwidth as people write it.
+    """Format a bandwidth, as a fraction if it is 1 / n.
 
     >>> fraction(1/16), fraction(0.3), fraction(6.25), fraction(None)
     ('1/16', '0.3', '6.25', '')

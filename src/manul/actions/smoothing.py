@@ -1,4 +1,4 @@
-"""Smooth_h of the paper's section 2: an action becomes a uniform distribution around it."""
+"""Smooth_h of the paper's section 2: an action is replaced by a uniform distribution around it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from manul.actions.distribution import Distribution
 
 
 def smooth(action: float, bandwidth: float, within: tuple[float, float]) -> Distribution:
-    """Uniform on the actions at most a bandwidth away, inside the range.
+    """The uniform distribution over actions within a bandwidth of an action, clipped to the range.
 
     >>> smooth(0.5, 0.25, (0.0, 1.0)).edges
     array([0.25, 0.75])
@@ -24,7 +24,7 @@ def densities_of_many(
     within: tuple[float, float],
     action: float,
 ) -> npt.NDArray[np.float64]:
-    """The density at one action of `smooth` around each of many centres, which may have a bandwidth each.
+    """The density at one action of `smooth` around each centre; bandwidths may differ by centre.
 
     >>> densities_of_many(np.array([0.0, 0.5, 1.0]), 0.25, (0.0, 1.0), 0.5)
     array([0., 2., 0.])
@@ -34,13 +34,13 @@ def densities_of_many(
     return np.where((lows <= action) & (action <= highs), 1.0 / (highs - lows), 0.0)
 
 
-def explore(played: Distribution, epsilon: float, within: tuple[float, float]) -> Distribution:
-    """Epsilon-greedy: with probability epsilon any action of the range, else one of `played`.
+def explore(greedy: Distribution, epsilon: float, within: tuple[float, float]) -> Distribution:
+    """Epsilon-greedy: uniform over the range with probability epsilon, otherwise drawn from `greedy`.
 
     >>> explore(smooth(0.5, 0.25, (0.0, 1.0)), 0.1, (0.0, 1.0)).densities
     array([0.1, 1.9, 0.1])
     """
-    return played.mix(Distribution.uniform(*within), epsilon)
+    return greedy.mix(Distribution.uniform(*within), epsilon)
 
 
 def explored_densities(
@@ -50,21 +50,21 @@ def explored_densities(
     within: npt.NDArray[np.float64],
     actions: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """The density at each row's action of `explore` around the row's centre; `within` is one (low, high) per row.
+    """The density of each row's action under `explore` around the row's centre; `within` has one (low, high) per row.
 
     >>> explored_densities(np.array([0.5, 0.5]), 0.25, 0.1, np.array([[0.0, 1.0]] * 2), np.array([0.5, 0.9]))
     array([1.9, 0.1])
     """
     low, high = within[:, 0], within[:, 1]
     first, last = np.maximum(centres - bandwidth, low), np.minimum(centres + bandwidth, high)
-    played = np.where((first <= actions) & (actions <= last), (1 - epsilon) / (last - first), 0.0)
-    return np.where((low <= actions) & (actions <= high), played + epsilon / (high - low), 0.0)
+    greedy = np.where((first <= actions) & (actions <= last), (1 - epsilon) / (last - first), 0.0)
+    return np.where((low <= actions) & (actions <= high), greedy + epsilon / (high - low), 0.0)
 
 
 def explored_moments(
     centres: npt.NDArray[np.float64], bandwidth: float, epsilon: float, within: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The expected action of `explore` around each row's centre, and its expected square.
+    """The mean and the mean square of the action under `explore` around each row's centre.
 
     >>> explored_moments(np.array([0.5]), 0.5, 0.1, np.array([[0.0, 1.0]]))[0]
     array([0.5])

@@ -57,7 +57,7 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
 
     def narrow(self, within: Within | None) -> Within:
         """The range of one decision; raises InputError if the agent has no action in it."""
-        return self._range.narrowed(within, self.narrowest_bandwidth)
+        return self._range.narrow(within, self.narrowest_bandwidth)
 
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         return explore(smooth(centre, bandwidth, within), self.epsilon, within)
@@ -217,9 +217,9 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
         agent = cls._from_parameters(parameters)
         if width is None and names is None and not arrays:
             return agent
-        columns = model_files.checked_width(width) if names is None else SKETCH
+        columns = model_files.check_width(width) if names is None else SKETCH
         if (names is not None and width != 0) or not agent._fits(columns, arrays):
-            raise model_files.misfit()
+            raise model_files.mismatch_error()
         agent.restore(agent.start(columns) if names is None else agent.start_named(names), arrays)
         return agent
 
@@ -242,7 +242,7 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
     def _named_rows(self, contexts: Any) -> list[conversion.Fields] | None:
         if self.player is not None and not self._named:
             return None
-        return conversion.named_rows(contexts)
+        return conversion.to_dicts(contexts)
 
     def _decide_named(self, contexts: list[conversion.Fields], within: npt.ArrayLike | None) -> Decisions:
         lows, highs = self._ends(within, len(contexts))

@@ -39,7 +39,7 @@ class _Discrete(BaseAgent[_core.Player]):
         self._depth = self.leaves.bit_length() - 1
 
     def narrow(self, within: Within | None) -> Within:
-        low, high = self._range.narrowed(within, bandwidth=0.0)
+        low, high = self._range.narrow(within, bandwidth=0.0)
         first, last = _core.atoms_inside(self.actions, self.leaves, low, high)
         if first > last:
             rule = f"one of the {self.leaves} actions, which are {self._range.span / self.leaves:g} apart"

@@ -46,7 +46,7 @@ class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
             return False
         if isinstance(self, SmoothedGreedy) and isinstance(self.policies, NativePolicies):
             return True
-        saved = model_files.parts({name: array for name, array in arrays.items() if name != "decisions"})
+        saved = model_files.split_by_prefix({name: array for name, array in arrays.items() if name != "decisions"})
         if saved.keys() != {"", *map(str, range(len(self._learner_bandwidths)))}:
             return False
         for index, bandwidth in enumerate(

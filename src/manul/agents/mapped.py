@@ -13,7 +13,7 @@ from manul.actions.distribution import Atoms, Distribution
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, moments_by_row
 from manul.contexts import conversion
-from manul.contexts.maps import Columns, Crosses, FeatureMap, Fourier, described, from_description
+from manul.contexts.maps import Columns, Crosses, FeatureMap, Fourier, describe, from_description
 from manul.errors import InputError, ManulError, ParameterError
 from manul.policies.plottable import Drawn
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
@@ -83,7 +83,7 @@ class Mapped(Drawn):
         """
         if context is None:
             return None
-        features = conversion.named(context) if conversion.is_named(context) else conversion.row(context)
+        features = conversion.to_dict(context) if conversion.is_named(context) else conversion.row(context)
         return self._map(features) if len(features) else features
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
@@ -154,7 +154,7 @@ class Mapped(Drawn):
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent."""
-        features, features_arrays = described(self.features)
+        features, features_arrays = describe(self.features)
         kind, parameters, arrays = model_files.contents(self.agent)
         inside = {"kind": kind, "parameters": parameters}
         widths = {"width": self._width, "mapped_width": self._mapped_width}
@@ -166,13 +166,13 @@ class Mapped(Drawn):
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
         """The agent that was saved with these parameters and arrays."""
         inside, features, *widths = (parameters[name] for name in ("agent", "features", "width", "mapped_width"))
-        split = model_files.parts(arrays)
+        split = model_files.split_by_prefix(arrays)
         if len(parameters) != 4 or not split.keys() <= {"agent", "features"}:
-            raise model_files.misfit()
-        agent = model_files.restored(inside["kind"], inside["parameters"], split.get("agent", {}))
+            raise model_files.mismatch_error()
+        agent = model_files.restore(inside["kind"], inside["parameters"], split.get("agent", {}))
         mapped = cls(agent=agent, features=from_description(features, split.get("features", {})))
         mapped._width, mapped._mapped_width = (
-            None if width is None else model_files.checked_width(width) for width in widths
+            None if width is None else model_files.check_width(width) for width in widths
         )
         return mapped
 
@@ -188,7 +188,7 @@ class Mapped(Drawn):
             raise
         except Exception as error:  # a feature map may raise anything
             raise InputError(f"features failed with {type(error).__name__}: {_shorten(error)}", "features") from error
-        mapped = conversion.named(result) if isinstance(result, Mapping) else _finite_row(result)
+        mapped = conversion.to_dict(result) if isinstance(result, Mapping) else _finite_row(result)
         if self._mapped_width is not None and (isinstance(mapped, dict) or len(mapped) != self._mapped_width):
             got = "a mapping" if isinstance(mapped, dict) else len(mapped)
             raise _map_error(f"{self._mapped_width} numbers as for the first context", got)
@@ -196,7 +196,7 @@ class Mapped(Drawn):
 
     # One at a time, so that a context is mapped to the same bytes alone and in a batch.
     def _map_many(self, contexts: Any) -> tuple[Any, Any]:
-        fields = None if self._width is not None else conversion.named_rows(contexts)
+        fields = None if self._width is not None else conversion.to_dicts(contexts)
         rows = conversion.matrix(contexts) if fields is None else fields
         if isinstance(rows, np.ndarray) and (not rows.shape[1] or not len(rows)):
             return rows, self._empty(rows)

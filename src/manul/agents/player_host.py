@@ -76,7 +76,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         state = dict(arrays)
         (decisions,) = model_files.vectors({"decisions": state.pop("decisions")}, decisions=("u8", 1))
         if decisions[0] > model_files.MOST_ROUNDS:
-            raise model_files.misfit()
+            raise model_files.mismatch_error()
         player.decisions = int(decisions[0])
         player.restore(state)
 
@@ -93,7 +93,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         player, self._named = self._hold(self._make_named_player(), 0), True
         if names is not None:
             assert self._native is not None
-            self._native.fields, self._native.names, self._native.columns = conversion.checked_names(names)
+            self._native.fields, self._native.names, self._native.columns = conversion.parse_names(names)
         return player
 
     def _hold(self, player: AnyPlayer, width: int) -> AnyPlayer:
@@ -116,7 +116,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
     def player_and_context(self, context: Any) -> tuple[AnyPlayer, Any]:
         """The player, and the context converted for it; an empty context fits rows and named fields."""
         if conversion.is_named(context):
-            fields = conversion.named(context)
+            fields = conversion.to_dict(context)
             if self._named or fields:
                 return self._player_for_names(), fields
         row = conversion.row(None if conversion.is_named(context) else context)
@@ -140,7 +140,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         except _core.Rejected:
             if self._native is None or self._native.fault[0] == _core.Fault.none:
                 raise
-            raise conversion.fault(*self._native.fault, self._native.fields) from None
+            raise conversion.field_error(*self._native.fault, self._native.fields) from None
 
     def _make_named_player(self) -> AnyPlayer:
         """A new player for named contexts, whose features share the columns of a row."""

@@ -102,11 +102,11 @@ class PolicyPlayer:
 
     def restore(self, saved: model_files.Arrays) -> None:
         """Restore a state."""
-        split, count = model_files.parts(saved), len(self._learners)
+        split, count = model_files.split_by_prefix(saved), len(self._learners)
         estimates, counts = model_files.vectors(split.pop("", {}), estimates=("f8", count), counts=("u8", 2))
         best, rounds = map(int, counts)
         if len(split) != count or best >= count or rounds > model_files.MOST_ROUNDS:
-            raise model_files.misfit()
+            raise model_files.mismatch_error()
         for index, learner in enumerate(self._learners):
             learner.restore(split[str(index)])
         self._sums, self._best, self.rounds = estimates.copy(), best, rounds

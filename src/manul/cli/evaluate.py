@@ -52,7 +52,7 @@ def evaluate(
 ) -> None:
     """Estimate the mean loss of POLICY from LOGS of decisions made by another policy."""
     import manul
-    from manul.logs.pieces import declared_ranges
+    from manul.logs.batching import declared_ranges
     from manul.offpolicy.evaluation import report
 
     loaded, stored = manul.load(policy), report.Stored(logs)

@@ -1,4 +1,4 @@
-"""Contexts as people have them: rows of numbers, or named fields as they arrive in JSON and tables."""
+"""Conversion of contexts to the forms that agents take: rows of numbers, or dicts of named fields."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from manul.types import Context
 
 Row = npt.NDArray[np.float32]
 Fields = dict[str, Any]
-MOST_NAMES = 2**16  # the most that the core remembers
+MAX_NAMES = 2**16  # the limit of the core
 
 _KINDS = {_core.Kind.number: "a number", _core.Kind.text: "text", _core.Kind.flag: "true or false"}
 
 
 def row(context: Context) -> Row:
-    """One context as a row; None is a context with nothing in it.
+    """Convert one context to a row of numbers; None is an empty context.
 
     >>> row([1, 2.5])
     array([1. , 2.5], dtype=float32)
@@ -29,14 +29,15 @@ def row(context: Context) -> Row:
     values = _numbers([] if context is None else context, "context")
     if values.ndim != 1:
         raise InputError(
-            f"context must be one row of numbers; got shape {values.shape}. Use the _many form for several.", "context"
+            f"context must be one row of numbers, got shape {values.shape}. For several contexts, use the _many methods.",
+            "context",
         )
     _check_finite(values[np.newaxis], "context")
     return values
 
 
 def matrix(contexts: Any) -> Row:
-    """Many contexts, one per row; columns of text become one column per text.
+    """Convert many contexts to a matrix, one per row; categorical columns are one-hot encoded.
 
     >>> matrix([[1, 2], [3, 4]]).shape
     (2, 2)
@@ -45,7 +46,7 @@ def matrix(contexts: Any) -> Row:
     values = _numbers(contexts, "contexts") if columns is None else _one_hot(columns)
     if values.ndim != 2:
         raise InputError(
-            f"contexts must be a table with one row per context; got shape {values.shape}. Use reshape(-1, width).",
+            f"contexts must be a table with one row per context, got shape {values.shape}. Use reshape(-1, width).",
             "contexts",
         )
     _check_finite(values, "contexts")
@@ -53,7 +54,7 @@ def matrix(contexts: Any) -> Row:
 
 
 def is_named(context: object) -> bool:
-    """Whether a context has names: a mapping, or a sparse row, whose names are its columns.
+    """Return whether a context has named fields: a mapping, or a sparse row, whose fields are its column numbers.
 
     >>> is_named({"age": 31}), is_named([31])
     (True, False)
@@ -61,10 +62,10 @@ def is_named(context: object) -> bool:
     return isinstance(context, Mapping) or _is_sparse(context)
 
 
-def named(context: Any) -> Fields:
-    """A context with names as a plain dict.
+def to_dict(context: Any) -> Fields:
+    """Convert a context with named fields to a dict.
 
-    >>> named({"age": 31})
+    >>> to_dict({"age": 31})
     {'age': 31}
     """
     if isinstance(context, dict):
@@ -75,27 +76,27 @@ def named(context: Any) -> Fields:
     return {str(column): float(value) for column, value in zip(sparse.coords[-1], sparse.data, strict=True)}
 
 
-def named_rows(contexts: Any) -> list[Fields] | None:
-    """Many contexts with names, as dicts; None where the contexts are rows of numbers.
+def to_dicts(contexts: Any) -> list[Fields] | None:
+    """Convert many contexts with named fields to dicts; return None if they are rows of numbers.
 
-    >>> named_rows([{"age": 31}, {"age": 7}])
+    >>> to_dicts([{"age": 31}, {"age": 7}])
     [{'age': 31}, {'age': 7}]
     """
     if _is_sparse(contexts):
-        return [named(contexts[[number]]) for number in range(contexts.shape[0])]
+        return [to_dict(contexts[[number]]) for number in range(contexts.shape[0])]
     columns = _columns(contexts)
     if columns is not None:
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     if isinstance(contexts, np.ndarray) or not isinstance(contexts, Iterable):
         return None
     rows = list(contexts)
-    return [named(each) for each in rows] if rows and all(is_named(each) for each in rows) else None
+    return [to_dict(context) for context in rows] if rows and all(map(is_named, rows)) else None
 
 
-def checked_names(names: Any) -> tuple[dict[str, _core.Kind], dict[int, str], dict[int, int]]:
-    """What a file says of contexts with names: the kinds of fields, the names of features, their columns in a row.
+def parse_names(names: Any) -> tuple[dict[str, _core.Kind], dict[int, str], dict[int, int]]:
+    """Parse the names in a file: the kinds of fields, the names of features, and the columns of features in a row.
 
-    >>> checked_names({"fields": {"age": "number"}, "features": {"7": "age"}, "columns": {"7": 0}})
+    >>> parse_names({"fields": {"age": "number"}, "features": {"7": "age"}, "columns": {"7": 0}})
     ({'age': Kind.number}, {7: 'age'}, {7: 0})
     """
     try:
@@ -104,9 +105,9 @@ def checked_names(names: Any) -> tuple[dict[str, _core.Kind], dict[int, str], di
         texts = {_whole(feature, 2**32): _valid(name) for feature, name in known.items()}
         places = {_whole(feature, 2**32): _whole(column, len(columns)) for feature, column in columns.items()}
     except (KeyError, TypeError, ValueError):
-        raise FileError("names must be those of contexts; got others. Save the file again.", "names") from None
-    if len(names) != 3 or max(len(kinds), len(texts)) > MOST_NAMES:
-        raise FileError(f"names must be at most {MOST_NAMES}; got more. Save the file again.", "names")
+        raise FileError("The file is damaged: invalid names of context fields.", "names") from None
+    if len(names) != 3 or max(len(kinds), len(texts)) > MAX_NAMES:
+        raise FileError(f"The file has more than {MAX_NAMES} names of context fields.", "names")
     return kinds, texts, places
 
 
@@ -122,33 +123,34 @@ def _whole(value: Any, end: int) -> int:
 
 
 def check_width(width: int, expected: int) -> None:
-    """Refuses a context of another width than the first one had.
+    """Check that a context has the width of the first one.
 
     >>> check_width(3, 3)
     """
     if width != expected:
         raise InputError(
-            f"context must have {expected} numbers, as the first one had; got {width}. Start a new agent.", "context"
+            f"context must have {expected} numbers, like the first one, got {width}. Use a new agent for new features.",
+            "context",
         )
 
 
-def fault(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) -> InputError:
-    """What was wrong with a field.
+def field_error(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) -> InputError:
+    """The error for an invalid field of a context.
 
-    >>> fault(_core.Fault.infinite, "age", {})
-    InputError("field 'age' must be a finite number; got infinity. Leave the field out where it is not known.")
+    >>> field_error(_core.Fault.infinite, "age", {})
+    InputError("field 'age' must be a finite number, got infinity. Omit fields with missing values.")
     """
     name = _short(field)
     sentences = {
-        _core.Fault.infinite: f"field {name} must be a finite number; got infinity. Leave the field out where it is not known.",
-        _core.Fault.changed_kind: f"field {name} must stay {_KINDS.get(kinds.get(field), 'of one kind')}, as it was first; "  # type: ignore[arg-type]
-        "got another kind. Give it another name.",
-        _core.Fault.too_many: f"context must have at most 4096 features; got more, at field {name}. Leave some out.",
-        _core.Fault.unknown_type: f"field {name} must be a number, text, true, false, null, a list or an object; "
-        "got something else. Convert it first.",
-        _core.Fault.too_deep: f"context must be nested at most 32 deep; got more, at field {name}. Flatten it.",
-        _core.Fault.bad_key: f"context must have text as names; got another key in {name}. Use str(key).",
-        _core.Fault.bad_text: f"context must be valid Unicode; got a lone surrogate in field {name}. Replace it.",
+        _core.Fault.infinite: f"field {name} must be a finite number, got infinity. Omit fields with missing values.",
+        _core.Fault.changed_kind: f"field {name} must be {_KINDS.get(kinds.get(field), 'of one type')}, like the first time, "  # type: ignore[arg-type]
+        "got another type. Use a different name for it.",
+        _core.Fault.too_many: f"context must have at most 4096 features; field {name} exceeds the limit.",
+        _core.Fault.unknown_type: f"field {name} must be a number, text, boolean, None, list or dict, "
+        "got another type. Convert it first.",
+        _core.Fault.too_deep: f"context must be nested at most 32 levels deep; field {name} exceeds the limit.",
+        _core.Fault.bad_key: f"context must have text as keys, got another type in {name}. Use str(key).",
+        _core.Fault.bad_text: f"context must be valid Unicode, got a lone surrogate in field {name}.",
     }
     return InputError(sentences[what], "context")
 
@@ -178,7 +180,7 @@ def _numbers(values: Any, name: str) -> Row:
             return np.ascontiguousarray(numbers, dtype=np.float32)
     except (TypeError, ValueError):
         raise InputError(
-            f"{name} must be numbers in a row, or fields with names; got {_short(values)}. Try {{'city': 'Oslo'}}.",
+            f"{name} must be a row of numbers or a mapping of fields, got {_short(values)}. Try {{'city': 'Oslo'}}.",
             name,
         ) from None
 
@@ -187,9 +189,10 @@ def _check_finite(values: Row, name: str) -> None:
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         at_row, column = bad[0]
-        where = f"column {column}" if name == "context" else f"row {at_row}, column {column}"
+        place = f"column {column}" if name == "context" else f"row {at_row}, column {column}"
         raise InputError(
-            f"{name} must be finite numbers; got {values[at_row, column]} in {where}. Fill gaps before deciding.", name
+            f"{name} must be finite numbers, got {values[at_row, column]} in {place}. Fill in missing values first.",
+            name,
         )
 
 

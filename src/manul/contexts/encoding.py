@@ -1,7 +1,7 @@
-"""Columns as people have them, with texts and gaps, as rows of numbers.
+"""Encoding of columns with text and missing values as rows of numbers.
 
-A number stays as it is; where it is missing it becomes the mean, and a column `name=?` marks it. A text becomes one column
-per text, the rarest of many in one column `name=other` together; a missing one is the text `?`.
+A missing number is replaced by the mean and flagged in a column `name=?`. A categorical column is one-hot encoded, with the
+rarest of many texts together in a column `name=other`; a missing text is the text `?`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from manul.utils.suggestions import remedy
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GAP = "?"
-LEVELS = 32
+MISSING = "?"
+LEVELS = 32  # the most columns that one categorical column becomes, besides `name=other`
 Matrix = npt.NDArray[np.float64]
 Values = Sequence[Any] | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers.
+    """A numeric column; `gaps` says whether it has missing values.
 
-    >>> Number("age", mean=30.0, gaps=True).encoded([41, None]).tolist()
+    >>> Number("age", mean=30.0, gaps=True).encode([41, None]).tolist()
     [[41.0, 0.0], [30.0, 1.0]]
     """
 
@@ -40,19 +40,19 @@ class Number:
     gaps: bool
 
     @staticmethod
-    def fitted(name: str, values: Values) -> Number:
-        """The column that fits some values."""
+    def fit(name: str, values: Values) -> Number:
+        """Fit the encoding to values."""
         numbers = _numbers(name, values)
         gaps = np.isnan(numbers)
         return Number(name, 0.0 if gaps.all() else float(numbers[~gaps].mean()), bool(gaps.any()))
 
     @property
     def names(self) -> list[str]:
-        """What comes of it."""
-        return [self.name, f"{self.name}={GAP}"] if self.gaps else [self.name]
+        """The names of the encoded columns."""
+        return [self.name, f"{self.name}={MISSING}"] if self.gaps else [self.name]
 
-    def encoded(self, values: Values) -> Matrix:
-        """Some values as rows of numbers."""
+    def encode(self, values: Values) -> Matrix:
+        """Encode values as rows of numbers."""
         numbers = _numbers(self.name, values)
         gaps = np.isnan(numbers)
         filled = np.where(gaps, self.mean, numbers)
@@ -61,9 +61,9 @@ class Number:
 
 @dataclass(frozen=True)
 class Text:
-    """A column of texts.
+    """A categorical column.
 
-    >>> Text("city", levels=("Bath", "Oslo"), other=True).encoded(["Oslo", "Rome"]).tolist()
+    >>> Text("city", levels=("Bath", "Oslo"), other=True).encode(["Oslo", "Rome"]).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
@@ -72,15 +72,15 @@ class Text:
     other: bool
 
     @staticmethod
-    def fitted(name: str, values: Values, levels: int | None) -> Text:
-        """The column that fits some values."""
-        return Text.frequent(name, Counter(_text(value) for value in values), levels)
+    def fit(name: str, values: Values, levels: int | None) -> Text:
+        """Fit the encoding to values; at most `levels` texts get a column each."""
+        return Text.from_counts(name, Counter(_text(value) for value in values), levels)
 
     @staticmethod
-    def frequent(name: str, counts: Mapping[str, int], levels: int | None) -> Text:
-        """The column for texts that occur so often; ties between rare ones go by name.
+    def from_counts(name: str, counts: Mapping[str, int], levels: int | None) -> Text:
+        """Fit the encoding to the number of rows of each text; ties are broken by name.
 
-        >>> Text.frequent("city", {"Rome": 1, "Oslo": 3, "Bath": 1}, levels=2).names
+        >>> Text.from_counts("city", {"Rome": 1, "Oslo": 3, "Bath": 1}, levels=2).names
         ['city=Bath', 'city=Oslo', 'city=other']
         """
         ranked = sorted(counts, key=lambda text: (-counts[text], text))
@@ -88,21 +88,21 @@ class Text:
 
     @property
     def names(self) -> list[str]:
-        """What comes of it."""
+        """The names of the encoded columns."""
         return [f"{self.name}={level}" for level in self.levels] + ([f"{self.name}=other"] if self.other else [])
 
-    def encoded(self, values: Values) -> Matrix:
-        """Some values as rows of numbers; an unknown text is nothing where there is no column for others."""
-        place = {level: number for number, level in enumerate(self.levels)}
-        found = np.array([place.get(_text(value), len(self.levels)) for value in values], dtype=np.intp)
+    def encode(self, values: Values) -> Matrix:
+        """Encode values as rows of numbers; an unknown text is `name=other`, or all zeros without that column."""
+        position = {level: number for number, level in enumerate(self.levels)}
+        codes = np.array([position.get(_text(value), len(self.levels)) for value in values], dtype=np.intp)
         rows = np.zeros((len(values), len(self.levels) + 1))
-        rows[np.arange(len(values)), found] = 1.0
+        rows[np.arange(len(values)), codes] = 1.0
         return rows if self.other else rows[:, :-1]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A feature map from named fields to rows of numbers, fitted on a table; gaps and new texts are fine.
+    """A feature map from named fields to rows of numbers, fitted to a table; missing values and new texts are allowed.
 
     >>> columns = Columns.fit({"size": [1, None, 3], "kind": ["a", "b", "a"]})
     >>> columns.names()
@@ -115,51 +115,49 @@ class Columns:
 
     @classmethod
     def fit(cls, table: Mapping[str, Values], *, levels: int | None = LEVELS) -> Columns:
-        """The map that fits a table; at most `levels` texts of a column count by themselves."""
+        """Fit the map to a table; at most `levels` texts of a categorical column get a column each."""
         return cls(
             tuple(
-                Text.fitted(name, values, levels) if _has_text(values) else Number.fitted(name, values)
+                Text.fit(name, values, levels) if _has_text(values) else Number.fit(name, values)
                 for name, values in table.items()
             )
         )
 
-    def names(self, width: int = 0) -> list[str]:  # noqa: ARG002 - all maps are asked with a width
-        """A name for each number of a row."""
+    def names(self, width: int = 0) -> list[str]:  # noqa: ARG002 - the signature of all maps
+        """The names of the encoded columns."""
         return [name for column in self.columns for name in column.names]
 
     def rows(self, table: Mapping[str, Values]) -> npt.NDArray[np.float32]:
-        """A whole table, or a column left out of it, as rows of numbers."""
+        """Encode a table as rows of numbers; an absent column counts as missing values."""
         self._check(table)
         count = len(next(iter(table.values()))) if table else 0
-        encoded = [column.encoded(table.get(column.name, [None] * count)) for column in self.columns]
-        return np.ascontiguousarray(np.column_stack(encoded) if encoded else np.empty((count, 0)), dtype=np.float32)
+        blocks = [column.encode(table.get(column.name, [None] * count)) for column in self.columns]
+        return np.ascontiguousarray(np.column_stack(blocks) if blocks else np.empty((count, 0)), dtype=np.float32)
 
     def __call__(self, context: Any, /) -> Matrix:
-        """One context as a row; a row of numbers stands for the columns in their order."""
+        """Encode one context, a mapping of fields or their values in the order of the columns."""
         fields = context if isinstance(context, Mapping) else self._named(context)
         self._check(fields)
-        encoded = [column.encoded([fields.get(column.name)])[0] for column in self.columns]
-        return np.concatenate(encoded) if encoded else np.empty(0)
+        blocks = [column.encode([fields.get(column.name)])[0] for column in self.columns]
+        return np.concatenate(blocks) if blocks else np.empty(0)
 
     def _named(self, row: Sequence[float]) -> dict[str, float]:
         if len(row) != len(self.columns):
-            raise InputError(
-                f"context must have {len(self.columns)} fields; got {len(row)} numbers. Name the fields.", "context"
-            )
+            raise InputError(f"context must have {len(self.columns)} fields, got {len(row)} numbers.", "context")
         return dict(zip((column.name for column in self.columns), row, strict=True))
 
     def _check(self, fields: Mapping[str, Any]) -> None:
         known = {column.name for column in self.columns}
         for name in fields:
             if name not in known:
-                advice = remedy(str(name), sorted(known), "Leave it out.")
-                raise InputError(f"context must have the fields of the table; got {name!r}. {advice}", "context")
+                advice = remedy(str(name), sorted(known), "Omit it.")
+                raise InputError(f"context has a field {name!r} that the table did not have. {advice}", "context")
 
 
 def encode_column(
     name: str, column: pa.Array, levels: int = LEVELS, *, standardised: bool = False
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """The columns of a context that one column of a table becomes, and their names; missing numbers are not marked.
+    """Encode one column of a table; return the names of the encoded columns and their values. Missing numbers get no flag.
 
     >>> import pyarrow as pa
     >>> names, columns = encode_column("kind", pa.array(["a", "b", "a", "c"]), levels=1)
@@ -171,63 +169,65 @@ def encode_column(
     if pa.types.is_string(column.type):
         return _encode_text(name, column, levels)
     numbers = column.fill_null(math.nan).to_numpy(zero_copy_only=False)
-    missing, mean = np.isnan(numbers), Number.fitted(name, numbers).mean
+    missing, mean = np.isnan(numbers), Number.fit(name, numbers).mean
     filled = np.where(missing, mean, numbers)
     if standardised:
         spread = 0.0 if missing.all() else float(numbers[~missing].std())
         filled = (filled - mean) / spread if spread > 0 else np.zeros_like(filled)
     if np.abs(filled).max(initial=0.0) > np.finfo(np.float32).max:
-        raise InputError(f"column {name!r} must fit into 32 bits; got {np.abs(filled).max():g}. Scale it.", name)
+        raise InputError(
+            f"column {name!r} must fit into 32-bit floats, got {np.abs(filled).max():g}. Rescale it.", name
+        )
     return [name], filled[:, np.newaxis].astype(np.float32)
 
 
 def _encode_text(name: str, column: pa.Array, levels: int) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """Each text is encoded once, however many rows have it."""
-    coded = column.fill_null(GAP).dictionary_encode()
+    """Encode each distinct text once, for speed."""
+    coded = column.fill_null(MISSING).dictionary_encode()
     texts: list[str] = coded.dictionary.to_pylist()
     codes: npt.NDArray[np.int32] = coded.indices.to_numpy(zero_copy_only=False)
     counts = np.bincount(codes, minlength=len(texts))
-    text = Text.frequent(name, dict(zip(texts, counts.tolist(), strict=True)), levels)
-    return text.names, text.encoded(texts).astype(np.float32)[codes]
+    text = Text.from_counts(name, dict(zip(texts, counts.tolist(), strict=True)), levels)
+    return text.names, text.encode(texts).astype(np.float32)[codes]
 
 
 def flatten_fields(context: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """The fields of a context with names, as the agents read it.
+    """Flatten a nested context into the fields that agents read.
 
     >>> flatten_fields({"sky": "grey", "rooms": [{"warm": True}], "tags": ["old"]})
     {'sky': 'grey', 'rooms[0].warm': True, 'tags=old': 1.0}
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in context.items():
-        _collect(found, f"{path}.{name}" if path else name, value)
-    return found
+        _collect(fields, f"{path}.{name}" if path else name, value)
+    return fields
 
 
-def _collect(found: dict[str, Any], path: str, value: Any) -> None:
+def _collect(fields: dict[str, Any], path: str, value: Any) -> None:
     if isinstance(value, dict):
-        found |= flatten_fields(value, path)
+        fields |= flatten_fields(value, path)
     elif isinstance(value, list):
-        for place, item in enumerate(value):
+        for index, item in enumerate(value):
             if isinstance(item, str):
-                found[f"{path}={item}"] = 1.0
+                fields[f"{path}={item}"] = 1.0
             else:
-                _collect(found, f"{path}[{place}]", item)
+                _collect(fields, f"{path}[{index}]", item)
     else:
-        found[path] = value
+        fields[path] = value
 
 
-def described(columns: Columns) -> dict[str, Any]:
-    """The map in plain values; `from_description` makes it again.
+def describe(columns: Columns) -> dict[str, Any]:
+    """Describe the map in JSON values; `from_description` is the inverse.
 
     >>> columns = Columns.fit({"size": [1, None, 3], "kind": ["a", "b", "a"]})
-    >>> from_description(described(columns)) == columns
+    >>> from_description(describe(columns)) == columns
     True
     """
     return {"columns": [{"kind": type(column).__name__, **vars(column)} for column in columns.columns]}
 
 
 def from_description(description: Mapping[str, Any]) -> Columns:
-    """The map that was described; see `described`."""
+    """Build the map from its description; see `describe`."""
     return Columns(tuple(_column(**column) for column in description["columns"]))
 
 
@@ -239,9 +239,7 @@ def _column(*, kind: str, **settings: Any) -> Number | Text:
         else all(isinstance(level, str) for level in column.levels) and isinstance(column.other, bool)
     )
     if not fits or kind not in ("Number", "Text"):
-        raise InputError(
-            f"columns must be numbers or text, as fitted; got {settings!r:.60}. Fit them again.", "columns"
-        )
+        raise InputError(f"The description of a column is invalid: {settings!r:.60}.", "columns")
     return column
 
 
@@ -251,7 +249,7 @@ def _has_text(values: Values) -> bool:
 
 
 def _text(value: object) -> str:
-    return GAP if value is None or value != value else str(value)
+    return MISSING if value is None or value != value else str(value)
 
 
 def _numbers(name: str, values: Values) -> Matrix:
@@ -262,6 +260,6 @@ def _numbers(name: str, values: Values) -> Matrix:
     except (TypeError, ValueError):
         wrong = next(value for value in values if isinstance(value, str) or not hasattr(value, "__float__"))
         raise InputError(
-            f"field {name!r} must be a number, as in the table; got {wrong!r}. Leave it out if it is missing.",
+            f"field {name!r} must be a number, as in the table, got {wrong!r}. Omit it if it is missing.",
             "context",
         ) from None

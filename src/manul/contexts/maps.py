@@ -1,6 +1,6 @@
-"""Feature maps: contexts made richer before an agent sees them, so that linear learners can follow curves.
+"""Feature maps: nonlinear features of a context, so that linear learners can fit curves.
 
-A map is any function of one context; these four can be saved. `manul.Mapped` puts one before an agent.
+A map is any function of one context; these four can be saved. `manul.Mapped` applies a map in front of an agent.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ __all__ = [
     "Fourier",
     "NamesColumns",
     "Transformer",
-    "described",
+    "describe",
     "from_description",
 ]
 
-_OTHER_STREAM = 2**63  # decisions are numbered from 0, so that no wave is drawn like a decision
+_OTHER_STREAM = 2**63  # decisions are numbered from 0, so waves and decisions never share random numbers
 
 
 class FeatureMap(Protocol):
-    """A function of one context, a row of numbers or a dict of fields, that gives another one."""
+    """A function from one context, a row of numbers or a dict of fields, to another."""
 
     def __call__(self, context: Row | Fields, /) -> npt.ArrayLike | Mapping[str, object]:
-        """The context as the agent sees it."""
+        """Map a context."""
 
 
 @runtime_checkable
 class NamesColumns(Protocol):
-    """A map that can say what the columns of its rows mean."""
+    """A map that names the columns of its output."""
 
     def names(self, width: int) -> list[str]:
-        """A name for each column that comes of a row of this width."""
+        """A name for each output column, for input rows of this width."""
 
 
 @dataclass(frozen=True)
 class Crosses:
-    """Adds the product of each two numbers; of named fields also the joint text of each two texts, under 'a*b'.
+    """Adds the product of each pair of numbers and, for named fields, the combination of each pair of texts as 'a*b'.
 
     >>> Crosses()(np.array([2.0, 3.0, 5.0]))
     array([ 2.,  3.,  5.,  6., 10., 15.])
@@ -67,13 +67,13 @@ class Crosses:
     def __call__(self, context: Row | Fields, /) -> Floats | Fields:
         """The context with its crosses."""
         if isinstance(context, dict):
-            return _crossed(context)
+            return _cross_fields(context)
         values = np.asarray(context, dtype=np.float64)
         left, right = _pairs(len(values))
         return np.concatenate([values, values[left] * values[right]])
 
     def names(self, width: int) -> list[str]:
-        """A name for each column that comes of a row of this width.
+        """A name for each output column, for input rows of this width.
 
         >>> Crosses().names(2)
         ['column 0', 'column 1', 'column 0*column 1']
@@ -86,7 +86,7 @@ class Crosses:
 class Fourier:
     """Adds `count` waves cos(w.x + b) to a row, with w normal of standard deviation `scale` and b uniform.
 
-    A linear function of the waves is a smooth function of the row that bends over distances of about 1 / `scale`.
+    A linear function of the waves is a smooth function of the row that varies over distances of about 1 / `scale`.
 
     >>> Fourier(count=2, seed=7)(np.array([0.5, 1.0])).shape
     (4,)
@@ -98,22 +98,22 @@ class Fourier:
 
     def __post_init__(self) -> None:
         check_whole_number("count", self.count, 1, 4096, "Try 64.")
-        check_number("scale", self.scale, 0, math.inf, "Try 1 divided by the spread of the numbers.", ends="()")
+        check_number("scale", self.scale, 0, math.inf, "Try 1 / (standard deviation of the features).", ends="()")
         check_seed(self.seed)
 
     def __call__(self, context: Row | Fields, /) -> Floats:
         """The row with its waves."""
         if isinstance(context, dict):
-            raise InputError("context must be a row of numbers for Fourier; got a mapping. Try Crosses().", "context")
+            raise InputError("context must be a row of numbers for Fourier, got a mapping. Try Crosses().", "context")
         values = np.asarray(context, dtype=np.float64)
         frequencies, angles = _waves(self.count, self.scale, self.seed, len(values))
         for frequency, value in zip(frequencies, values, strict=True):
             angles = angles + frequency * value
-        # Cosines differ in their last digits from machine to machine.
+        # The last digits of a cosine differ between machines.
         return np.concatenate([values, np.round(np.cos(angles), 6)])
 
     def names(self, width: int) -> list[str]:
-        """A name for each column that comes of a row of this width.
+        """A name for each output column, for input rows of this width.
 
         >>> Fourier(count=2).names(1)
         ['column 0', 'wave 0', 'wave 1']
@@ -122,9 +122,9 @@ class Fourier:
 
 
 class Transformer:
-    """A scikit-learn transformer that was fitted on rows or, with its columns' names, on a pandas frame.
+    """A scikit-learn transformer that was fitted to rows of numbers or, with column names, to a pandas data frame.
 
-    It transforms one context at a time, so that each one gives the same whatever it is mapped with.
+    It transforms one context at a time, so the result does not depend on the other contexts of a batch.
 
     >>> from sklearn.preprocessing import StandardScaler
     >>> Transformer(StandardScaler().fit([[0.0], [2.0]]))(np.array([3.0]))
@@ -134,21 +134,21 @@ class Transformer:
     def __init__(self, fitted: Any) -> None:
         if not callable(getattr(fitted, "transform", None)):
             raise ParameterError(
-                f"fitted must have a transform method; got {type(fitted).__name__}. Pass a fitted transformer.",
+                f"fitted must have a transform method, got {type(fitted).__name__}. Pass a fitted transformer.",
                 "fitted",
             )
         _check_fitted(fitted)
         self.fitted = fitted
 
     def __call__(self, context: Row | Fields, /) -> Floats:
-        """The row that the transformer makes of the context."""
-        made = self.fitted.transform(self._table(context))
-        made = made.toarray() if hasattr(made, "toarray") else np.asarray(made)
-        row: Floats = np.asarray(made[0], dtype=np.float64)
+        """The transformed context."""
+        output = self.fitted.transform(self._table(context))
+        output = output.toarray() if hasattr(output, "toarray") else np.asarray(output)
+        row: Floats = np.asarray(output[0], dtype=np.float64)
         return row
 
     def names(self, width: int) -> list[str]:
-        """A name for each column that comes of a row of this width.
+        """A name for each output column, for input rows of this width.
 
         >>> from sklearn.preprocessing import StandardScaler
         >>> Transformer(StandardScaler().fit([[0.0], [2.0]])).names(1)
@@ -165,7 +165,7 @@ class Transformer:
         columns = getattr(self.fitted, "feature_names_in_", None)
         if columns is None and isinstance(context, dict):
             raise InputError(
-                "context must be a row of numbers for this transformer; got a mapping. Fit it on a data frame.",
+                "context must be a row of numbers for this transformer, got a mapping. Fit it to a data frame.",
                 "context",
             )
         if columns is None:
@@ -173,26 +173,28 @@ class Transformer:
         return _frame([context.get(name) for name in columns] if isinstance(context, dict) else context, columns)
 
 
-def described(features: FeatureMap) -> tuple[model_files.Parameters, model_files.Arrays]:
-    """A map as it is written into a file.
+def describe(features: FeatureMap) -> tuple[model_files.Parameters, model_files.Arrays]:
+    """Describe a map for a file, as parameters and arrays.
 
-    >>> described(Fourier(count=8))
+    >>> describe(Fourier(count=8))
     ({'name': 'Fourier', 'count': 8, 'scale': 1.0, 'seed': 0}, {})
     """
     if isinstance(features, Crosses | Fourier):
         return {"name": type(features).__name__, **asdict(features)}, {}
     if isinstance(features, Columns):
-        return {"name": "Columns", **encoding.described(features)}, {}
+        return {"name": "Columns", **encoding.describe(features)}, {}
     if isinstance(features, Transformer):
-        data = sklearn_files.stored([features.fitted], "transformer", "Map with another, such as StandardScaler().")
+        data = sklearn_files.dump_objects(
+            [features.fitted], "transformer", "Use another transformer, such as StandardScaler()."
+        )
         return {"name": "Transformer"}, {"transformer": data}
     raise FileError(
-        f"features must be Columns, Crosses, Fourier or Transformer to be saved; got {features!r}.", "features"
+        f"Only the feature maps Columns, Crosses, Fourier and Transformer can be saved, got {features!r}.", "features"
     )
 
 
 def from_description(parameters: model_files.Parameters, arrays: model_files.Arrays) -> FeatureMap:
-    """The map that was described.
+    """Build a map from its description.
 
     >>> from_description({"name": "Crosses"}, {})
     Crosses()
@@ -202,7 +204,7 @@ def from_description(parameters: model_files.Parameters, arrays: model_files.Arr
     try:
         if name == "Transformer":
             (data,) = model_files.vectors({"transformer": arrays["transformer"], **arrays}, transformer=("u1", None))
-            return Transformer(sklearn_files.restored(data, "transformer", method="transform")[0])
+            return Transformer(sklearn_files.load_objects(data, "transformer", method="transform")[0])
         model_files.vectors(arrays)
         if name == "Columns":
             return encoding.from_description(settings)
@@ -210,7 +212,8 @@ def from_description(parameters: model_files.Parameters, arrays: model_files.Arr
         return known[name](**settings)
     except (KeyError, IndexError, TypeError):
         raise FileError(
-            f"file must hold one of Columns, Crosses, Fourier, Transformer as features; got {name}. A newer manul may read it."
+            f"The file has an unknown feature map {name!r}; known are Columns, Crosses, Fourier and Transformer.",
+            "features",
         ) from None
 
 
@@ -223,15 +226,15 @@ def _pairs(width: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     return np.triu_indices(width, 1)
 
 
-def _crossed(context: Fields) -> Fields:
+def _cross_fields(context: Fields) -> Fields:
     numbers = sorted(name for name, value in context.items() if _is_number(value))
     texts = sorted(name for name, value in context.items() if isinstance(value, str))
     products = {f"{a}*{b}": float(context[a]) * float(context[b]) for a, b in combinations(numbers, 2)}
-    joined = {f"{a}*{b}": f"{context[a]}*{context[b]}" for a, b in combinations(texts, 2)}
-    taken = context.keys() & (products.keys() | joined.keys())
-    if taken:
-        raise InputError(f"context must not have a field named as a cross; got {min(taken)!r}. Rename it.", "context")
-    return {**context, **products, **joined}
+    text_pairs = {f"{a}*{b}": f"{context[a]}*{context[b]}" for a, b in combinations(texts, 2)}
+    clashes = context.keys() & (products.keys() | text_pairs.keys())
+    if clashes:
+        raise InputError(f"context has a field with the name of a cross: {min(clashes)!r}. Rename it.", "context")
+    return {**context, **products, **text_pairs}
 
 
 def _is_number(value: object) -> bool:
@@ -252,14 +255,13 @@ def _check_fitted(transformer: Any) -> None:
         from sklearn.exceptions import NotFittedError
         from sklearn.utils.validation import check_is_fitted
     except ImportError:
-        raise MissingDependency(
-            f"scikit-learn must be installed to use its transformers. {sklearn_files.INSTALL}"
-        ) from None
+        raise MissingDependency(f"Transformers need scikit-learn. {sklearn_files.INSTALL}") from None
     try:
         check_is_fitted(transformer)
     except (NotFittedError, TypeError):
         raise ParameterError(
-            f"fitted must be a fitted transformer; got {type(transformer).__name__}. Call its fit first.", "fitted"
+            f"fitted must be a fitted transformer, got an unfitted {type(transformer).__name__}. Call fit first.",
+            "fitted",
         ) from None
 
 
@@ -267,5 +269,7 @@ def _frame(values: Any, columns: Any) -> Any:
     try:
         import pandas
     except ImportError:
-        raise MissingDependency("Transformers that were fitted on a frame need pandas: pip install pandas.") from None
+        raise MissingDependency(
+            "Transformers fitted to a data frame need pandas. Install it: pip install pandas."
+        ) from None
     return pandas.DataFrame([list(values)], columns=list(columns))

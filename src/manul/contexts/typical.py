@@ -1,4 +1,4 @@
-"""Contexts along one feature, with the others held where most contexts are."""
+"""Contexts that vary one feature and hold the others at typical values."""
 
 from __future__ import annotations
 
@@ -13,54 +13,54 @@ import numpy.typing as npt
 from manul.errors import InputError, ParameterError
 from manul.utils.suggestions import remedy
 
-POINTS, TEXTS = 200, 12
+POINTS, LABELS = 200, 12  # per plot: a smooth line, and as many texts as fit below an axis
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Along:
-    """The contexts to ask for, their places on the axis, the places of what was seen, and the texts at the places, if any."""
+class Sweep:
+    """Contexts that vary one feature, their positions on an axis, those of the observed contexts, and labels of texts."""
 
     contexts: list[Any]
-    places: Floats
-    seen: Floats
-    texts: tuple[str, ...] = ()
+    positions: Floats
+    observed: Floats
+    labels: tuple[str, ...] = ()
 
 
-def along(contexts: object, feature: int | str) -> Along:
-    """Contexts that differ in a feature only.
+def sweep(contexts: object, feature: int | str) -> Sweep:
+    """Contexts that differ only in one feature, over its observed range.
 
-    >>> along({"age": [1.0, 2.0, 9.0], "city": ["Oslo", "Rome", "Oslo"]}, "city").contexts
+    >>> sweep({"age": [1.0, 2.0, 9.0], "city": ["Oslo", "Rome", "Oslo"]}, "city").contexts
     [{'age': 2.0, 'city': 'Oslo'}, {'age': 2.0, 'city': 'Rome'}]
     """
     fields = contexts if isinstance(contexts, Mapping) else getattr(contexts, "fields", None)
     if fields is not None:
-        return _along_fields({str(name): list(values) for name, values in fields.items()}, feature)
+        return _sweep_fields({str(name): list(values) for name, values in fields.items()}, feature)
     table = np.asarray(getattr(contexts, "contexts", contexts), dtype=np.float64)
     _check(table, feature)
     assert isinstance(feature, int)
     values = np.linspace(table[:, feature].min(), table[:, feature].max(), POINTS)
-    return Along(vary(table, feature, values), values, table[:, feature])
+    return Sweep(vary(table, feature, values), values, table[:, feature])
 
 
-def _along_fields(fields: dict[str, list[Any]], feature: int | str) -> Along:
+def _sweep_fields(fields: dict[str, list[Any]], feature: int | str) -> Sweep:
     name = list(fields)[feature] if isinstance(feature, int) and 0 <= feature < len(fields) else str(feature)
     if name not in fields:
         advice = remedy(name, fields, f"Try {next(iter(fields), 'another')}.")
         raise ParameterError(
-            f"feature must be one of {', '.join(list(fields)[:20])}; got {feature!r}. {advice}", "feature"
+            f"feature must be one of {', '.join(list(fields)[:20])}, got {feature!r}. {advice}", "feature"
         )
     known = [value for value in fields[name] if value is not None and value == value]
     if not known:
-        raise InputError(f"feature {name!r} must have values; got none. Choose another.", "feature")
+        raise InputError(f"feature {name!r} has only missing values.", "feature")
     if any(isinstance(value, str) for value in known):
-        texts = tuple(sorted(text for text, _ in Counter(map(str, known)).most_common(TEXTS)))
-        place = {text: float(number) for number, text in enumerate(texts)}
-        seen = np.array([place.get(str(value), np.nan) for value in fields[name]])
-        return Along(vary(fields, name, texts), np.arange(len(texts), dtype=np.float64), seen, texts)
+        labels = tuple(sorted(text for text, _ in Counter(map(str, known)).most_common(LABELS)))
+        position = {text: float(number) for number, text in enumerate(labels)}
+        observed = np.array([position.get(str(value), np.nan) for value in fields[name]])
+        return Sweep(vary(fields, name, labels), np.arange(len(labels), dtype=np.float64), observed, labels)
     values = np.linspace(min(known), max(known), POINTS)
-    seen = np.array([np.nan if value is None else value for value in fields[name]], dtype=np.float64)
-    return Along(vary(fields, name, values.tolist()), values, seen)
+    observed = np.array([np.nan if value is None else value for value in fields[name]], dtype=np.float64)
+    return Sweep(vary(fields, name, values.tolist()), values, observed)
 
 
 def vary(contexts: Any, feature: int | str, values: Any) -> list[Any]:
@@ -70,8 +70,8 @@ def vary(contexts: Any, feature: int | str, values: Any) -> list[Any]:
     [{'age': 7.0, 'city': 'Oslo'}]
     """
     if isinstance(contexts, Mapping):
-        usual = {name: typical_value(column) for name, column in contexts.items()}
-        base = {name: value for name, value in usual.items() if value is not None}
+        typical = {name: typical_value(column) for name, column in contexts.items()}
+        base = {name: value for name, value in typical.items() if value is not None}
         return [base | {feature: value} for value in values]
     rows = np.tile(np.median(np.asarray(contexts, dtype=np.float64), axis=0), (len(values), 1))
     rows[:, int(feature)] = values
@@ -79,7 +79,7 @@ def vary(contexts: Any, feature: int | str, values: Any) -> list[Any]:
 
 
 def typical_value(values: Iterable[Any]) -> Any:
-    """The median of numbers, the most common text or truth value; None if nothing is known.
+    """The median of numbers, or the most common text or boolean; None if all values are missing.
 
     >>> typical_value(["grey", "blue", None, "grey"]), typical_value([3.0, 1.0, 2.0])
     ('grey', 2.0)
@@ -96,8 +96,6 @@ def typical_value(values: Iterable[Any]) -> Any:
 
 def _check(table: Floats, feature: int | str) -> None:
     if table.ndim != 2 or not len(table):
-        raise InputError(f"contexts must be a table with rows; got shape {table.shape}. Reshape it.", "contexts")
+        raise InputError(f"contexts must be a table with at least one row, got shape {table.shape}.", "contexts")
     if not (isinstance(feature, int) and 0 <= feature < table.shape[1]):
-        raise ParameterError(
-            f"feature must be a column from 0 to {table.shape[1] - 1}; got {feature!r}. Try 0.", "feature"
-        )
+        raise ParameterError(f"feature must be a column from 0 to {table.shape[1] - 1}, got {feature!r}.", "feature")

@@ -1,1 +1,1 @@
-"""Shows what a saved agent or policy has learned."""
+"""Inspection of saved agents and policies."""

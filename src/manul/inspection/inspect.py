@@ -19,14 +19,14 @@ from manul.agents.base import BaseAgent
 from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.errors import ParameterError
-from manul.inspection.text import SHOWN, text
+from manul.inspection.text import FEATURES_SHOWN, text
 from manul.types import Context, Policy
 from manul.utils import model_files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_NOT_SETTINGS = ("names", "width", "mapped_width")
+_NOT_SETTINGS = ("names", "width", "mapped_width")  # parameters of a file that the user does not set
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Played:
+class PolicyInContext:
     """The policy in one context; `curve` is the loss that Auto predicts for each action."""
 
     context: Context
@@ -99,7 +99,7 @@ class Played:
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values.
 
-        >>> Played([1.0], Distribution.uniform(0.0, 2.0), None, None).as_dict()["expected_action"]
+        >>> PolicyInContext([1.0], Distribution.uniform(0.0, 2.0), None, None).as_dict()["expected_action"]
         1.0
         """
         return {
@@ -124,7 +124,7 @@ class Inspection:
     memory: int
     features: tuple[Feature, ...]
     report: Report | None
-    played: tuple[Played, ...]
+    played: tuple[PolicyInContext, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, ready for JSON.
@@ -143,7 +143,7 @@ class Inspection:
                     {**asdict(each), "weight": each.weight, "meaning": each.meaning} for each in self.features
                 ],
                 "report": None if self.report is None else asdict(self.report),
-                "played": [each.as_dict() for each in self.played],
+                "played": [policy.as_dict() for policy in self.played],
             }
         )
         return plain
@@ -157,21 +157,22 @@ class Inspection:
                 f"nothing to plot: {self.kind} has no feature weights and no context was given. Give a context.",
                 "plot",
             )
-        parts = bool(self.features) + sum(1 + (played.route is not None) for played in self.played)
+        parts = bool(self.features) + sum(1 + (policy.route is not None) for policy in self.played)
         axes = iter(row := plotting.new_row(parts))
         if self.features:
-            strongest = self.features[:SHOWN]
-            plotting.feature_bars([each.name for each in strongest], [each.weight for each in strongest], next(axes))
-        for played in self.played:
-            title = plotting.shorten(json.dumps(played.context, ensure_ascii=False))
-            played.distribution.plot(next(axes)).set_title(title)
-            if played.route is not None:
-                steps = played.route.steps
+            strongest = self.features[:FEATURES_SHOWN]
+            weights = [feature.weight for feature in strongest]
+            plotting.feature_bars([feature.name for feature in strongest], weights, next(axes))
+        for policy in self.played:
+            title = plotting.shorten(json.dumps(policy.context, ensure_ascii=False))
+            policy.distribution.plot(next(axes)).set_title(title)
+            if policy.route is not None:
+                steps = policy.route.steps
                 names = [f"node {step.node}, {step.side}{' (forced)' if step.forced else ''}" for step in steps]
                 bars = plotting.feature_bars(names, [step.margin for step in steps], next(axes))
                 bars.set_xlabel("margin (left if negative, right if positive)")
                 bars.set_ylabel("level")
-                bars.set_title(f"path to leaf {played.route.leaf} of {played.route.leaves:,}")
+                bars.set_title(f"path to leaf {policy.route.leaf} of {policy.route.leaves:,}")
         return row[0].figure.canvas.figure
 
     def __str__(self) -> str:
@@ -192,7 +193,7 @@ def inspect(path: str | Path, *contexts: Context) -> Inspection:
     """
     kind, parameters, arrays = model_files.read(path)
     settings = _settings(parameters)
-    agent = model_files.restored(kind, parameters, arrays, name=str(path))
+    agent = model_files.restore(kind, parameters, arrays, name=str(path))
     inside = agent.agent if isinstance(agent, Mapped) else agent
     report = inside.report() if isinstance(inside, Auto) and inside.width is not None else None
     return Inspection(
@@ -203,7 +204,7 @@ def inspect(path: str | Path, *contexts: Context) -> Inspection:
         memory=getattr(agent, "nbytes", None) or sum(array.nbytes for array in arrays.values()),
         features=_features(inside, _column_names(agent)),
         report=report,
-        played=tuple(_played(agent, context) for context in contexts),
+        played=tuple(_policy_in(agent, context) for context in contexts),
     )
 
 
@@ -234,7 +235,7 @@ def _settings(parameters: model_files.Parameters) -> dict[str, Any]:
 
 
 def _rounds(agent: object) -> int | None:
-    """What the agent has learned from, if it counts that; the trees of the paper do not."""
+    """The number of rounds that the agent has learned from, or None for the trees of the paper, which do not count them."""
     player = agent.player if isinstance(agent, BaseAgent) else None
     if isinstance(player, PolicyPlayer):
         return player.rounds
@@ -262,7 +263,7 @@ def _features(agent: object, names: Sequence[str] | None) -> tuple[Feature, ...]
     known = dict(player.names) if agent.named else dict(enumerate(names or map("column {}".format, range(agent.width))))
     shared, root = _weights(player, list(known))
     features = map(Feature, known.values(), shared, root)
-    return tuple(sorted(features, key=lambda each: (-abs(each.weight), each.name)))
+    return tuple(sorted(features, key=lambda feature: (-abs(feature.weight), feature.name)))
 
 
 def _weights(player: _core.CatsPlayer | _core.LinearPlayer, features: list[int]) -> tuple[list[float], list[float]]:
@@ -272,9 +273,9 @@ def _weights(player: _core.CatsPlayer | _core.LinearPlayer, features: list[int])
     return [float(weights[columns.get(feature, feature % len(weights))]) for feature in features], [0.0] * len(features)
 
 
-def _played(policy: Policy, context: Context) -> Played:
+def _policy_in(policy: Policy, context: Context) -> PolicyInContext:
     inside, seen = (policy.agent, policy.map(context)) if isinstance(policy, Mapped) else (policy, context)
-    return Played(context, policy.distribution(context), _route(inside, seen), _curve(inside, seen))
+    return PolicyInContext(context, policy.distribution(context), _route(inside, seen), _curve(inside, seen))
 
 
 def _route(agent: object, context: Context) -> Route | None:
@@ -302,9 +303,9 @@ def _curve(agent: object, context: Context) -> tuple[tuple[float, float], ...] |
 def _plain(value: Any) -> Any:
     """Convert to JSON values: arrays become lists, and numbers that are not finite become null."""
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     return value

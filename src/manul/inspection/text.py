@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manul.agents.auto import Report
-    from manul.inspection.inspect import Feature, Inspection, Played, Route
+    from manul.inspection.inspect import Feature, Inspection, PolicyInContext, Route
 
-SHOWN = 15
+FEATURES_SHOWN = 15
 
 
 def text(inspection: Inspection) -> str:
@@ -28,7 +28,7 @@ def text(inspection: Inspection) -> str:
       age  +0.5000  raises the action
     """
     parts = [_settings_text(inspection), _features_text(inspection.features), _report_text(inspection.report)]
-    return "\n\n".join(part for part in (*parts, *map(_played_text, inspection.played)) if part)
+    return "\n\n".join(part for part in (*parts, *map(_policy_text, inspection.played)) if part)
 
 
 def _settings_text(inspection: Inspection) -> str:
@@ -52,8 +52,8 @@ def _setting_rows(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _features_text(features: Sequence[Feature]) -> str:
     if not features:
         return ""
-    few = f", the strongest {SHOWN} of {len(features):,}" if len(features) > SHOWN else ""
-    rows = [(each.name, f"{each.weight:+.4f}", each.meaning) for each in features[:SHOWN]]
+    few = f", the strongest {FEATURES_SHOWN} of {len(features):,}" if len(features) > FEATURES_SHOWN else ""
+    rows = [(feature.name, f"{feature.weight:+.4f}", feature.meaning) for feature in features[:FEATURES_SHOWN]]
     return "\n".join([f"features by weight{few} (numeric features: per standard deviation)", *_table(rows)])
 
 
@@ -66,16 +66,16 @@ def _report_text(report: Report | None) -> str:
     return "\n".join(["model of the loss", *_table(facts), *_table(rows)])
 
 
-def _played_text(played: Played) -> str:
-    low, high = played.window
-    rows = [("window", f"{low:g} to {high:g}"), ("density", f"{played.density:g}")]
-    rows.append(("mean action", f"{played.distribution.mean():g}"))
-    lines = [f"context {json.dumps(played.context, ensure_ascii=False)}", *_table(rows)]
-    if played.route is not None:
-        lines += ["", "path through the tree", *_table(_route_rows(played.route))]
-        lines.append(f"  leaf {played.route.leaf} of {played.route.leaves:,}, centre {played.route.action:g}")
-    if played.curve is not None:
-        lines += ["", "predicted loss", *_table(_curve_rows(played.curve))]
+def _policy_text(policy: PolicyInContext) -> str:
+    low, high = policy.window
+    rows = [("window", f"{low:g} to {high:g}"), ("density", f"{policy.density:g}")]
+    rows.append(("mean action", f"{policy.distribution.mean():g}"))
+    lines = [f"context {json.dumps(policy.context, ensure_ascii=False)}", *_table(rows)]
+    if policy.route is not None:
+        lines += ["", "path through the tree", *_table(_route_rows(policy.route))]
+        lines.append(f"  leaf {policy.route.leaf} of {policy.route.leaves:,}, centre {policy.route.action:g}")
+    if policy.curve is not None:
+        lines += ["", "predicted loss", *_table(_curve_rows(policy.curve))]
     return "\n".join(lines)
 
 

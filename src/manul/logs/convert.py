@@ -1,4 +1,4 @@
-"""A log from one format into another, batch by batch."""
+"""Conversion of logs between formats, batch by batch."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Conversion:
     skipped: int
 
     def __str__(self) -> str:
-        skipped = f", {_counted(self.skipped, 'invalid row')} skipped" if self.skipped else ""
-        return f"{self.target}: {_counted(self.rows, 'row')}{skipped}"
+        skipped = f", {_count(self.skipped, 'invalid row')} skipped" if self.skipped else ""
+        return f"{self.target}: {_count(self.rows, 'row')}{skipped}"
 
 
 def convert(
@@ -45,7 +45,7 @@ def convert(
     last: float | None = None,
     progress: bool = False,
 ) -> Conversion:
-    """Write a log in another format; with `features`, the source is what `vw -p` wrote, and its features are joined.
+    """Write a log in another format. With `features`, the source is the output of `vw -p`, and its features are joined.
 
     With `first` or `last`, only that share of the rows is written: `first=0.8` to train on, `last=0.2` to evaluate.
 
@@ -60,7 +60,7 @@ def convert(
     >>> folder.cleanup()
     """
     if Path(source) == Path(target):
-        raise ParameterError(f"target must be another file than the source; got {target} twice.", "target")
+        raise ParameterError(f"target must differ from the source, got {target} for both.", "target")
     format_of(Path(target))
     read_from = source if features is None else vw.join(source, features)
     batches = Log.batches(read_from, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)
@@ -74,9 +74,9 @@ def convert(
 
 
 def _part(batches: Iterable[Log], first: float | None, last: float | None) -> Iterator[Log]:
-    """The batches of the first or last rows; the same cut whichever side of it is asked for."""
+    """The first or last share of the rows; `first=0.8` and `last=0.2` cut at the same row."""
     if first is not None and last is not None:
-        raise ParameterError("first and last must not both be given; got both. Convert twice.", "first")
+        raise ParameterError("Only one of first and last can be given.", "first")
     share = first if last is None else last
     if share is None:
         yield from batches
@@ -84,18 +84,18 @@ def _part(batches: Iterable[Log], first: float | None, last: float | None) -> It
     check_number("last" if first is None else "first", share, 0, 1, "Try 0.8.", ends="()")
     total = sum(len(batch) for batch in batches)
     cut = round(total * share) if last is None else total - round(total * share)
-    at = 0
+    start = 0
     for batch in batches:
-        place = min(max(cut - at, 0), len(batch))
-        chosen = batch.rows(slice(place) if last is None else slice(place, None))
-        at += len(batch)
-        if len(chosen):
-            yield chosen
+        split = min(max(cut - start, 0), len(batch))
+        part = batch.rows(slice(split) if last is None else slice(split, None))
+        start += len(batch)
+        if len(part):
+            yield part
 
 
 def _bar(*, progress: bool) -> tqdm[NoReturn]:
     return tqdm(unit=" rows", unit_scale=True, disable=not progress)
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

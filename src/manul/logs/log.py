@@ -1,4 +1,4 @@
-"""What was decided and what it led to, round by round: an Arrow table with views as arrays."""
+"""Logs of decisions and their losses: an Arrow table with views as arrays."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from manul.utils.validation import check_choice, check_number, check_range, chec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BATCH = 65_536
+BATCH = 65_536  # rows: large enough for speed, small enough for memory
 Contexts = npt.NDArray[np.float32]
 Fields = dict[str, npt.NDArray[Any]]
 _View = TypeVar("_View")
-Chosen = slice | npt.NDArray[np.int64]
+Selection = slice | npt.NDArray[np.int64]
 
 
 class Source(Protocol):
-    """What a log can be read from besides a path: something with a path for its errors, and its own reader."""
+    """A source of log rows other than a path; `path` is used in errors."""
 
     path: Path
 
     def read(self, problems: Problems, size: int) -> Iterator[formats.Piece]:
-        """The rows in pieces."""
+        """Read the rows in pieces."""
 
 
 class Log:
-    """Contexts, actions, densities and losses of the same rounds; lows and highs where each round had its own range.
+    """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -61,12 +61,14 @@ class Log:
         loss_range: Within | None = None,
     ) -> None:
         if (lows is None) != (highs is None):
-            raise ParameterError("log must have lows and highs or neither; got one of them. Add the other.", "log")
+            raise ParameterError(
+                "lows and highs must both be given or both be omitted.", "lows" if lows is None else "highs"
+            )
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
         given |= {"lows": lows, "highs": highs, "times": times, "ids": ids}
         counts = {len(column) for column in given.values() if column is not None}
         if len(counts) != 1:
-            raise ParameterError(f"log must have columns of one length; got lengths {sorted(counts)}. Cut them.", "log")
+            raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
         self._metadata = Metadata().with_ranges(_range("action", action_range), _range("loss", loss_range))
         self._views = given
         self._table: pa.Table | None = None
@@ -81,8 +83,7 @@ class Log:
         loss_range: Within | None = None,
         skip_bad: bool = False,
     ) -> Log:
-        """A log from an Arrow table, a data frame or a dict of columns, in which each column that is not one of the log's
-        own is a part of the context.
+        """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
 
         >>> log = Log.from_table({"age": [30, 41], "from": ["Bath", None], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
         >>> next(log.context_rows())
@@ -91,15 +92,17 @@ class Log:
         import pyarrow as pa
 
         given, problems = pa.table(table), Problems(Path("table"), skip_bad)
-        piece = arrow_tables.Adoption(given.schema, problems).piece(given, 1)
+        piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _range("action", action_range), _range("loss", loss_range)
-        metadata = Metadata.unpacked(piece.table.schema.metadata).with_ranges(*ranges)
-        return cls._of(row_checks.checked(piece.table, piece.rows, metadata, problems), metadata, problems.skipped)
+        metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
+        return cls._from_arrow(
+            row_checks.valid_rows(piece.table, piece.rows, metadata, problems), metadata, problems.skipped
+        )
 
     @classmethod
-    def _of(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
+    def _from_arrow(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
         log = cls.__new__(cls)
-        log._metadata, log._views, log._table = metadata, {}, table.replace_schema_metadata(metadata.packed())
+        log._metadata, log._views, log._table = metadata, {}, table.replace_schema_metadata(metadata.to_arrow())
         log.skipped = skipped
         return log
 
@@ -112,7 +115,7 @@ class Log:
         loss_range: Within | None = None,
         skip_bad: bool = False,
     ) -> Log:
-        """A whole log in memory; `skipped` counts the rows that were left out with `skip_bad`.
+        """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -136,7 +139,7 @@ class Log:
         loss_range: Within | None = None,
         skip_bad: bool = False,
     ) -> Batches:
-        """A file as logs of at most `size` rows, one after the other, so that it may be larger than memory.
+        """Read a file as logs of at most `size` rows, one after the other; the file may be larger than memory.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -149,13 +152,13 @@ class Log:
         return Batches(path, size, _range("action", action_range), _range("loss", loss_range), skip_bad=skip_bad)
 
     def write(self, path: str | Path) -> None:
-        """Write the log, whole or not at all, in the format that the suffix names; see `read` for an example."""
+        """Write the log atomically, in the format of the suffix; see `read` for an example."""
         with LogWriter(path) as writer:
             writer.write(self)
 
     @staticmethod
     def concat(logs: Sequence[Log]) -> Log:
-        """The rows of several logs, in order.
+        """Concatenate logs, in order.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
         >>> len(Log.concat([log, log]))
@@ -164,21 +167,21 @@ class Log:
         import pyarrow as pa
 
         if not logs:
-            raise ParameterError("logs must be at least one log; got none. Pass a list of logs.", "logs")
+            raise ParameterError("logs must have at least one log, got none.", "logs")
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
         metadata = Metadata(
             action_range=ranges[0], loss_range=ranges[1], width=logs[0]._metadata.width, names=logs[0]._metadata.names
         )
-        joined = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
-        return Log._of(joined, metadata, sum(log.skipped for log in logs))
+        table = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
+        return Log._from_arrow(table, metadata, sum(log.skipped for log in logs))
 
     def __len__(self) -> int:
         return len(self._views["actions"]) if self._table is None else len(self._table)
 
     def __repr__(self) -> str:
-        return f"Log({len(self)} rows, {columns.described(self.table.schema)})"
+        return f"Log({len(self)} rows, {columns.describe(self.table.schema)})"
 
     @property
     def table(self) -> pa.Table:
@@ -189,99 +192,98 @@ class Log:
 
     @property
     def action_range(self) -> Within | None:
-        """What the actions lie in, where that was said."""
+        """The declared range of the actions, or None."""
         return self._metadata.action_range
 
     @property
     def loss_range(self) -> Within | None:
-        """What the losses lie in, where that was said."""
+        """The declared range of the losses, or None."""
         return self._metadata.loss_range
 
     @property
     def contexts(self) -> Contexts:
-        """The contexts as a matrix of numbers, with nan where one is missing."""
+        """The contexts as a matrix of numbers, with NaN for missing values."""
         return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
 
     @property
     def fields(self) -> Fields | None:
-        """The contexts as columns by name, texts and gaps as they are; None where contexts have no names."""
+        """The contexts as columns by name, with text and missing values; None if contexts have no names."""
         return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
 
     @property
     def actions(self) -> Floats:
-        """What was done."""
+        """The chosen actions."""
         return self._view("actions", lambda: row_checks.numbers(self.table, "action"))
 
     @property
     def densities(self) -> Floats:
-        """The density that each action was drawn with."""
+        """The density of each action when it was drawn."""
         return self._view("densities", lambda: row_checks.numbers(self.table, "density"))
 
     @property
     def losses(self) -> Floats:
-        """What each action led to."""
+        """The loss of each action."""
         return self._view("losses", lambda: row_checks.numbers(self.table, "loss"))
 
     @property
     def lows(self) -> Floats | None:
-        """The lower ends of the ranges, where rounds had their own."""
+        """The lower ends of the ranges of rounds, or None."""
         return self._view("lows", lambda: arrays.optional(self.table, "low"))
 
     @property
     def highs(self) -> Floats | None:
-        """The upper ends of the ranges, where rounds had their own."""
+        """The upper ends of the ranges of rounds, or None."""
         return self._view("highs", lambda: arrays.optional(self.table, "high"))
 
     @property
     def times(self) -> Floats | None:
-        """When each decision was made, in seconds; nan where that is not known."""
+        """The time of each decision, in seconds since 1970; NaN if missing."""
         return self._view("times", lambda: arrays.optional(self.table, "time"))
 
     @property
     def ids(self) -> Sequence[str | None] | None:
-        """What each decision is called."""
+        """The id of each decision."""
         return self._view("ids", lambda: self.table["id"].to_pylist() if "id" in self.table.column_names else None)
 
-    def _view(self, name: str, found: Callable[[], _View]) -> _View:
+    def _view(self, name: str, compute: Callable[[], _View]) -> _View:
         if name not in self._views:
-            self._views[name] = found()
+            self._views[name] = compute()
         return cast(_View, self._views[name])
 
     def context_rows(self) -> Iterator[dict[str, float | str | None]]:
-        """Each context as a dict, for agents that take one; text stays text, and what is missing is None.
+        """Each context as a dict; missing values are None.
 
         >>> list(Log(np.ones((1, 2), np.float32), np.ones(1), np.ones(1), np.ones(1)).context_rows())
         [{'0': 1.0, '1': 1.0}]
         """
-        layout = columns.kind(self.table.schema)
-        if layout == "own":
-            yield from self.table.select(columns.own(self.table.schema)).to_pylist()
+        layout = columns.context_layout(self.table.schema)
+        if layout == "columns":
+            yield from self.table.select(columns.user_columns(self.table.schema)).to_pylist()
         elif layout == "dense":
             for row in self.contexts.tolist():
-                yield {str(place): value for place, value in enumerate(row)}
+                yield {str(index): value for index, value in enumerate(row)}
         else:
             names = self._metadata.names
-            for found in self.table["context"].to_pylist():
-                pairs = zip(found["index"], found["value"], strict=True)
-                yield {names[place] if names else str(place): value for place, value in pairs}
+            for context in self.table["context"].to_pylist():
+                pairs = zip(context["index"], context["value"], strict=True)
+                yield {names[index] if names else str(index): value for index, value in pairs}
 
-    def rows(self, chosen: Chosen) -> Log:
-        """Some of the rounds.
+    def rows(self, selection: Selection) -> Log:
+        """The log of a selection of rounds.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
         >>> len(log.rows(slice(1, 3)))
         2
         """
-        if isinstance(chosen, slice) and chosen.step in (None, 1):
-            first, last, _ = chosen.indices(len(self))
-            return Log._of(self.table.slice(first, max(last - first, 0)), self._metadata)
-        places = np.arange(len(self))[chosen]
-        return Log._of(self.table.take(places), self._metadata)
+        if isinstance(selection, slice) and selection.step in (None, 1):
+            first, last, _ = selection.indices(len(self))
+            return Log._from_arrow(self.table.slice(first, max(last - first, 0)), self._metadata)
+        return Log._from_arrow(self.table.take(np.arange(len(self))[selection]), self._metadata)
 
     def split(
         self, share: float, by: Literal["order", "time", "random"] = "order", *, seed: int = 0
     ) -> tuple[Log, Log]:
-        """A share of the rounds and the rest: the first ones, the earliest ones, or some at random; each part stays in order.
+        """Split off a share of the rounds: the first, the earliest, or random ones. Each part keeps its order.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.arange(4.0), np.ones(4), np.ones(4))
         >>> log.split(0.5, by="random", seed=2)[0].actions
@@ -293,25 +295,25 @@ class Log:
         if by == "order":
             return self.rows(slice(cut)), self.rows(slice(cut, None))
         if by == "time":
-            order = np.argsort(self._known_times(), kind="stable")
+            order = np.argsort(self._complete_times(), kind="stable")
             return self.rows(order[:cut]), self.rows(order[cut:])
         order = np.random.default_rng(check_seed(seed)).permutation(len(self))
         return self.rows(np.sort(order[:cut])), self.rows(np.sort(order[cut:]))
 
-    def _known_times(self) -> Floats:
+    def _complete_times(self) -> Floats:
         if self.times is None:
-            raise InputError("log must have times to be split by time; got none. Split by 'order' or 'random'.", "log")
+            raise InputError("log has no times to split by. Split by 'order' or 'random'.", "log")
         missing = np.flatnonzero(np.isnan(self.times))
         if len(missing):
             raise InputError(
-                f"times must be known in every row to split by time; got nothing in row {missing[0]}. Split by 'order'.",
+                f"Splitting by time needs a time in every row; row {missing[0]} has none. Split by 'order'.",
                 "times",
             )
         return self.times
 
 
 class Batches:
-    """A file as logs, one after the other; iterating again reads it again, and `skipped` counts for the last time."""
+    """A file as a sequence of logs; each iteration reads it again, and `skipped` belongs to the last one."""
 
     def __init__(
         self,
@@ -330,16 +332,16 @@ class Batches:
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
         for table, skipped in formats.good_rows(pieces, self._problems, *self._ranges):
-            yield Log._of(table, Metadata.unpacked(table.schema.metadata), skipped)
+            yield Log._from_arrow(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
     def skipped(self) -> int:
-        """How many rows were left out."""
+        """The number of skipped rows."""
         return self._problems.skipped
 
 
 class LogWriter:
-    """A file that logs are added to, there in whole once it is closed, or not at all where an error came between.
+    """Writes logs to a file, which appears when it is closed; after an error it does not.
 
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
@@ -357,11 +359,11 @@ class LogWriter:
 
     def __init__(self, path: str | Path, *, append: bool = False) -> None:
         self._file = output_file.TableWriter(Path(path))
-        self._before = Log.batches(path) if append and Path(path).exists() else ()
+        self._existing = Log.batches(path) if append and Path(path).exists() else ()
 
     def __enter__(self) -> LogWriter:
         try:
-            for batch in self._before:
+            for batch in self._existing:
                 self.write(batch)
         except BaseException:
             self._file.abandon()
@@ -369,7 +371,7 @@ class LogWriter:
         return self
 
     def write(self, log: Log) -> None:
-        """Add the rows of a log; its columns must be those of the first."""
+        """Add the rows of a log, which must have the columns of the first one."""
         self._file.write(log.table)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
@@ -384,6 +386,6 @@ def _range(name: str, value: Within | None) -> Within | None:
 
 
 def _hull(ranges: Sequence[Within | None]) -> Within | None:
-    """What holds all ranges; nothing where one was not said."""
-    said = [limits for limits in ranges if limits is not None]
-    return (min(low for low, _ in said), max(high for _, high in said)) if len(said) == len(ranges) else None
+    """The smallest range that contains all ranges; None if one is not declared."""
+    known = [limits for limits in ranges if limits is not None]
+    return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(ranges) else None

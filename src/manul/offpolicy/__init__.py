@@ -1,4 +1,4 @@
-"""From logged data to a better policy, with estimates that can be trusted."""
+"""Off-policy evaluation and optimization: estimate and improve policies from logged data."""
 
 from manul.offpolicy.diagnosis.doctor import Finding, doctor
 from manul.offpolicy.evaluation.density_model import EstimatedLog, estimate_densities

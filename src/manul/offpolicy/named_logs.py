@@ -1,4 +1,4 @@
-"""Logs whose contexts have names, texts and gaps, as logs of numbers, and the policies that come of them."""
+"""Optimization on logs with named fields: encoded logs to train on, and policies that take the fields."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from manul.types import Within
 Logs = Log | Iterable[Log]
 
 
-def opened(log: Logs) -> tuple[Log | None, Logs]:
-    """The first batch of a log, and the whole log.
+def peek(log: Logs) -> tuple[Log | None, Logs]:
+    """The first batch of a log and the whole log, which may be an iterator.
 
-    >>> opened([])
+    >>> peek([])
     (None, [])
     """
     if isinstance(log, Log):
@@ -28,17 +28,17 @@ def opened(log: Logs) -> tuple[Log | None, Logs]:
     return next(iter(log), None), log
 
 
-def declared(given: Within | None, said: Within | None) -> Within:
-    """A range as given, or as a log says, or (0, 1).
+def choose_range(given: Within | None, declared: Within | None) -> Within:
+    """The given range, or the one that a log declares, or (0, 1).
 
-    >>> declared(None, (0.0, 32.0)), declared(None, None)
+    >>> choose_range(None, (0.0, 32.0)), choose_range(None, None)
     ((0.0, 32.0), (0.0, 1.0))
     """
-    return given or said or (0.0, 1.0)
+    return given or declared or (0.0, 1.0)
 
 
 class Numbers:
-    """The batches of a log with their fields as rows of numbers.
+    """The batches of a log with their fields encoded as rows of numbers.
 
     >>> log = Log.from_table({"kind": ["a", "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
     >>> [batch.contexts.tolist() for batch in Numbers(log, Columns.fit(log.fields))]
@@ -55,6 +55,6 @@ class Numbers:
             yield Log(contexts, batch.actions, batch.densities, batch.losses, batch.lows, batch.highs)
 
 
-def mapped(agent: AnyAgent, columns: Columns | None) -> AnyAgent | Mapped:
-    """A policy that takes the fields of the log that it was trained on."""
+def with_columns(agent: AnyAgent, columns: Columns | None) -> AnyAgent | Mapped:
+    """A policy that takes the fields of the log instead of encoded rows."""
     return agent if columns is None else Mapped(agent=agent, features=columns)

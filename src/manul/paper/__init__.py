@@ -1,1 +1,1 @@
-"""The paper in one room: its algorithms in plain NumPy, its theorems, its data sets and its experiments."""
+"""The paper: its algorithms in plain NumPy, its theorems, its data sets and its experiments."""

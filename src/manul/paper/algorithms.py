@@ -1,13 +1,13 @@
 """The algorithms of "Efficient Contextual Bandits with Continuous Actions" in plain NumPy, slow and literal.
 
-This file is to be read beside the paper, and the tests compare the native core with it. It uses the paper's letters:
+Read this file beside the paper; the tests compare the native core with it. It uses the paper's letters:
 
     x  context          h   bandwidth           T   tree policy, or the number of rounds
     a  action in [0,1]  K   leaves, 2^D         v, u, w  nodes of a tree
     P  density          D   depth               c   costs, one per leaf
     l  loss in [0,1]    eps epsilon             alpha, beta  leaves at the two ends of the costly window
 
-Arithmetic is float32 in the core's order of additions, so that both make the same choices to the last bit.
+Arithmetic is float32 in the core's order of additions, so both agree to the last bit.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ def IPS_costs(h: float, K: int, a_t: float, P_t: float, l_t: float) -> Costs:
     return np.array([Smooth(h, a_t, i / K) / P_t * l_t for i in range(K)])
 
 
-# Learners: binary cost-sensitive classifiers that are kept up to date
+# Learners: online binary cost-sensitive classifiers
 
 
 class Learner(Protocol):
-    """f^v with its state: which side to take, and how to learn from the costs of both."""
+    """The classifier f^v of a node, trained online on the costs of both sides."""
 
     def f(self, x: Row) -> int:
         """LEFT or RIGHT."""
 
     def learn(self, x: Row, c: tuple[float, float]) -> None:
-        """Take in a cost-sensitive example."""
+        """Learn from a cost-sensitive example."""
 
 
 def row(x: npt.ArrayLike) -> Row:
@@ -73,7 +73,7 @@ def row(x: npt.ArrayLike) -> Row:
 
 
 def dot(a: Row, b: Row) -> np.float32:
-    """The inner product with the core's order of additions: even and odd groups of eight apart, then halves.
+    """The inner product in the core's order of additions: even and odd groups of eight separately, then halves.
 
     >>> float(dot(row([2.0, 3.0]), row([1.0, 1.0])))
     6.0
@@ -104,16 +104,16 @@ class CoinRegressor:
         return dot(self.w, x)
 
     def step(self, x: Row, g: np.float32) -> None:
-        """Pay for the bet that was on the table when the gradient g of the prediction came in; bet anew."""
+        """Settle the current bet with the gradient g of the prediction, and place the next one."""
         self.L = max(self.L, abs(g))
-        paid = (g * x) * self.bet()
+        stake = (g * x) * self.bet()
         self.theta = self.theta - g * x
         self.G = self.G + np.abs(g * x)
-        self.wealth = self.wealth - paid
+        self.wealth = self.wealth - stake
         self.w = self.bet()
 
     def bet(self) -> Row:
-        """The share of the wealth that lies on each coordinate."""
+        """The share of its wealth that each coordinate bets."""
         scale = self.L * self.M
         return ((F32(1) + self.wealth) / (scale * (scale + self.G) + F32(1e-30)) * self.theta).astype(F32)
 
@@ -142,7 +142,7 @@ class CoinMargin:
         self.regressor = CoinRegressor(M)
 
     def f(self, x: Row) -> int:
-        """The side that the sign of the prediction names."""
+        """Right if the prediction is positive."""
         return RIGHT if self.regressor.predict(x) > 0 else LEFT
 
     def learn(self, x: Row, c: tuple[float, float]) -> None:
@@ -157,7 +157,7 @@ class CoinMargin:
 
 @dataclass(eq=False)
 class Node:
-    """A node v: its id counts level by level from 0 at the root."""
+    """A node v; ids count level by level from 0 at the root."""
 
     id: int
     parent: Node | None = None
@@ -175,14 +175,14 @@ class Node:
         return child
 
     def f(self, x: Row) -> int:
-        """f^v(x); the two special nodes know only one answer."""
+        """f^v(x); the two special nodes always take the same side."""
         if self.only is not None:
             return self.only
         assert self.learner is not None
         return self.learner.f(x)
 
     def leftmost(self) -> list[Node]:
-        """The internal nodes on the way from here to the leftmost leaf."""
+        """The internal nodes on the path from here to the leftmost leaf."""
         return [] if self.left is None else [self, *self.left.leftmost()]
 
     def get_action(self, x: Row) -> float:
@@ -211,7 +211,7 @@ class Tree:
 
 
 def Build_tree(D: int, m_sharp: int | None, base: Callable[[], Learner]) -> Tree:
-    """Algorithm 9: ids, labels, and the two nodes that keep the outermost 2^m# leaves unreachable (None: none are).
+    """Algorithm 9: ids, labels, and the two nodes that make the outermost 2^m# leaves unreachable (None: all leaves are reachable).
 
     >>> tree = Build_tree(3, 1, lambda: CoinCosts(row([0.0])))
     >>> [v.id for v in tree.levels[1]], tree.root.get_action(row([0.5]))
@@ -264,7 +264,7 @@ def _binary_costs(v: Node, x: Row, c: Costs) -> tuple[float, float]:
 
 
 def Return_cost(w: Node, alpha: Node, beta: Node, c_star: float) -> float:
-    """Algorithm 11: what the subtree below w costs, w being on the level of alpha and beta."""
+    """Algorithm 11: the cost of the leaf that the subtree of w chooses; w is on the level of alpha and beta."""
     if w.id < alpha.id or w.id > beta.id:
         return 0.0
     if alpha.id < w.id < beta.id:
@@ -273,10 +273,10 @@ def Return_cost(w: Node, alpha: Node, beta: Node, c_star: float) -> float:
 
 
 def Online_train_tree(T: Tree, x: Row, a_min: int, a_max: int, c_star: float) -> list[tuple[int, float, float]]:
-    """Algorithm 10: the leaves a_min..a_max cost c_star, all others nothing; returns (id, cost left, cost right).
+    """Algorithm 10: the leaves a_min..a_max cost c_star, all others 0; returns the updates (id, cost left, cost right).
 
-    The paper does not say what the special nodes pass up. It must be the cost of the side they are forced to, and
-    updates with equal costs are left out, as in Algorithm 8.
+    The paper does not specify which cost the special nodes pass up. It must be that of the side they are forced to.
+    Examples with equal costs are skipped, as in Algorithm 8.
     """
     K = len(T.leaves)
     a_min, a_max = max(a_min, 0), min(a_max, K - 1)
@@ -337,7 +337,7 @@ def CATS(
 
 
 def greedy_atom(K: int, i: int, eps: float, seed: int, t: int) -> tuple[int, float]:
-    """Epsilon-greedy around leaf i: the leaf that is played, and its probability."""
+    """Epsilon-greedy with greedy leaf i: the chosen leaf and its probability."""
     explored, position = uniforms(seed, t)
     j = int(position * K) if explored < eps else i
     return j, eps / K + (1 - eps if j == i else 0)
@@ -350,7 +350,7 @@ def dTree(
     rounds: Iterable[tuple[npt.ArrayLike, Callable[[float], float]]],
     seed: int = 0,
 ) -> list[tuple[float, float, float]]:
-    """CATS with zero bandwidth: only the played leaf has a cost, and it is passed up while nodes would choose it."""
+    """CATS with zero bandwidth: only the chosen leaf has a cost, which is passed up while the nodes would choose it."""
     K, history = 2**D, []
     rounds = list(rounds)
     M = np.zeros_like(row(rounds[0][0]))

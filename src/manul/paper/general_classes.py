@@ -1,6 +1,6 @@
 """Algorithms 5, 6 and 7 of the paper: several bandwidths and general policy classes, slow and literal.
 
-The letters are those of `paper.py`, and
+The letters are those of `algorithms.py`, and
 
     Pi  policies, functions x -> a      V_hat(pi, h, S)  IPS estimate of the smoothed loss over the past S
     H   bandwidths                      P(V, t, h)       penalty of bandwidth h after t rounds
@@ -31,25 +31,25 @@ def V_hat(pi: Pi_, h: float, S: Past) -> float:
 def Adaptive_CATS(
     D: int, oracle: Oracle, H: Sequence[float], eps: float, P: P_, rounds: Rounds, seed: int = 0
 ) -> tuple[Past, list[float]]:
-    """Algorithm 5: (x_t, a_t, P_t(a_t|x_t), l_t(a_t)) of each round, and the bandwidth that played in it.
+    """Algorithm 5: (x_t, a_t, P_t(a_t|x_t), l_t(a_t)) of each round, and the bandwidth used in it.
 
-    Every tree is trained and valued on the whole past in each round, with Algorithm 2.
+    In each round, every tree is trained with Algorithm 2 and evaluated on the whole past.
     """
     S: Past = []
-    played = []
+    used = []
     T, h = Train_tree(D, oracle, None, []), max(H)
     for t, (x_t, l_t) in enumerate(rounds):
         S.append(_play(T.root.get_action, h, eps, row(x_t), l_t, uniforms(seed, t)))
-        played.append(h)
+        used.append(h)
         trees = {h: Train_tree(D, oracle, None, [(x, IPS_costs(h, 2**D, *outcome)) for x, *outcome in S]) for h in H}
         V = {h: V_hat(trees[h].root.get_action, h, S) for h in H}
         h = min(H, key=lambda h: V[h] + P(V[h], t + 1, h))
         T = trees[h]
-    return S, played
+    return S, used
 
 
 def P_adaptive(T: int, K: int, eps: float, ln_F: float, delta: float) -> P_:
-    """The penalty in line 10 of Algorithm 5, which does not look at the loss.
+    """The penalty in line 10 of Algorithm 5, which does not depend on the loss.
 
     >>> round(P_adaptive(T=10**6, K=4, eps=0.05, ln_F=10, delta=0.05)(0.5, 10**6, 1 / 4), 3)
     0.374
@@ -76,21 +76,21 @@ def Pareto_greedy(
     rounds: Rounds,
     seed: int = 0,
 ) -> tuple[Past, list[float]]:
-    """Algorithm 7: the past as in Algorithm 6, and the bandwidth h_t that played in each round."""
+    """Algorithm 7: the past as in Algorithm 6, and the bandwidth h_t used in each round."""
     S: Past = []
-    played = []
+    used = []
     pi, h = Pi[0], max(H)
     for t, (x_t, l_t) in enumerate(rounds):
         S.append(_play(pi, h, eps, x_t, l_t, uniforms(seed, t)))
-        played.append(h)
+        used.append(h)
         V = {h: [V_hat(pi, h, S) for pi in Pi] for h in H}
         h = min(H, key=lambda h: min(V[h]) + P(min(V[h]), t + 1, h))
         pi = Pi[V[h].index(min(V[h]))]
-    return S, played
+    return S, used
 
 
 def P_pareto(T: int, eps: float, ln_Pi: float, delta: float) -> P_:
-    """P(t, h) of Algorithm 7, which does not look at the loss.
+    """P(t, h) of Algorithm 7, which does not depend on the loss.
 
     >>> round(P_pareto(T=10**6, eps=0.05, ln_Pi=10, delta=0.05)(0.5, 10**6, 1 / 4), 3)
     0.167

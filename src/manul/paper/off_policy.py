@@ -1,4 +1,4 @@
-"""CATS_Off, Algorithm 3 of the paper, slow and literal; the letters are those of `paper.py`.
+"""CATS_Off, Algorithm 3 of the paper, slow and literal; the letters are those of `algorithms.py`.
 
 S      logged data (x_t, a_t, P_t(a_t|x_t), l_t(a_t))     J  pairs (h, K)
 p_min  minimum density                                    V  progressive validation loss
@@ -43,7 +43,7 @@ def Pen(V: float, T: int, p_min: float, h: float, constant: float) -> float:
 
 
 def CATS_Off(S: S_, p_min: float, J: J_, base: Callable[[Row], Learner], constant: float) -> tuple[float, int]:
-    """The pair (h, K) of lowest V + Pen(h, K)."""
+    """The pair (h, K) with the lowest V + Pen(h, K)."""
 
     def objective(cell: tuple[float, int]) -> float:
         h, K = cell

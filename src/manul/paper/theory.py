@@ -1,7 +1,7 @@
 """The theorems of the paper as functions: Sections 2 to 4 and Appendices B to E.
 
-Units are the paper's: the action range has length one, so that a bandwidth is a fraction of it, and
-losses lie in [0, 1]. Rates leave out constants and log factors.
+Units are the paper's: the action range has length one, so a bandwidth is a fraction of it, and losses
+lie in [0, 1]. Rates omit constants and log factors.
 """
 
 import math
@@ -23,7 +23,7 @@ def lipschitz_constant(*, bandwidth: float) -> float:
 
 
 def discretization_error(*, leaves: int, bandwidth: float) -> float:
-    """Bound the loss per round of choosing among leaves instead of all actions (Section 2).
+    """Bound the loss per round from choosing among leaves instead of all actions (Section 2).
 
     >>> discretization_error(leaves=1024, bandwidth=1 / 16)
     0.015625
@@ -33,7 +33,7 @@ def discretization_error(*, leaves: int, bandwidth: float) -> float:
 
 
 def updates_per_example(*, leaves: int) -> int:
-    """Count the nodes that one example can at most update (Theorem cats-log-time).
+    """Return the largest number of nodes that one example can update (Theorem cats-log-time).
 
     >>> updates_per_example(leaves=8192)
     25
@@ -54,7 +54,7 @@ def tree_training_bound(
     """
     _check(rounds=rounds, leaves=leaves, bandwidth=bandwidth, minimum_density=minimum_density)
     confidence = _log_union(2 * rounds * leaves, log_class_size, failure)
-    # The proof drops the floor in rounds / depth: with it, 20 would be 20 * sqrt(2).
+    # The proof ignores the floor in rounds / depth; with it, 20 would be 20 * sqrt(2).
     return 20 * leaves * math.sqrt(_depth(leaves) * confidence / (rounds * minimum_density * bandwidth))
 
 
@@ -68,7 +68,7 @@ def regret_bound(
     failure: float,
     any_depth: bool = True,
 ) -> float:
-    """Bound the regret of Cats to trees of any depth, or of its own (Theorem greedy-tree-formal).
+    """Bound the regret of Cats against trees of any depth, or of its own depth (Theorem greedy-tree-formal).
 
     >>> round(regret_bound(horizon=10**10, leaves=4, bandwidth=1 / 2, epsilon=0.1,
     ...     log_class_size=10, failure=0.05) / 10**10, 3)
@@ -85,7 +85,7 @@ def regret_bound(
 def regret_rate(
     *, horizon: int, bandwidth: float, log_class_size: float, failure: float, leaves: int | None = None
 ) -> float:
-    """Return the rate of the regret of Cats, to trees of so many leaves if given (Theorem greedy-tree-formal).
+    """Return the rate of the regret of Cats against trees of any depth or with `leaves` leaves (Theorem greedy-tree-formal).
 
     >>> round(regret_rate(horizon=10**6, bandwidth=1 / 4, log_class_size=10, failure=0.05))
     242101
@@ -101,7 +101,7 @@ def regret_rate(
 def epsilon_for_horizon(
     *, horizon: int, bandwidth: float, log_class_size: float, failure: float, leaves: int | None = None
 ) -> float:
-    """Choose epsilon for Cats, for so many leaves if given (Theorem greedy-tree-formal).
+    """Choose epsilon for Cats against trees of any depth or with `leaves` leaves (Theorem greedy-tree-formal).
 
     >>> round(epsilon_for_horizon(horizon=10**6, bandwidth=1 / 4, log_class_size=10, failure=0.05), 3)
     0.242
@@ -109,12 +109,12 @@ def epsilon_for_horizon(
     rate = regret_rate(
         horizon=horizon, bandwidth=bandwidth, log_class_size=log_class_size, failure=failure, leaves=leaves
     )
-    # The theorem balances epsilon * horizon with the rate and, unlike Theorem greedy, forgets the cap at one.
+    # The theorem balances epsilon * horizon with the rate; unlike Theorem greedy, it omits the cap at one.
     return min(1.0, rate / horizon)
 
 
 def leaves_for_horizon(*, horizon: int, bandwidth: float, log_class_size: float, failure: float) -> int:
-    """Choose the leaves of Cats, rounded to a power of two (Theorem greedy-tree-formal).
+    """Choose the number of leaves of Cats, rounded to a power of two (Theorem greedy-tree-formal).
 
     >>> leaves_for_horizon(horizon=10**6, bandwidth=1 / 4, log_class_size=10, failure=0.05)
     16
@@ -125,7 +125,7 @@ def leaves_for_horizon(*, horizon: int, bandwidth: float, log_class_size: float,
 
 
 def off_policy_constant(*, horizon: int, cells: int, failure: float) -> float:
-    """Return the constant with which the penalty of Algorithm 3 covers every cell of the grid.
+    """Return the constant for which the penalty of Algorithm 3 holds for every cell of the grid.
 
     >>> round(off_policy_constant(horizon=10**6, cells=100, failure=0.05), 1)
     1459.4
@@ -138,7 +138,7 @@ def off_policy_constant(*, horizon: int, cells: int, failure: float) -> float:
 def off_policy_penalty(
     *, mean_loss: float, horizon: int, bandwidth: float, minimum_density: float, constant: float
 ) -> float:
-    """Return the penalty of one cell in Algorithm 3, where the paper's experiments take the constant 1.
+    """Return the penalty of one cell in Algorithm 3; the paper's experiments use the constant 1.
 
     >>> round(off_policy_penalty(
     ...     mean_loss=0.1, horizon=10**6, bandwidth=1 / 4, minimum_density=0.05, constant=1), 5)
@@ -168,14 +168,14 @@ def off_policy_bound(
     0.519
     """
     _check(horizon=horizon, leaves=leaves, bandwidth=bandwidth, minimum_density=minimum_density, cells=cells)
-    # The proof's 160 = 2 * 44 + 72, where Lemma off-policy-fixed would give 20 for 44.
+    # In the proof 160 = 2 * 44 + 72, although Lemma off-policy-fixed would allow 20 instead of 44.
     confidence = _log_union(4 * horizon * leaves * cells, log_class_size, failure)
     return 160 * leaves * math.sqrt(_depth(leaves) * confidence / (horizon * minimum_density * bandwidth))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BandwidthGrid:
-    """The fine grid of bandwidths of Algorithms 5 and 7, about four times the horizon squared and never stored.
+    """The grid of bandwidths of Algorithms 5 and 7, about four times the horizon squared, computed on demand.
 
     >>> grid = BandwidthGrid(horizon=1000)
     >>> len(grid), next(iter(grid))
@@ -231,7 +231,7 @@ def adaptive_epsilon_for_horizon(*, horizon: int, log_class_size: float, failure
 
 
 def adaptive_leaves_for_horizon(*, horizon: int, log_class_size: float, failure: float) -> int:
-    """Choose the leaves of AdaptiveCats, rounded to a power of two (Theorem adaptive-tree).
+    """Choose the number of leaves of AdaptiveCats, rounded to a power of two (Theorem adaptive-tree).
 
     >>> adaptive_leaves_for_horizon(horizon=10**6, log_class_size=10, failure=0.05)
     8
@@ -243,7 +243,7 @@ def adaptive_leaves_for_horizon(*, horizon: int, log_class_size: float, failure:
 def general_regret_bound(
     *, horizon: int, bandwidth: float, epsilon: float, log_class_size: float, failure: float
 ) -> float:
-    """Bound the regret of SmoothedGreedy to its policy class (Theorem greedy).
+    """Bound the regret of SmoothedGreedy against its policy class (Theorem greedy).
 
     >>> round(general_regret_bound(horizon=10**7, bandwidth=1 / 4, epsilon=0.1,
     ...     log_class_size=10, failure=0.05) / 10**7, 3)
@@ -316,7 +316,7 @@ def freedman_bound(*, rounds: int, variance: float, magnitude: float, failure: f
     131.8
     """
     _check(rounds=rounds, variance=variance, magnitude=magnitude)
-    # The lemma asks for failure < 1/e, but what matters is failure / (2 * rounds), and one round cannot fail.
+    # The lemma requires failure < 1/e, but only failure / (2 * rounds) matters, and one round cannot fail.
     confidence = _log_union(2 * rounds, 0, failure)
     return 4 * math.sqrt(variance * confidence) + 2 * magnitude * confidence
 
@@ -324,7 +324,7 @@ def freedman_bound(*, rounds: int, variance: float, magnitude: float, failure: f
 def progressive_validation_bound(
     *, true_loss: float, rounds: int, bandwidth: float, minimum_density: float, failure: float
 ) -> float:
-    """Bound how far the progressive validation loss is from the true mean loss (Equation pv-conv).
+    """Bound the difference between the progressive validation loss and the true mean loss (Equation pv-conv).
 
     >>> round(progressive_validation_bound(
     ...     true_loss=0.1, rounds=10**6, bandwidth=1 / 4, minimum_density=0.05, failure=0.05), 4)
@@ -339,7 +339,7 @@ def progressive_validation_bound(
 def uniform_convergence_bound(
     *, rounds: int, bandwidth: float, minimum_density: float, log_class_size: float, failure: float
 ) -> float:
-    """Bound the error of every policy's estimated loss at once (Equation unif-conv-log).
+    """Bound the error of the estimated losses of all policies simultaneously (Equation unif-conv-log).
 
     >>> round(uniform_convergence_bound(
     ...     rounds=10**6, bandwidth=1 / 4, minimum_density=0.05, log_class_size=10, failure=0.05), 3)
@@ -358,7 +358,7 @@ def _log_union(events: float, log_class_size: float, failure: float) -> float:
 def _scale(rounds: int, horizon: int, bandwidth: float, epsilon: float, log_class_size: float, failure: float) -> float:
     _check(rounds=rounds, horizon=horizon, bandwidth=bandwidth, epsilon=epsilon)
     if rounds > horizon:
-        raise ParameterError(f"rounds must be at most horizon={horizon}; got {rounds}. Raise it.", "rounds")
+        raise ParameterError(f"rounds must be at most horizon={horizon}, got {rounds}.", "rounds")
     return _log_union(8 * math.pow(horizon, 4), log_class_size, failure) / (rounds * epsilon * bandwidth)
 
 
@@ -376,25 +376,25 @@ def _is_count(value: float) -> bool:
 
 _TREE_SIZES = frozenset(2**depth for depth in range(1, 64))
 _RULES: dict[str, tuple[Callable[[float], bool], str, str]] = {
-    "horizon": (_is_count, "a whole number from 1", "Give the number of rounds that will be played."),
-    "rounds": (_is_count, "a whole number from 1", "Give the number of rounds seen so far."),
-    "cells": (_is_count, "a whole number from 1", "Give the number of (bandwidth, leaves) pairs that are compared."),
-    "leaves": (lambda value: value in _TREE_SIZES, "a power of two from 2", "Try 128."),
+    "horizon": (_is_count, "an integer of at least 1", "It is the total number of rounds."),
+    "rounds": (_is_count, "an integer of at least 1", "It is the number of rounds so far."),
+    "cells": (_is_count, "an integer of at least 1", "It is the number of (bandwidth, leaves) pairs."),
+    "leaves": (lambda value: value in _TREE_SIZES, "a power of two of at least 2", "Try 128."),
     "bandwidth": (lambda value: 0 < value <= 1, "in (0, 1]", "Divide it by the length of the action range."),
-    "epsilon": (lambda value: 0 < value <= 1, "in (0, 1]", "This share of rounds explores: try 0.05."),
+    "epsilon": (lambda value: 0 < value <= 1, "in (0, 1]", "It is the share of rounds that explore; try 0.05."),
     "minimum_density": (lambda value: 0 < value <= 1, "in (0, 1]", "Multiply it by the length of the action range."),
-    "failure": (lambda value: 0 < value < 1, "in (0, 1)", "The bound fails with this probability: try 0.05."),
-    "log_class_size": (lambda value: 0 <= value < math.inf, "in [0, inf)", "Give ln of the size of the class."),
-    "mean_loss": (lambda value: 0 <= value < math.inf, "in [0, inf)", "Scale losses to [0, 1] first."),
-    "true_loss": (lambda value: 0 <= value <= 1, "in [0, 1]", "Scale losses to [0, 1] first."),
-    "variance": (lambda value: 0 <= value < math.inf, "in [0, inf)", "Give the sum of the conditional variances."),
-    "magnitude": (lambda value: 0 <= value < math.inf, "in [0, inf)", "Give the largest absolute value of a term."),
+    "failure": (lambda value: 0 < value < 1, "in (0, 1)", "It is the probability that the bound fails; try 0.05."),
+    "log_class_size": (lambda value: 0 <= value < math.inf, "in [0, inf)", "It is ln of the size of the class."),
+    "mean_loss": (lambda value: 0 <= value < math.inf, "in [0, inf)", "Scale losses to [0, 1]."),
+    "true_loss": (lambda value: 0 <= value <= 1, "in [0, 1]", "Scale losses to [0, 1]."),
+    "variance": (lambda value: 0 <= value < math.inf, "in [0, inf)", "It is the sum of the conditional variances."),
+    "magnitude": (lambda value: 0 <= value < math.inf, "in [0, inf)", "It is the largest absolute value of a term."),
     "constant": (lambda value: 0 <= value < math.inf, "in [0, inf)", "Try 1, or off_policy_constant(...)."),
 }
 
 
 def _check(**parameters: float) -> None:
     for name, value in parameters.items():
-        holds, rule, remedy = _RULES[name]
+        holds, rule, explanation = _RULES[name]
         if not holds(value):
-            raise ParameterError(f"{name} must be {rule}; got {value}. {remedy}", name)
+            raise ParameterError(f"{name} must be {rule}, got {value}. {explanation}", name)

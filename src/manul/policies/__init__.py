@@ -1,24 +1,24 @@
 """Policy classes for `SmoothedGreedy` and `ParetoGreedy` (the paper's appendix on general policy classes).
 
-A class of your own is an object with `start(width, actions, bandwidth)`, which gives a learner with five methods.
-Here is one whole: it plays a share of the context's first number, and looks for the share by trying.
+To add a policy class, write an object with `start(width, actions, bandwidth)` that returns a `Learner`. This one
+chooses a share of the context's first number, and learns which share has the lowest mean loss:
 
 >>> import dataclasses, manul, numpy as np
 >>> class ShareLearner:
 ...     def __init__(self, shares):
-...         self.shares, self.paid, self.tries = shares, np.zeros(len(shares)), np.zeros(len(shares))
+...         self.shares, self.losses, self.counts = shares, np.zeros(len(shares)), np.zeros(len(shares))
 ...     def action(self, context, within):
 ...         return self.shares[self.best()] * float(context[0])
 ...     def learn(self, context, decision, loss):
-...         tried = int(np.argmin(np.abs(np.array(self.shares) * float(context[0]) - decision.action)))
-...         self.paid[tried] += loss
-...         self.tries[tried] += 1
+...         nearest = int(np.argmin(np.abs(np.array(self.shares) * float(context[0]) - decision.action)))
+...         self.losses[nearest] += loss
+...         self.counts[nearest] += 1
 ...     def best(self):
-...         return int(np.argmin(self.paid / np.maximum(self.tries, 1)))
+...         return int(np.argmin(self.losses / np.maximum(self.counts, 1)))
 ...     def state(self):
-...         return {"paid": self.paid.copy(), "tries": self.tries.copy()}
+...         return {"losses": self.losses.copy(), "counts": self.counts.copy()}
 ...     def restore(self, arrays):
-...         self.paid, self.tries = arrays["paid"].copy(), arrays["tries"].copy()
+...         self.losses, self.counts = arrays["losses"].copy(), arrays["counts"].copy()
 >>> @dataclasses.dataclass(frozen=True)
 ... class Shares:
 ...     shares: tuple[float, ...] = (0.25, 0.5, 0.75)
@@ -31,8 +31,8 @@ Here is one whole: it plays a share of the context's first number, and looks for
 >>> round(agent.distribution([0.8]).mean(), 2)
 0.41
 
-Losses reach a learner scaled to [0, 1]. To save agents with the class, register it with `saveable` before saving and
-before loading: its fields go into the file, its code does not.
+A learner receives losses scaled to [0, 1]. To save and load agents with your class, register it with `saveable` first:
+a file contains the fields of the class, not its code.
 """
 
 from manul.policies.constant import Constant

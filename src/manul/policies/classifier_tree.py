@@ -1,4 +1,4 @@
-"""Trees whose nodes are classifiers: where their leaves lie, how contexts find one, and the policy that plays it.
+"""Trees of classifiers: the geometry of their leaves, the routing of contexts to leaves, and the policy.
 
 Nodes are numbered from 1 at the root; the children of v are 2v and 2v + 1, and leaf i of K is K + i, as in the core.
 """
@@ -31,7 +31,7 @@ LEFT, RIGHT, LEARNED = 0, 1, 2
 
 
 class Leaves(NamedTuple):
-    """Leaves first..last of each row, both included; none where first > last."""
+    """Leaves first..last of each row, both included; empty if first > last."""
 
     first: Integers
     last: Integers
@@ -51,17 +51,17 @@ class Geometry:
 
     @property
     def depth(self) -> int:
-        """How many nodes lie on the way to a leaf."""
+        """The number of nodes on a path to a leaf."""
         return self.leaves.bit_length() - 1
 
     def reachable(self, lows: npt.ArrayLike, highs: npt.ArrayLike) -> Leaves:
-        """The leaves whose window lies inside each range; the middle one where there is none."""
+        """The leaves whose window lies inside each range, or the middle leaf if there is none."""
         low, high = np.asarray(lows, dtype=np.float64), np.asarray(highs, dtype=np.float64)
         first = np.ceil(self._position(low + self.bandwidth) - 0.5)
         last = np.floor(self._position(high - self.bandwidth) - 0.5)
         middle = np.floor(self._position(0.5 * (low + high)))
-        lone = first > last
-        return Leaves(self._clamped(np.where(lone, middle, first)), self._clamped(np.where(lone, middle, last)))
+        none_fits = first > last
+        return Leaves(self._clamp(np.where(none_fits, middle, first)), self._clamp(np.where(none_fits, middle, last)))
 
     def covering(self, actions: npt.ArrayLike) -> Leaves:
         """The leaves whose window covers each action."""
@@ -71,21 +71,21 @@ class Geometry:
         return Leaves(first.astype(np.int64), last.astype(np.int64))
 
     def centres(self, leaves: npt.ArrayLike, lows: npt.ArrayLike, highs: npt.ArrayLike) -> Floats:
-        """The centre of each leaf's window; a lone leaf of a narrow range is moved to fit."""
+        """The centre of each leaf's window, moved so that the window fits into the range."""
         spacing = (self.actions.high - self.actions.low) / self.leaves
         action = self.actions.low + (np.asarray(leaves, dtype=np.float64) + 0.5) * spacing
         lowest, highest = np.asarray(lows) + self.bandwidth, np.asarray(highs) - self.bandwidth
         centres: Floats = np.where(action < lowest, lowest, np.where(action > highest, highest, action))
         return centres
 
-    def forced(self, nodes: Integers, reachable: Leaves, below: int) -> tuple[Flags, Flags]:
-        """Where only the right side of a node can be reached, and where only the left; its children are `below` levels above the leaves."""
+    def forced_sides(self, nodes: Integers, reachable: Leaves, below: int) -> tuple[Flags, Flags]:
+        """Whether only the right child of each node is reachable, and whether only the left; `below` is the height of the children."""
         lowest, highest = ((self.leaves + ends) >> below for ends in reachable)
         only_right = 2 * nodes < lowest
         return only_right, ~only_right & (2 * nodes + 1 > highest)
 
-    def towards_the_middle(self) -> Sides:
-        """For each node the side on which the middle of the reachable leaves lies; left where it lies between both."""
+    def default_sides(self) -> Sides:
+        """The side of each node that contains the middle of the reachable leaves; left if it lies between both."""
         first, last = self.reachable(self.actions.low, self.actions.high)
         nodes = np.arange(self.leaves)
         level = np.frexp(np.maximum(nodes, 1))[1] - 1
@@ -100,24 +100,24 @@ class Geometry:
     def _position(self, action: Floats) -> Floats:
         return (action - self.actions.low) * self._per_unit
 
-    def _clamped(self, leaf: Floats) -> Integers:
+    def _clamp(self, leaf: Floats) -> Integers:
         return np.clip(leaf, 0, self.leaves - 1).astype(np.int64)
 
 
-def grouped(nodes: Integers) -> Iterator[tuple[int, Integers]]:
-    """Each node that occurs, and where it occurs, in ascending order.
+def group_by_node(nodes: Integers) -> Iterator[tuple[int, Integers]]:
+    """Yield each distinct node in ascending order, with the indices at which it occurs.
 
-    >>> [(node, places.tolist()) for node, places in grouped(np.array([5, 4, 5]))]
+    >>> [(node, indices.tolist()) for node, indices in group_by_node(np.array([5, 4, 5]))]
     [(4, [1]), (5, [0, 2])]
     """
     order = np.argsort(nodes, kind="stable")
-    found, starts = np.unique(nodes[order], return_index=True)
-    yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True) if len(found) else ()
+    distinct, starts = np.unique(nodes[order], return_index=True)
+    yield from zip(distinct.tolist(), np.split(order, starts[1:]), strict=True) if len(distinct) else ()
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """What the nodes know: `sides[v]` is LEFT, RIGHT, or LEARNED where `classifiers[v]` tells the side."""
+    """The rules of the nodes: `sides[v]` is LEFT, RIGHT, or LEARNED if `classifiers[v]` predicts the side."""
 
     width: int
     sides: Sides
@@ -126,17 +126,17 @@ class Nodes:
     def go_right(self, nodes: Integers, rows: conversion.Row) -> Flags:
         """Whether each row goes right at its node."""
         right: Flags = self.sides[nodes] == RIGHT
-        asked = np.flatnonzero(self.sides[nodes] == LEARNED)
-        for node, places in grouped(nodes[asked]):
-            at = asked[places]
-            # In double precision, so that a row alone goes where it goes among others.
+        learned = np.flatnonzero(self.sides[nodes] == LEARNED)
+        for node, indices in group_by_node(nodes[learned]):
+            at = learned[indices]
+            # Double precision makes the result for a row independent of the other rows in the batch.
             right[at] = np.asarray(self.classifiers[node].predict(rows[at].astype(np.float64))) == RIGHT
         return right
 
 
 @model_files.saveable()
 class TreePolicy(Drawn):
-    """A tree of classifiers that was trained on a log; `train_tree` makes it.
+    """A tree of classifiers trained on a log; `train_tree` returns it.
 
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=200, width=2))
@@ -157,33 +157,33 @@ class TreePolicy(Drawn):
 
     @property
     def width(self) -> int:
-        """How many numbers a context has."""
+        """The number of features of a context."""
         return self.nodes.width
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
-        """Uniform around the action of the context's leaf, with a share epsilon of the whole range."""
-        low, high = self._geometry.actions.narrowed(within, self.bandwidth)
+        """Uniform around the action of the context's leaf, mixed with uniform exploration of weight epsilon."""
+        low, high = self._geometry.actions.narrow(within, self.bandwidth)
         centre = float(self._centres(conversion.row(context)[np.newaxis], np.array([low]), np.array([high]))[0])
         return explore(smooth(centre, self.bandwidth, (low, high)), self.epsilon, (low, high))
 
     def actions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
-        """The action in the middle of each row's window; `within` is one (low, high) per row."""
+        """The centre of each row's window; `within` is one (low, high) per row."""
         rows = conversion.matrix(contexts)
         pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
         check_shape("within", pairs, len(rows), 2)
         for pair in pairs if within is not None else ():
-            self._geometry.actions.narrowed(tuple(pair), self.bandwidth)
+            self._geometry.actions.narrow(tuple(pair), self.bandwidth)
         return self._centres(rows, pairs[:, 0], pairs[:, 1])
 
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:
-        """The density of each row's action, which may have been drawn by another policy."""
+        """The density of each row's action, which another policy may have chosen."""
         centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
         return explored_densities(centres, self.bandwidth, self.epsilon, pairs, np.asarray(actions, np.float64))
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The expected action of each row, and its expected square."""
+        """The expected action and the expected squared action of each row."""
         centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
         return explored_moments(centres, self.bandwidth, self.epsilon, pairs)
 
@@ -192,24 +192,24 @@ class TreePolicy(Drawn):
         model_files.write(path, *self.contents())
 
     def contents(self) -> model_files.Contents:
-        """What a file of the policy holds."""
+        """The contents of a file of this policy."""
         learned = self.nodes.classifiers
-        kept = classifiers.stored([learned[node] for node in sorted(learned)]) if learned else np.empty(0, np.uint8)
+        encoded = classifiers.encode([learned[node] for node in sorted(learned)]) if learned else np.empty(0, np.uint8)
         names = ("actions", "leaves", "bandwidth", "epsilon", "width")
         parameters = {name: getattr(self, name) for name in names}
-        return "TreePolicy", parameters, {"sides": self.nodes.sides, "classifiers": kept}
+        return "TreePolicy", parameters, {"sides": self.nodes.sides, "classifiers": encoded}
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
-        """The policy that was saved with these parameters and arrays."""
-        width, leaves = model_files.checked_width(parameters.pop("width")), check_leaves(parameters["leaves"])
-        sides, kept = model_files.vectors(arrays, sides=("i1", leaves), classifiers=("u1", None))
+        """Restore the policy from the contents of a file."""
+        width, leaves = model_files.check_width(parameters.pop("width")), check_leaves(parameters["leaves"])
+        sides, encoded = model_files.vectors(arrays, sides=("i1", leaves), classifiers=("u1", None))
         learned = np.flatnonzero(sides == LEARNED).tolist()
-        fitted = classifiers.restored(kept) if len(kept) else []
-        widths = {getattr(each, "n_features_in_", width) for each in fitted}
-        if not np.isin(sides, (LEFT, RIGHT, LEARNED)).all() or len(fitted) != len(learned) or widths - {width}:
-            raise model_files.misfit()
-        return cls(**parameters, nodes=Nodes(width, sides, dict(zip(learned, fitted, strict=True))))
+        decoded = classifiers.decode(encoded) if len(encoded) else []
+        widths = {getattr(classifier, "n_features_in_", width) for classifier in decoded}
+        if not np.isin(sides, (LEFT, RIGHT, LEARNED)).all() or len(decoded) != len(learned) or widths - {width}:
+            raise model_files.mismatch_error()
+        return cls(**parameters, nodes=Nodes(width, sides, dict(zip(learned, decoded, strict=True))))
 
     def __repr__(self) -> str:
         return (
@@ -227,7 +227,7 @@ class TreePolicy(Drawn):
     def _route(self, rows: conversion.Row, reachable: Leaves) -> Integers:
         nodes = np.ones(len(rows), dtype=np.int64)
         for below in reversed(range(self._geometry.depth)):
-            right, only_left = self._geometry.forced(nodes, reachable, below)
+            right, only_left = self._geometry.forced_sides(nodes, reachable, below)
             free = np.flatnonzero(~right & ~only_left)
             right[free] = self.nodes.go_right(nodes[free], rows[free])
             nodes = 2 * nodes + right

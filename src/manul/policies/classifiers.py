@@ -1,4 +1,4 @@
-"""Scikit-learn's classifiers as the base class of a tree: which of them will do; `sklearn_files.py` keeps them in files."""
+"""Scikit-learn classifiers as the nodes of a tree; `utils/sklearn_files.py` writes them to files."""
 
 from __future__ import annotations
 
@@ -13,45 +13,43 @@ from manul.utils import sklearn_files
 
 
 class Classifier(Protocol):
-    """A scikit-learn classifier whose fit takes sample weights, or a pipeline that ends in one."""
+    """A scikit-learn classifier whose `fit` accepts sample weights, or a pipeline that ends with one."""
 
     @property
     def fit(self) -> Callable[..., object]:
-        """fit(contexts, sides, sample_weight=weights)."""
+        """Fit with `fit(contexts, sides, sample_weight=weights)`."""
 
     def predict(self, contexts: npt.NDArray[np.float64], /) -> npt.NDArray[np.int64]:
-        """The side of each row."""
+        """Predict the side of each row."""
 
     def set_params(self, **settings: object) -> Self:
-        """Changes settings by name."""
+        """Set parameters by name."""
 
 
-def checked_classifier(classifier: Classifier | None) -> Classifier:
-    """A copy that takes sample weights and draws the same numbers each time; None is logistic regression.
+def prepare_classifier(classifier: Classifier | None) -> Classifier:
+    """Check that a classifier accepts sample weights, and return a copy with fixed seeds; None is logistic regression.
 
-    >>> checked_classifier(None)
+    >>> prepare_classifier(None)
     LogisticRegression(max_iter=1000, random_state=0)
     """
     try:
         from sklearn.base import clone
         from sklearn.linear_model import LogisticRegression
     except ImportError:
-        raise MissingDependency(
-            f"scikit-learn must be installed to train trees on a log. {sklearn_files.INSTALL}"
-        ) from None
+        raise MissingDependency(f"training a tree on a log requires scikit-learn. {sklearn_files.INSTALL}") from None
     if classifier is None:
         classifier = LogisticRegression(max_iter=1000)
-    weights_name(classifier)
+    weight_parameter(classifier)
     copy: Any = clone(classifier)
     unseeded = [name for name, value in copy.get_params().items() if name.endswith("random_state") and value is None]
     seeded: Classifier = copy.set_params(**dict.fromkeys(unseeded, 0))
     return seeded
 
 
-def weights_name(classifier: Classifier) -> str:
-    """What fit calls the sample weights; in a pipeline they go to its last step.
+def weight_parameter(classifier: Classifier) -> str:
+    """The name of the sample weights among the parameters of `fit`; a pipeline passes them to its last step.
 
-    >>> weights_name(checked_classifier(None))
+    >>> weight_parameter(prepare_classifier(None))
     'sample_weight'
     """
     from sklearn.utils.validation import has_fit_parameter
@@ -61,20 +59,20 @@ def weights_name(classifier: Classifier) -> str:
         if hasattr(part, "predict") and hasattr(part, "get_params") and has_fit_parameter(part, "sample_weight"):
             return f"{prefix}sample_weight"
     raise ParameterError(
-        f"classifier must be of scikit-learn, with sample_weight; got {classifier!r}. Try LogisticRegression().",
+        f"classifier must be a scikit-learn classifier whose fit accepts sample_weight, got {classifier!r}.",
         "classifier",
     )
 
 
-def stored(classifiers: list[Classifier]) -> npt.NDArray[np.uint8]:
-    """Fitted classifiers as bytes for a file.
+def encode(classifiers: list[Classifier]) -> npt.NDArray[np.uint8]:
+    """Encode fitted classifiers as bytes for a file.
 
-    >>> restored(stored([checked_classifier(None)]))
+    >>> decode(encode([prepare_classifier(None)]))
     [LogisticRegression(max_iter=1000, random_state=0)]
     """
-    return sklearn_files.stored(classifiers, "classifier", "Train with another, such as LogisticRegression().")
+    return sklearn_files.dump_objects(classifiers, "classifier", "Train with another, such as LogisticRegression().")
 
 
-def restored(data: npt.NDArray[np.uint8]) -> list[Classifier]:
-    """The classifiers that were stored; see `stored` for an example."""
-    return sklearn_files.restored(data, "classifier", method="predict")
+def decode(data: npt.NDArray[np.uint8]) -> list[Classifier]:
+    """Decode the classifiers that `encode` encoded."""
+    return sklearn_files.load_objects(data, "classifier", method="predict")

@@ -1,4 +1,4 @@
-"""The same action whatever the context."""
+"""Policies that choose the same action in every context."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manul.utils.validation import check_whole_number
 @saveable
 @dataclass(frozen=True)
 class Constant:
-    """The best constant action, by exact minimisation over so many evenly spaced ones.
+    """The best constant action, by exact minimisation over `choices` evenly spaced actions.
 
     >>> import manul
     >>> agent = manul.SmoothedGreedy(policies=Constant(), bandwidth=1/16)
@@ -35,6 +35,6 @@ class Constant:
         return self.choices
 
     def start(self, width: int, actions: Within, bandwidth: float) -> Sums:  # noqa: ARG002 - contexts do not matter
-        """A running sum for each action."""
+        """Start a learner with a running sum for each action."""
         choices = np.linspace(*actions, self.choices)
         return Sums(self.choices, bandwidth, lambda _: choices, lambda _, index: float(choices[index]))

@@ -1,4 +1,4 @@
-"""A handful of functions from contexts to actions."""
+"""A finite class: several functions from contexts to actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Function = Callable[[Row], float]
 
 
 class Finite:
-    """The best of several functions, by exact minimisation; functions cannot be saved.
+    """The best of several functions, by exact minimisation; agents with this class cannot be saved.
 
     >>> import manul
     >>> rules = Finite([lambda context: 0.2, lambda context: context[0] / 2])
@@ -26,10 +26,10 @@ class Finite:
     def __init__(self, functions: Sequence[Function]) -> None:
         self.functions = tuple(functions)
         if not self.functions:
-            raise ParameterError("policies must have at least one function; got none.", "policies")
+            raise ParameterError("policies must have at least one function, got none.", "policies")
         for function in self.functions:
             if not callable(function):
-                raise ParameterError(f"policies must be functions of a context; got {function!r}.", "policies")
+                raise ParameterError(f"policies must be functions of a context, got {function!r}.", "policies")
         self._last: tuple[tuple[bytes, Within], Floats] | None = None
 
     def __len__(self) -> int:
@@ -40,14 +40,14 @@ class Finite:
         return f"Finite([{names}{', ...' if len(self) > 5 else ''}])"
 
     def start(self, width: int, actions: Within, bandwidth: float) -> Sums:  # noqa: ARG002 - functions know their width
-        """A running sum for each function."""
+        """Start a learner with a running sum for each function."""
 
         def centre(context: Row, index: int) -> float:
             return self._action(context, index, actions)
 
         return Sums(len(self), bandwidth, lambda context: self._all(context, actions), centre)
 
-    # Several bandwidths ask about the same context in turn: the functions run once for all of them.
+    # The learners of several bandwidths evaluate the same context one after the other, so the last result is cached.
     def _all(self, context: Row, actions: Within) -> Floats:
         key = context.tobytes(), actions
         if self._last is None or self._last[0] != key:
@@ -59,7 +59,7 @@ class Finite:
 
 
 def checked_action(action: float, actions: Within, name: str = "policy") -> float:
-    """What a policy returned, if it is an action.
+    """Check that a policy returned an action in the range.
 
     >>> checked_action(0.25, (0.0, 1.0))
     0.25
@@ -70,5 +70,5 @@ def checked_action(action: float, actions: Within, name: str = "policy") -> floa
     except (TypeError, ValueError):
         value = float("nan")
     if not low <= value <= high:
-        raise InputError(f"{name} must return an action in [{low:g}, {high:g}]; got {action!r}. Clip it.", "policies")
+        raise InputError(f"{name} must return an action in [{low:g}, {high:g}], got {action!r}.", "policies")
     return value

@@ -1,11 +1,11 @@
-"""Linear policies x -> clip(w.x + b), learned by the slope of the smoothed loss."""
+"""Linear policies, learned by gradient descent on the smoothed loss: the action is clip(weights · context + intercept)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from manul import _core
-from manul.policies.native_learner import NativePolicies, fitting
+from manul.policies.native_learner import NativePolicies, cap_bandwidth
 from manul.policies.policy_class import saveable
 from manul.types import Within
 from manul.utils.validation import check_number
@@ -14,7 +14,7 @@ from manul.utils.validation import check_number
 @saveable
 @dataclass(frozen=True)
 class Linear(NativePolicies):
-    """A weight per feature, standardised on the way; `rate` is AdaGrad's, in units of the range of actions.
+    """A linear function of the standardised features; `rate` is the step size of AdaGrad in units of the range of actions.
 
     >>> import manul
     >>> agent = manul.SmoothedGreedy(policies=Linear(), bandwidth=1/16)
@@ -30,12 +30,12 @@ class Linear(NativePolicies):
     def player(
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
     ) -> _core.Player:
-        """A fresh native agent."""
+        """Return a new native player."""
         return _core.LinearPlayer(
             actions=actions,
             losses=losses,
             width=width,
-            bandwidth=fitting(bandwidth, actions),
+            bandwidth=cap_bandwidth(bandwidth, actions),
             rate=self.rate,
             epsilon=epsilon,
             seed=seed,

@@ -1,4 +1,4 @@
-"""Native agents as the learners of policy classes."""
+"""Learners that run in the native core."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from manul.utils.model_files import Arrays
 
 
 class NativeLearner:
-    """Asks the core for the centre of its window, and lets it learn."""
+    """A learner that delegates to a native player."""
 
     def __init__(self, player: _core.Player) -> None:
         self._player = player
@@ -21,40 +21,40 @@ class NativeLearner:
         return self._player.window(context, *within)[0]
 
     def learn(self, context: Row, decision: Decision, loss: float) -> None:
-        """Pass an example on."""
+        """Learn from an example."""
         action, density, within = decision
         assert within is not None
         self._player.learn(context, action, density, loss, *within)
 
     def state(self) -> Arrays:
-        """The core's arrays."""
+        """The arrays of the player."""
         return self._player.state()
 
     def restore(self, arrays: Arrays) -> None:
-        """Go back to a state."""
+        """Restore a state."""
         self._player.restore(arrays)
 
 
 class NativePolicies(ABC):
-    """A policy class whose whole agent lives in the core."""
+    """A policy class whose agent runs entirely in the core."""
 
     @abstractmethod
     def player(
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
     ) -> _core.Player:
-        """A fresh native agent."""
+        """Return a new native player."""
 
     def start(self, width: int, actions: Within, bandwidth: float) -> NativeLearner:
-        """A learner that has seen nothing."""
+        """Start a learner without data."""
         return NativeLearner(
             self.player(width=width, actions=actions, losses=(0, 1), bandwidth=bandwidth, epsilon=0, seed=0)
         )
 
 
-def fitting(bandwidth: float, actions: Within) -> float:
-    """The bandwidth of the core's window: at half the range it is the whole range already.
+def cap_bandwidth(bandwidth: float, actions: Within) -> float:
+    """Limit a bandwidth to half the range of actions, at which a window covers the whole range.
 
-    >>> fitting(0.75, (0.0, 1.0))
+    >>> cap_bandwidth(0.75, (0.0, 1.0))
     0.5
     """
     return min(bandwidth, (actions[1] - actions[0]) / 2)

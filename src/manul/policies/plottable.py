@@ -1,4 +1,4 @@
-"""Policies that draw themselves."""
+"""The plot method of policies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Drawn:
-    """A policy with `plot`."""
+    """A policy with a `plot` method."""
 
     def plot(
         self: Policy,
@@ -22,7 +22,7 @@ class Drawn:
         targets: npt.ArrayLike | None = None,
         axes: Axes | None = None,
     ) -> Axes:
-        """Draw what is played along one feature of the contexts: rows of numbers, columns by name, or a log."""
+        """Plot the policy as a function of one feature; `contexts` are rows of numbers, columns by name, or a log."""
         from manul.utils.plotting import policy_map
 
         return policy_map(self, contexts, feature, targets, axes)

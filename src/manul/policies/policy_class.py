@@ -1,4 +1,4 @@
-"""What a policy class must have, and how it gets into a file."""
+"""The protocols of a policy class and its learner, and how agents with a policy class are saved."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from manul.utils.model_files import Arrays, Parameters
 
 
 class Learner(Protocol):
-    """Minimises the smoothed loss over a policy class, one example after the other."""
+    """Minimises the smoothed loss over a policy class online."""
 
     def action(self, context: Row, within: Within) -> float:
-        """The best policy's action; one outside `within` is moved to its nearer end, so `within` may be ignored."""
+        """The action of the best policy; the agent clips it to `within`."""
 
     def learn(self, context: Row, decision: Decision, loss: float) -> None:
-        """Take in an example whose loss is scaled to [0, 1] and whose `decision.within` is never None."""
+        """Learn from an example; the loss is scaled to [0, 1] and `decision.within` is not None."""
 
     def state(self) -> Arrays:
-        """A copy of all that was learned, as arrays."""
+        """Copy the state of the learner into arrays."""
 
     def restore(self, arrays: Arrays) -> None:
-        """Go back to a state; raises KeyError or ValueError where the arrays do not fit."""
+        """Restore a state; raises KeyError or ValueError if the arrays do not fit."""
 
 
 @runtime_checkable
 class Estimating(Protocol):
-    """A learner that knows the estimated loss of its best policy over the whole past, V_t of the paper."""
+    """A learner that estimates the loss of its best policy from all examples so far."""
 
     def estimate(self) -> float:
-        """The IPS estimate of the smoothed loss of the policy that `action` plays."""
+        """The IPS estimate of the smoothed loss of the policy that `action` uses."""
 
 
 @runtime_checkable
 class PolicyClass(Protocol):
-    """Something that starts a learner for contexts of a width, a range of actions and a bandwidth."""
+    """A set of policies to learn from; `width` is the number of features of a context."""
 
     def start(self, width: int, actions: Within, bandwidth: float) -> Learner:
-        """A learner that has seen nothing."""
+        """Start a learner without data."""
 
 
 _Class = TypeVar("_Class", bound=type)
@@ -48,7 +48,7 @@ _SAVEABLE: dict[str, type] = {}
 
 
 def saveable(kind: _Class) -> _Class:
-    """Register a dataclass of settings under its own name, so that agents with it can be saved and loaded.
+    """Register a policy class, which must be a dataclass, so that agents with it can be saved and loaded.
 
     >>> import dataclasses
     >>> @saveable
@@ -59,13 +59,13 @@ def saveable(kind: _Class) -> _Class:
     {'name': 'Mine', 'rate': 0.1}
     """
     if not is_dataclass(kind):
-        raise ParameterError(f"a saveable class must be a dataclass; got {kind!r}. Put @dataclass above the class.")
+        raise ParameterError(f"a saveable class must be a dataclass, got {kind!r}.", "kind")
     _SAVEABLE[kind.__name__] = kind
     return kind
 
 
 def described(policies: PolicyClass) -> Parameters:
-    """A policy class as it is written into a file.
+    """Describe a policy class as parameters for a file.
 
     >>> from manul.policies import Tree
     >>> described(Tree(leaves=8))
@@ -73,7 +73,7 @@ def described(policies: PolicyClass) -> Parameters:
     """
     if type(policies) is not _SAVEABLE.get(type(policies).__name__):
         raise FileError(
-            f"policies must be of a saveable class; got {policies!r}. Register a dataclass with policies.saveable.",
+            f"cannot save an agent with policies={policies!r}. Register its class with policies.saveable.",
             "policies",
         )
     settings: Any = policies
@@ -81,7 +81,7 @@ def described(policies: PolicyClass) -> Parameters:
 
 
 def from_description(description: Parameters) -> PolicyClass:
-    """The policy class that was written into a file.
+    """Create the policy class from its description in a file.
 
     >>> from_description({"name": "Tree", "leaves": 8})
     Tree(leaves=8)
@@ -89,16 +89,13 @@ def from_description(description: Parameters) -> PolicyClass:
     settings = dict(description)
     name = settings.pop("name")
     if name not in _SAVEABLE:
-        raise FileError(
-            f"policies must be one of {', '.join(sorted(_SAVEABLE))}; got {name}. Register it with policies.saveable.",
-            "policies",
-        )
-    made: PolicyClass = _SAVEABLE[name](**settings)
-    return made
+        raise FileError(f"unknown policy class {name}. Register it with policies.saveable before loading.", "policies")
+    policies: PolicyClass = _SAVEABLE[name](**settings)
+    return policies
 
 
 def checked_policies(policies: PolicyClass) -> PolicyClass:
-    """Refuses what cannot start a learner.
+    """Check that an object is a policy class.
 
     >>> from manul.policies import Linear
     >>> checked_policies(Linear())
@@ -106,6 +103,7 @@ def checked_policies(policies: PolicyClass) -> PolicyClass:
     """
     if not isinstance(policies, PolicyClass) or isinstance(policies, type):
         raise ParameterError(
-            f"policies must have start(width, actions, bandwidth); got {policies!r}. Try policies.Linear().", "policies"
+            f"policies must have a method start(width, actions, bandwidth), got {policies!r}. Try policies.Linear().",
+            "policies",
         )
     return policies

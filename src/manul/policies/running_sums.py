@@ -1,4 +1,4 @@
-"""Exact minimisation of the IPS estimate over finitely many policies, from one running sum for each."""
+"""Exact minimisation of the IPS estimate over finitely many policies, with a running sum for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manul.utils.model_files import Arrays
 
 
 class Sums:
-    """Learns which of the policies is best; `centres` gives all their actions, `centre` that of one."""
+    """Learns which policy is best; `centres` returns the actions of all policies, `centre` that of one."""
 
     def __init__(
         self, count: int, bandwidth: float, centres: Callable[[Row], Floats], centre: Callable[[Row, int], float]
@@ -23,7 +23,7 @@ class Sums:
         self._sums, self._rounds = np.zeros(count), 0
 
     def action(self, context: Row, within: Within) -> float:  # noqa: ARG002 - all windows are truncated
-        """The action of the policy with the lowest sum; the first one where several have it."""
+        """The action of the policy with the lowest sum, the first one if there are ties."""
         return self._centre(context, int(np.argmin(self._sums)))
 
     def learn(self, context: Row, decision: Decision, loss: float) -> None:
@@ -43,8 +43,8 @@ class Sums:
         return {"sums": self._sums.copy(), "rounds": np.array([self._rounds], dtype=np.uint64)}
 
     def restore(self, arrays: Arrays) -> None:
-        """Go back to a state."""
+        """Restore a state."""
         sums, rounds = files.vectors(arrays, sums=("f8", len(self._sums)), rounds=("u8", 1))
         if rounds[0] > files.MOST_ROUNDS:
-            raise files.misfit()
+            raise files.mismatch_error()
         self._sums, self._rounds = sums.copy(), int(rounds[0])

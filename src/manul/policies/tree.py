@@ -1,11 +1,11 @@
-"""Trees of small learners, as in Cats."""
+"""Trees of binary learners, as in Cats."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from manul import _core
-from manul.policies.native_learner import NativePolicies, fitting
+from manul.policies.native_learner import NativePolicies, cap_bandwidth
 from manul.policies.policy_class import saveable
 from manul.types import Within
 from manul.utils.validation import check_leaves
@@ -14,7 +14,7 @@ from manul.utils.validation import check_leaves
 @saveable
 @dataclass(frozen=True)
 class Tree(NativePolicies):
-    """A tree that routes a context to one of its leaves, each an action.
+    """A tree that routes each context to one of its leaves; a leaf is an action.
 
     >>> import manul
     >>> agent = manul.SmoothedGreedy(policies=Tree(leaves=64), bandwidth=1/8)
@@ -29,13 +29,13 @@ class Tree(NativePolicies):
     def player(
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
     ) -> _core.Player:
-        """A fresh native agent."""
+        """Return a new native player."""
         return _core.CatsPlayer(
             actions=actions,
             losses=losses,
             width=width,
             depth=self.leaves.bit_length() - 1,
-            bandwidth=fitting(bandwidth, actions),
+            bandwidth=cap_bandwidth(bandwidth, actions),
             epsilon=epsilon,
             seed=seed,
         )

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from manul.errors import FileError, ParameterError
-from manul.utils.suggestions import missing, remedy
+from manul.utils.suggestions import missing_file, remedy
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
@@ -60,7 +60,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """Refuse to listen on a public address without tokens."""
         if not tokens and not is_loopback(self.host):
             raise ParameterError(
-                f"without tokens, host must be a loopback address, got {self.host!r}. Create tokens with manul token."
+                f"without tokens, host must be a loopback address, got {self.host!r}. Create tokens with manul token.",
+                "host",
             )
 
 
@@ -86,7 +87,7 @@ def read(path: Path) -> dict[str, Any]:
         _check_names(path, settings.get("limits", {}), Limits)
         msgspec.convert(settings, Configuration)
     except FileNotFoundError:
-        raise missing(path) from None
+        raise missing_file(path) from None
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}") from None
     except msgspec.DecodeError as error:
@@ -100,7 +101,7 @@ def _check_names(path: Path, settings: object, kind: type[msgspec.Struct]) -> No
     for name in settings if isinstance(settings, dict) else ():
         if name not in known:
             advice = remedy(name, known, "See manul serve --help.")
-            raise ParameterError(f"{path} has an unknown setting, {name!r}. {advice}")
+            raise ParameterError(f"{path} has an unknown setting, {name!r}. {advice}", name)
 
 
 def is_loopback(name: str) -> bool:

@@ -1,1 +1,1 @@
-"""Small things that every part uses: checks of values, files, suggestions for misspelt names, plots."""
+"""Utilities that all packages share: validation, files, suggestions for misspelt names, plots."""

@@ -1,4 +1,4 @@
-"""Files that are there in whole or not at all."""
+"""Atomic writes: a file is replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manul.errors import FileError
 
 
 def write_whole(path: str | Path, content: bytes | str) -> None:
-    """Write a file beside its place and put it there at the end; what was there stays until then.
+    """Write a file atomically: the previous content stays until the new one is complete.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -22,12 +22,12 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
     ...     [path.name for path in Path(folder).iterdir()]
     ['note.txt']
     """
-    with replacing(path) as partial:
+    with atomic_path(path) as partial:
         partial.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def write_csv(path: str | Path, names: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a table with every digit.
+    """Write a table as CSV, atomically; numbers keep full precision.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -41,22 +41,22 @@ def write_csv(path: str | Path, names: Iterable[str], rows: Iterable[Iterable[ob
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of the file at the end; on an error nothing is left of it."""
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a path to write to, which replaces the file on success and is deleted on an error."""
     target = Path(path)
     partial = partial_path(target)
     try:
         yield partial
         put_in_place(partial, target)
     except OSError as error:
-        raise unwritable(target, error) from error
+        raise write_error(target, error) from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
 
 
 def partial_path(path: Path) -> Path:
-    """Where a file is written until it is whole.
+    """The path of a file while it is being written.
 
     >>> partial_path(Path("run.csv")).name
     'run.csv.partial'
@@ -65,14 +65,14 @@ def partial_path(path: Path) -> Path:
 
 
 def put_in_place(partial: Path, path: Path) -> None:
-    """Rename a whole file to its name; after a crash of the machine there is the old file or the new one, never a part."""
+    """Rename a complete file to its name; a crash leaves the old file or the new one, never a part."""
     sync(partial)
     partial.replace(path)
     sync(path.parent)
 
 
 def sync(path: Path) -> None:
-    """Have a file, or the names in a folder, on disk."""
+    """Flush a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -81,7 +81,7 @@ def sync(path: Path) -> None:
 
 
 def writable_folder(folder: str | Path) -> Path:
-    """A folder to write into, made where there is none.
+    """Return a folder after creating it if necessary and checking that it is writable.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -94,16 +94,16 @@ def writable_folder(folder: str | Path) -> Path:
         if not os.access(out, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise FileError(f"{out} must be a folder to write into; got {error.strerror}. Choose another.") from error
+        raise FileError(f"Cannot write to folder {out}: {error.strerror}.") from error
     return out
 
 
-def unwritable(path: Path, error: OSError) -> FileError:
-    """The error of a file that cannot be written.
+def write_error(path: Path, error: OSError) -> FileError:
+    """The error for a file that cannot be written.
 
-    >>> unwritable(Path("run.csv"), OSError(28, "No space left on device"))
-    FileError('run.csv must be writable; got No space left on device. Free some space or choose another folder.')
+    >>> write_error(Path("run.csv"), OSError(28, "No space left on device"))
+    FileError('Cannot write run.csv: No space left on device. Free some space or choose another folder.')
     """
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     advice = "Free some space or choose another folder." if full else "Choose another folder."
-    return FileError(f"{path} must be writable; got {error.strerror}. {advice}")
+    return FileError(f"Cannot write {path}: {error.strerror}. {advice}")

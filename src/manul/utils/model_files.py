@@ -1,7 +1,7 @@
 """`*.manul` files: settings in JSON and arrays, in the safetensors layout. Loading runs no code.
 
-A checksum over everything is part of the header, so that a file is read whole and as written or not at all. Anybody can
-write a file with a right checksum, so each kind also checks its settings and arrays before it takes memory for them.
+The header has a checksum of the whole file, so damage is detected. A checksum does not prevent forgery, so each kind also
+checks its settings and arrays before it allocates memory for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from manul.errors import FileError, ManulError
 from manul.utils.atomic_files import write_whole
 from manul.utils.registry import Registry
-from manul.utils.suggestions import missing
+from manul.utils.suggestions import missing_file
 
 FORMAT = 1
 Arrays = dict[str, npt.NDArray[Any]]
@@ -32,7 +32,7 @@ MOST_ROUNDS = 2**53  # the core counts in doubles
 
 @runtime_checkable
 class Saveable(Protocol):
-    """What can be written to a file and read again."""
+    """An object that can be saved to a file."""
 
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
@@ -40,7 +40,7 @@ class Saveable(Protocol):
 
 @runtime_checkable
 class HasContents(Protocol):
-    """What can say what its file holds."""
+    """An object that can return the contents of its file."""
 
     def contents(self) -> Contents:
         """The kind, the parameters and the arrays."""
@@ -74,7 +74,7 @@ def saveable(*examples: Callable[[int], Any]) -> Callable[[_Class], _Class]:
 
 
 def encode(kind: str, parameters: Parameters, arrays: Arrays) -> bytes:
-    """A file as bytes; `decode` gives the contents again.
+    """The bytes of a file; `decode` is the inverse.
 
     >>> decode(encode("Example", {"leaves": 4}, {}))
     ('Example', {'leaves': 4}, {})
@@ -83,22 +83,22 @@ def encode(kind: str, parameters: Parameters, arrays: Arrays) -> bytes:
 
     header = {"format": str(FORMAT), "kind": kind, "parameters": json.dumps(parameters, sort_keys=True)}
     header["checksum"] = _checksum(header, arrays)
-    return _ordered(save(arrays, metadata=header))
+    return _sort_metadata(save(arrays, metadata=header))
 
 
 def decode(data: bytes, *, name: str = "file") -> Contents:
-    """The contents of a file that is in memory; see `encode` for an example."""
+    """The contents of a file given as bytes; see `encode` for an example."""
     from safetensors.numpy import load
 
-    with _whole(name):
+    with _file_errors(name):
         arrays = load(data)
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size]).get("__metadata__", {})
-    return _checked(header, arrays, name)
+    return _verify(header, arrays, name)
 
 
 def write(path: str | Path, kind: str, parameters: Parameters, arrays: Arrays) -> None:
-    """Writes a file whole or not at all.
+    """Write a file atomically.
 
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
@@ -117,15 +117,15 @@ def read(path: str | Path) -> Contents:
 
     target = Path(path)
     if not target.is_file():
-        raise missing(target)
-    with _whole(str(target)), safe_open(target, framework="numpy") as opened:
-        header = dict(opened.metadata() or {})
-        arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a mapping
-    return _checked(header, arrays, str(target))
+        raise missing_file(target)
+    with _file_errors(str(target)), safe_open(target, framework="numpy") as file:
+        header = dict(file.metadata() or {})
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    return _verify(header, arrays, str(target))
 
 
 def load(path: str | Path) -> Any:
-    """An agent or policy as it was saved.
+    """Load an agent or policy from a file.
 
     >>> import tempfile, pathlib, manul
     >>> folder = tempfile.TemporaryDirectory()
@@ -135,11 +135,11 @@ def load(path: str | Path) -> Any:
     Cats(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, losses=(0.0, 1.0), seed=0, table_bits=20)
     >>> folder.cleanup()
     """
-    return restored(*read(path), name=str(path))
+    return restore(*read(path), name=str(path))
 
 
 def dumps(saveable: Saveable) -> bytes:
-    """An agent or policy as the bytes of its file.
+    """Serialize an agent or policy to the bytes of its file.
 
     >>> import manul
     >>> loads(dumps(manul.Auto(seed=7)))
@@ -149,28 +149,28 @@ def dumps(saveable: Saveable) -> bytes:
 
 
 def loads(data: bytes, *, name: str = "file") -> Any:
-    """The agent or policy of such bytes; errors call them by `name`. See `dumps` for an example."""
-    return restored(*decode(data, name=name), name=name)
+    """Load an agent or policy from bytes; errors refer to them as `name`. See `dumps` for an example."""
+    return restore(*decode(data, name=name), name=name)
 
 
 def contents(saveable: Saveable) -> Contents:
-    """What an object writes into a file, to be put into another one; `restored` makes the object again.
+    """The contents of the file of an object, for use inside another file; `restore` is the inverse.
 
     >>> import manul
-    >>> restored(*contents(manul.Auto(seed=7)))
+    >>> restore(*contents(manul.Auto(seed=7)))
     Auto(actions=(0.0, 1.0), epsilon=0.05, losses=(0.0, 1.0), seed=7)
     """
     if isinstance(saveable, HasContents):
         kind, parameters, arrays = saveable.contents()
         return kind, json.loads(json.dumps(parameters, sort_keys=True)), arrays
-    # Through a real file, because saving is all that an agent from elsewhere promises.
+    # Agents of other packages only promise to save to a file.
     with TemporaryDirectory() as folder:
         path = Path(folder, "contents.manul")
         saveable.save(path)
         return read(path)
 
 
-def restored(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "file") -> Any:
+def restore(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "file") -> Any:
     """The object with these contents; see `contents` for an example."""
     known = KINDS.find(kind)
     if known is None:
@@ -182,37 +182,37 @@ def restored(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "
     except ManulError:
         raise
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
-        raise misfit(name) from error  # settings of other types and sizes than any agent has fail in many ways
+        raise mismatch_error(name) from error  # forged settings fail in many ways
 
 
-def misfit(name: str = "file") -> FileError:
-    """The error of a file whose parts contradict each other.
+def mismatch_error(name: str = "file") -> FileError:
+    """The error for a file whose settings and arrays contradict each other.
 
-    >>> misfit()
-    FileError('file must hold arrays that fit its settings; got others. Save it again.')
+    >>> mismatch_error()
+    FileError('file is damaged: the arrays do not match the settings.')
     """
-    return FileError(f"{name} must hold arrays that fit its settings; got others. Save it again.")
+    return FileError(f"{name} is damaged: the arrays do not match the settings.")
 
 
 def vectors(arrays: Arrays, **expected: tuple[str, int | None]) -> list[npt.NDArray[Any]]:
-    """The arrays of a file if they are one-dimensional, have these types and sizes (None is any), and are all there is.
+    """The arrays of a file, checked to be exactly the expected vectors by name, type and size (None is any).
 
     >>> vectors({"rounds": np.zeros(1)}, rounds=("f8", 1))
     [array([0.])]
     """
     if arrays.keys() != expected.keys():
-        raise misfit()
+        raise mismatch_error()
     for name, (dtype, size) in expected.items():
         array = arrays[name]
         if array.ndim != 1 or array.dtype != np.dtype(dtype) or len(array) != (len(array) if size is None else size):
-            raise misfit()
+            raise mismatch_error()
     return [arrays[name] for name in expected]
 
 
-def parts(arrays: Arrays) -> dict[str, Arrays]:
-    """Arrays by what stands before the first dot of their names; those without a dot are under "".
+def split_by_prefix(arrays: Arrays) -> dict[str, Arrays]:
+    """Group arrays by the part of their name before the first dot; names without a dot are under "".
 
-    >>> parts({"0.sums": np.zeros(1), "counts": np.zeros(2)})
+    >>> split_by_prefix({"0.sums": np.zeros(1), "counts": np.zeros(2)})
     {'0': {'sums': array([0.])}, '': {'counts': array([0., 0.])}}
     """
     split: dict[str, Arrays] = {}
@@ -222,43 +222,41 @@ def parts(arrays: Arrays) -> dict[str, Arrays]:
     return split
 
 
-def checked_width(width: object) -> int:
-    """How many numbers a context has, as a file says it.
+def check_width(width: object) -> int:
+    """Check the width of contexts that a file declares.
 
-    >>> checked_width(20)
+    >>> check_width(20)
     20
     """
     if not isinstance(width, int) or isinstance(width, bool) or not 0 <= width < 2**32:
-        raise FileError(f"width must be a whole number from 0 to 2^32; got {width!r:.60}. Save it again.", "width")
+        raise FileError(f"width must be a whole number in [0, 2^32), got {width!r:.60}.", "width")
     return width
 
 
 @contextmanager
-def _whole(name: str) -> Iterator[None]:
+def _file_errors(name: str) -> Iterator[None]:
     from safetensors import SafetensorError
 
     try:
         yield
     except (SafetensorError, OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise FileError(
-            f"{name} must be a whole .manul file; got one that is damaged or of another kind ({error}). Save it again."
-        ) from error
+        raise FileError(f"{name} is damaged or not a .manul file ({error}).") from error
 
 
-def _checked(header: dict[str, str], arrays: Arrays, name: str) -> Contents:
+def _verify(header: dict[str, str], arrays: Arrays, name: str) -> Contents:
     if header.get("format") != str(FORMAT):
-        raise FileError(_foreign(name, header))
+        raise FileError(_format_message(name, header))
     if header.pop("checksum", None) != _checksum(header, arrays):
-        raise FileError(f"{name} must be as it was written; got another checksum. Copy or save it again.")
-    with _whole(name):
+        raise FileError(f"{name} is damaged: wrong checksum. Copy or save it again.")
+    with _file_errors(name):
         kind, parameters = header["kind"], json.loads(header["parameters"])
     if not isinstance(parameters, dict):
-        raise FileError(f"{name} must hold settings by name; got {type(parameters).__name__}. Save it again.")
+        raise FileError(f"{name} is damaged: parameters must be an object, got {type(parameters).__name__}.")
     return kind, parameters, arrays
 
 
-def _ordered(file: bytes) -> bytes:
-    """The same file with its metadata in order: safetensors writes it in a random one."""
+def _sort_metadata(file: bytes) -> bytes:
+    """Sort the metadata, which safetensors writes in random order, so that equal objects give equal bytes."""
     size = int.from_bytes(file[:8], "little")
     header = json.loads(file[8 : 8 + size])
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
@@ -267,10 +265,10 @@ def _ordered(file: bytes) -> bytes:
     return len(text).to_bytes(8, "little") + text + file[8 + size :]
 
 
-def _foreign(name: str, header: dict[str, str]) -> str:
+def _format_message(name: str, header: dict[str, str]) -> str:
     if "format" in header and "kind" in header:
-        return f"{name} must have format {FORMAT}; got format {header['format']}. A newer manul reads it: pip install -U manul."
-    return f"{name} must be a .manul file; got a safetensors file of another program. Check the name."
+        return f"{name} has format {header['format']}, but this version reads format {FORMAT}. Update manul: pip install -U manul."
+    return f"{name} is a safetensors file of another program, not a .manul file."
 
 
 def _checksum(header: dict[str, str], arrays: Arrays) -> str:

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.ranges import fraction
-from manul.contexts.typical import along
+from manul.contexts.typical import sweep
 from manul.errors import InputError, MissingDependency, ParameterError
-from manul.utils.atomic_files import replacing, write_csv
+from manul.utils.atomic_files import atomic_path, write_csv
 from manul.utils.validation import check_shape
 
 try:
@@ -33,8 +33,8 @@ GREY = "#777777"
 FORMATS = (".png", ".svg", ".pdf")
 CENTRE = "centre of the window"
 Floats = npt.NDArray[np.float64]
-_POINTS = 400  # of a curve, enough for a smooth line at this size
-_DOTS = 1500  # of a scatter plot, so that dots stay distinct
+_POINTS = 400  # per curve: enough for a smooth line at this size
+_DOTS = 1500  # per scatter plot: more would merge into a blot
 
 
 def new_axes() -> Axes:
@@ -124,13 +124,13 @@ def loss_curve(losses: npt.ArrayLike, axes: Axes | None = None, *, label: str | 
     >>> [line.get_label() for line in loss_curve([0.5, 0.25, 0.0]).lines]
     ['running mean', 'mean of last 1']
     """
-    paid = np.asarray(losses, dtype=np.float64)
-    if not len(paid):
+    values = np.asarray(losses, dtype=np.float64)
+    if not len(values):
         raise InputError("losses must have at least one round, got none.", "losses")
     axes = new_axes() if axes is None else axes
-    span, prefix = recent_rounds(len(paid)), "" if label is None else f"{label}: "
-    rounds = np.unique(np.linspace(1, len(paid), _POINTS).astype(np.int64))
-    total = np.concatenate([[0.0], np.cumsum(paid)])
+    span, prefix = recent_rounds(len(values)), "" if label is None else f"{label}: "
+    rounds = np.unique(np.linspace(1, len(values), _POINTS).astype(np.int64))
+    total = np.concatenate([[0.0], np.cumsum(values)])
     first = np.maximum(rounds - span, 0)
     (line,) = axes.plot(rounds, total[rounds] / rounds, linewidth=2.4, label=f"{prefix}running mean")
     recent = (total[rounds] - total[first]) / (rounds - first)
@@ -155,10 +155,10 @@ def interval_plot(value: float, low: float, high: float, axes: Axes | None = Non
     array([0.2 , 0.25, 0.3 ])
     """
     axes = new_axes() if axes is None else axes
-    place = -len(axes.lines)
+    position = -len(axes.lines)
     if len(axes.figure.axes) == 1:
         axes.figure.canvas.figure.set_size_inches(10, 1.8 + 0.4 * len(axes.lines))
-    axes.plot(np.array([low, value, high]), [place] * 3, linewidth=2.4, marker="|", markersize=14, label=label)
+    axes.plot(np.array([low, value, high]), [position] * 3, linewidth=2.4, marker="|", markersize=14, label=label)
     _style(axes, "loss", "estimate").margins(y=0.3)
     axes.set_yticks([-number for number in range(len(axes.lines))], [str(line.get_label()) for line in axes.lines])
     legend = axes.get_legend()
@@ -183,16 +183,16 @@ def policy_map(
     >>> policy_map(manul.Cats(leaves=8, bandwidth=1/8), world.contexts, 0, world.targets).get_xlabel()
     'feature 0'
     """
-    varied = along(contexts, feature)
+    line = sweep(contexts, feature)
     axes = new_axes() if axes is None else axes
     if targets is not None:
-        _scatter(axes, varied.seen, np.asarray(targets, dtype=np.float64))
-    lows, highs = _windows(policy, varied.contexts)
-    (_places if varied.texts else _band)(axes, varied.places, lows, highs)
+        _scatter(axes, line.observed, np.asarray(targets, dtype=np.float64))
+    lows, highs = _windows(policy, line.contexts)
+    (_bars if line.labels else _band)(axes, line.positions, lows, highs)
     _style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
-    if varied.texts:
-        axes.set_xticks(varied.places, [shorten(text) for text in varied.texts])
-        axes.set_xlim(-0.5, len(varied.texts) - 0.5)
+    if line.labels:
+        axes.set_xticks(line.positions, [shorten(label) for label in line.labels])
+        axes.set_xlim(-0.5, len(line.labels) - 0.5)
     return axes
 
 
@@ -204,7 +204,7 @@ def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None
     ['1/8', '1/4']
     """
     if not cells:
-        raise InputError("nothing to plot: the grid has no trees.", "cells")
+        raise InputError("Nothing to plot: the grid has no trees.", "cells")
     axes = new_axes() if axes is None else axes
     bandwidths, leaves = sorted({cell[0] for cell in cells}), sorted({cell[1] for cell in cells})
     objectives = np.full((len(bandwidths), len(leaves)), np.nan)
@@ -237,7 +237,7 @@ def _edges(centres: Sequence[float]) -> Floats:
     return edges
 
 
-def save(drawn: Axes | Figure, path: str | Path) -> None:
+def save(plot: Axes | Figure, path: str | Path) -> None:
     """Write a figure and, next to it, a CSV table of the plotted data.
 
     >>> import tempfile
@@ -249,8 +249,8 @@ def save(drawn: Axes | Figure, path: str | Path) -> None:
     target = Path(path)
     if target.suffix not in FORMATS:
         raise ParameterError(f"path must end in {', '.join(FORMATS)}, got {target.name!r}.", "path")
-    figure = drawn if isinstance(drawn, Figure) else drawn.figure.canvas.figure
-    with replacing(target) as partial:
+    figure = plot if isinstance(plot, Figure) else plot.figure.canvas.figure
+    with atomic_path(target) as partial:
         figure.savefig(partial, bbox_inches="tight", format=target.suffix[1:])
     _write_table(target.with_suffix(".csv"), list(_rows(figure)))
 
@@ -277,9 +277,9 @@ def _style(axes: Axes, across: str, up: str) -> Axes:
 
 def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> None:
     check_shape("targets", targets, len(values))
-    chosen = slice(None, None, -(-len(values) // _DOTS))
+    sample = slice(None, None, -(-len(values) // _DOTS))
     axes.plot(
-        values[chosen], targets[chosen], ".", color=GREY, alpha=0.45, markersize=5, markeredgewidth=0, label="targets"
+        values[sample], targets[sample], ".", color=GREY, alpha=0.45, markersize=5, markeredgewidth=0, label="targets"
     )
 
 
@@ -294,7 +294,7 @@ def _band(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
         axes.plot(across, ends, color=COLOURS[1], linewidth=0.5, alpha=0.6, label=f"_window {name}")
 
 
-def _places(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
+def _bars(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
     axes.plot(across, (lows + highs) / 2, "o", color=COLOURS[1], zorder=3, label=CENTRE)
     axes.vlines(across, lows, highs, color=COLOURS[1], alpha=0.3, linewidth=12, label="window")
     for name, ends in (("low", lows), ("high", highs)):
@@ -302,7 +302,7 @@ def _places(axes: Axes, across: Floats, lows: Floats, highs: Floats) -> None:
 
 
 def _rows(figure: Figure) -> Iterator[dict[str, str | float]]:
-    for axes in (each for each in figure.axes if each.get_label() != "<colorbar>"):
+    for axes in (axes for axes in figure.axes if axes.get_label() != "<colorbar>"):
         across, up = axes.get_xlabel() or "x", axes.get_ylabel() or "y"
         for line in axes.lines:
             series = str(line.get_label()).lstrip("_")
@@ -315,18 +315,18 @@ def _rows(figure: Figure) -> Iterator[dict[str, str | float]]:
 
 def _mesh_rows(mesh: QuadMesh, across: str, up: str) -> Iterator[dict[str, str | float]]:
     corners = np.asarray(mesh.get_coordinates(), dtype=np.float64)
-    doublings = mesh.axes is not None and mesh.axes.get_xscale() == "log"
-    powers = np.log2(corners) if doublings else corners
+    logarithmic = mesh.axes is not None and mesh.axes.get_xscale() == "log"
+    powers = np.log2(corners) if logarithmic else corners
     middle = (powers[:-1, :-1] + powers[1:, 1:]) / 2
-    centres = np.exp2(middle) if doublings else middle
+    centres = np.exp2(middle) if logarithmic else middle
     values = np.ma.filled(np.ma.asarray(mesh.get_array(), dtype=np.float64), np.nan)
     name = str(mesh.get_label()).lstrip("_")
     for (x, y), value in zip(centres.reshape(-1, 2), values.reshape(-1), strict=True):
         if np.isfinite(value):
-            yield {"series": name, across: _plain(x), up: _plain(y), name: float(value)}
+            yield {"series": name, across: _round(x), up: _round(y), name: float(value)}
 
 
-def _plain(number: float) -> float:
+def _round(number: float) -> float:
     """Round away the digits that are lost in the conversion to plot coordinates and back."""
     return float(f"{number:.12g}")
 

@@ -1,8 +1,8 @@
 """Fitted scikit-learn objects in files.
 
-They are stored with skops, which describes objects instead of pickling them, so that loading runs no code. What it does
-not trust is neither saved nor loaded: that is a user's own classes, and decision trees, whose compiled code follows
-whatever a file says, out of bounds too.
+They are stored with skops, which describes objects instead of pickling them, so loading runs no code. Types that skops
+does not trust are neither saved nor loaded: classes of your own, and decision trees, whose compiled code may read out of
+bounds if a file was forged.
 """
 
 from __future__ import annotations
@@ -16,57 +16,56 @@ import numpy.typing as npt
 
 from manul.errors import FileError, ManulError, MissingDependency
 
-INSTALL = "Try pip install 'manul[sklearn]'."
+INSTALL = "Install it: pip install 'manul[sklearn]'."
 
 
-def stored(objects: list[Any], kind: str, remedy: str) -> npt.NDArray[np.uint8]:
-    """Fitted objects of a kind as bytes for a file; the remedy is for those that skops does not trust.
+def dump_objects(objects: list[Any], kind: str, remedy: str) -> npt.NDArray[np.uint8]:
+    """Serialize fitted objects; `remedy` is the advice for types that skops does not trust.
 
     >>> from sklearn.preprocessing import StandardScaler
-    >>> restored(stored([StandardScaler()], "transformer", "Try another."), "transformer", method="transform")
+    >>> load_objects(dump_objects([StandardScaler()], "transformer", "Try another."), "transformer", method="transform")
     [StandardScaler()]
     """
     data: bytes = _skops().dumps(objects)
-    _refuse_foreign(data, f"{kind} to save", remedy)
+    _reject_untrusted(data, f"Cannot save this {kind}: it", remedy)
     return np.frombuffer(data, dtype=np.uint8)
 
 
-def restored(data: npt.NDArray[np.uint8], kind: str, *, method: str) -> list[Any]:
-    """The objects that were stored, each of which has the method; see `stored` for an example."""
+def load_objects(data: npt.NDArray[np.uint8], kind: str, *, method: str) -> list[Any]:
+    """The serialized objects, all of which have the method; see `dump_objects` for an example."""
     raw = data.tobytes()
     try:
-        _refuse_packed(raw, kind)
-        _refuse_foreign(raw, "file", f"Ask for one that was saved with another {kind}.")
+        _reject_compressed(raw, kind)
+        _reject_untrusted(raw, f"Cannot load the {kind}s: the file", f"Save it with another {kind}.")
         loaded = _skops().loads(raw)
     except ManulError:
         raise
-    except Exception as error:  # whatever a damaged description leads skops and scikit-learn into
+    except Exception as error:  # a damaged description may raise anything in skops and scikit-learn
         raise FileError(
-            f"file must hold {kind}s that the installed scikit-learn can read; got {error}. Install the version it was saved with."
+            f"The installed scikit-learn cannot read the {kind}s in the file: {error}. Install the version that saved them."
         ) from error
-    if not (isinstance(loaded, list) and all(hasattr(each, method) for each in loaded)):
-        raise FileError(f"file must hold a list of {kind}s; got {type(loaded).__name__}. Save it again.")
+    if not (isinstance(loaded, list) and all(hasattr(item, method) for item in loaded)):
+        raise FileError(f"The file must contain a list of {kind}s, got {type(loaded).__name__}.")
     return loaded
 
 
-def _refuse_packed(data: bytes, kind: str) -> None:
-    """Refuses an archive that holds more than its own size: skops does not compress."""
+def _reject_compressed(data: bytes, kind: str) -> None:
+    """Reject an archive that expands: skops does not compress, so it would be forged."""
     with ZipFile(BytesIO(data)) as archive:
-        if sum(each.file_size for each in archive.infolist()) > len(data):
-            raise FileError(f"file must hold {kind}s that are not compressed; got an archive of more. Save it again.")
+        if sum(member.file_size for member in archive.infolist()) > len(data):
+            raise FileError(f"The {kind}s in the file must not be compressed.")
 
 
-def _refuse_foreign(data: bytes, name: str, remedy: str) -> None:
-    foreign = _skops().get_untrusted_types(data=data)
-    if foreign:
-        raise FileError(
-            f"{name} must consist of types that skops trusts to be harmless; got {', '.join(sorted(foreign))}. {remedy}"
-        )
+def _reject_untrusted(data: bytes, subject: str, remedy: str) -> None:
+    untrusted = _skops().get_untrusted_types(data=data)
+    if untrusted:
+        names = ", ".join(sorted(untrusted))
+        raise FileError(f"{subject} contains types that skops does not trust: {names}. {remedy}")
 
 
 def _skops() -> Any:
     try:
         from skops import io
     except ImportError:
-        raise MissingDependency(f"skops must be installed to save and load fitted objects. {INSTALL}") from None
+        raise MissingDependency(f"Saving and loading scikit-learn objects needs skops. {INSTALL}") from None
     return io

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from manul.errors import FileError
 
-CUTOFF = 0.4
+CUTOFF = 0.4  # lower than difflib's 0.6: the names are few and short
 
 
 def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
@@ -23,14 +23,14 @@ def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
     return f"Did you mean {close[0]}?" if close else otherwise
 
 
-def missing(path: str | Path) -> FileError:
+def missing_file(path: str | Path) -> FileError:
     """Return the error for a missing file, with the closest name in the same folder.
 
-    >>> missing("run.parquet")
+    >>> missing_file("run.parquet")
     FileError('run.parquet: no such file.')
     """
-    wanted = Path(path)
-    beside = sorted(each.name for each in wanted.parent.iterdir() if each.is_file()) if wanted.parent.is_dir() else []
-    close = get_close_matches(wanted.name, beside, n=1, cutoff=0.6)
-    advice = f" Did you mean {wanted.parent / close[0]}?" if close else ""
-    return FileError(f"{wanted}: no such file.{advice}")
+    target = Path(path)
+    siblings = sorted(file.name for file in target.parent.iterdir() if file.is_file()) if target.parent.is_dir() else []
+    close = get_close_matches(target.name, siblings, n=1)
+    advice = f" Did you mean {target.parent / close[0]}?" if close else ""
+    return FileError(f"{target}: no such file.{advice}")

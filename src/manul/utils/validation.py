@@ -1,4 +1,4 @@
-"""What the numbers must be that a caller hands over: parameters, outcomes, and the columns of a log."""
+"""Checks of the numbers that callers pass: parameters, outcomes and columns of logs."""
 
 from __future__ import annotations
 
@@ -17,62 +17,62 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-AS_DECIDED = "Pass the decision as decide returned it."
-# Beyond these, weights and their squares overflow; no policy that can be evaluated comes near them.
+AS_DECIDED = "Pass the decision unchanged, as returned by decide."
+# Outside these limits, importance weights and their squares overflow.
 LEAST_DENSITY, LARGEST_DENSITY = 1e-100, 1e100
 USABLE = f"in [{LEAST_DENSITY:g}, {LARGEST_DENSITY:g}]"
 
 
 def check_number(name: str, value: Any, low: float, high: float, remedy: str, *, ends: str = "[]") -> float:
-    """A number between low and high; `ends` says whether these belong to it, and a high of infinity is none.
+    """Check that a number lies between low and high; `ends` are the brackets of the interval.
 
     >>> check_number("rate", 0.5, 0, 1, "Try 0.01.", ends="(]")
     0.5
     >>> check_number("rate", 0, 0, 1, "Try 0.01.", ends="(]")
     Traceback (most recent call last):
-    manul.errors.ParameterError: rate must be in (0, 1]; got 0. Try 0.01.
+    manul.errors.ParameterError: rate must be in (0, 1], got 0. Try 0.01.
     """
     fits = isinstance(value, int | float) and (low < value if ends[0] == "(" else low <= value)
     if not (fits and (value < high if ends[1] == ")" else value <= high)):
         rule = f"in {ends[0]}{low:g}, {high:g}{ends[1]}"
         if high == math.inf:
             rule = ("above" if ends[0] == "(" else "at least") + f" {low:g}" + (" and finite" if ends[1] == ")" else "")
-        raise ParameterError(f"{name} must be {rule}; got {value!r}. {remedy}", name)
+        raise ParameterError(f"{name} must be {rule}, got {value!r}. {remedy}", name)
     return float(value)
 
 
 def check_whole_number(name: str, value: Any, low: int, high: int | None, remedy: str) -> int:
-    """A whole number from low to high, or without an end if that is None.
+    """Check that a number is whole and from low to high; None is no upper limit.
 
     >>> check_whole_number("bins", 16, 2, 256, "Try 16.")
     16
     >>> check_whole_number("rounds", 0.5, 1, None, "Try 1000.")
     Traceback (most recent call last):
-    manul.errors.ParameterError: rounds must be a whole number of at least 1; got 0.5. Try 1000.
+    manul.errors.ParameterError: rounds must be a whole number of at least 1, got 0.5. Try 1000.
     """
     fits = isinstance(value, int) and not isinstance(value, bool)
     if not (fits and low <= value and (high is None or value <= high)):
         rule = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ParameterError(f"{name} must be a whole number {rule}; got {value!r}. {remedy}", name)
+        raise ParameterError(f"{name} must be a whole number {rule}, got {value!r}. {remedy}", name)
     return int(value)
 
 
 def check_choice(name: str, value: object, allowed: Iterable[str], remedy: str | None = None) -> None:
-    """Rejects all but a few words.
+    """Check that a value is one of the allowed words.
 
     >>> check_choice("loss", "cubic", ("absolute", "squared"))
     Traceback (most recent call last):
-    manul.errors.ParameterError: loss must be 'absolute' or 'squared'; got 'cubic'. Try 'absolute'.
+    manul.errors.ParameterError: loss must be 'absolute' or 'squared', got 'cubic'. Try 'absolute'.
     """
     words = list(allowed)
     if value not in words:
         *others, last = map(repr, words)
         rule = f"{', '.join(others)} or {last}" if others else last
-        raise ParameterError(f"{name} must be {rule}; got {value!r}. {remedy or f'Try {words[0]!r}.'}", name)
+        raise ParameterError(f"{name} must be {rule}, got {value!r}. {remedy or f'Try {words[0]!r}.'}", name)
 
 
 def check_range(name: str, value: tuple[float, float]) -> tuple[float, float]:
-    """Two finite numbers, the first below the second.
+    """Check that a range is two finite numbers, the first below the second.
 
     >>> check_range("actions", (0, 32))
     (0.0, 32.0)
@@ -80,28 +80,28 @@ def check_range(name: str, value: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in value)
     except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be two numbers (low, high); got {value!r}. Try (0, 1).", name) from None
+        raise ParameterError(f"{name} must be two numbers (low, high), got {value!r}. Try (0, 1).", name) from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
-        raise ParameterError(f"{name} must be finite with low < high; got ({low!r}, {high!r}). Try (0, 1).", name)
+        raise ParameterError(f"{name} must be finite with low < high, got ({low!r}, {high!r}).", name)
     return low, high
 
 
 def check_bandwidth(bandwidth: float, actions: Actions) -> float:
-    """A bandwidth in action units that fits into the range.
+    """Check a bandwidth, in action units, against the range of actions.
 
     >>> from manul.actions.ranges import Actions
     >>> check_bandwidth(2, Actions(0.0, 32.0))
     2.0
     """
-    advice = f"It is at most half the range of actions; try {actions.span / 16:g}."
+    advice = f"It is at most half the range of actions. Try {actions.span / 16:g}."
     if isinstance(bandwidth, int | float) and 0 < bandwidth < actions.least_bandwidth:
-        least = f"{actions.least_bandwidth:.2g}, so that the ends of a window are different numbers"
-        raise ParameterError(f"bandwidth must be at least {least}; got {bandwidth!r}. Widen it.", "bandwidth")
+        limit = f"{actions.least_bandwidth:.2g}, the precision of numbers in the range of actions"
+        raise ParameterError(f"bandwidth must be at least {limit}, got {bandwidth!r}.", "bandwidth")
     return check_number("bandwidth", bandwidth, 0, actions.span / 2, advice, ends="(]")
 
 
 def check_epsilon(epsilon: float) -> float:
-    """The share of uniform exploration.
+    """Check the share of uniform exploration.
 
     >>> check_epsilon(0.05)
     0.05
@@ -110,7 +110,7 @@ def check_epsilon(epsilon: float) -> float:
 
 
 def check_leaves(leaves: int) -> int:
-    """The number of leaves of a complete binary tree; its depth is `leaves.bit_length() - 1`.
+    """Check the number of leaves of a complete binary tree, whose depth is `leaves.bit_length() - 1`.
 
     >>> check_leaves(1024)
     1024
@@ -119,79 +119,79 @@ def check_leaves(leaves: int) -> int:
     if not (whole and 2 <= leaves <= 2**24 and leaves & (leaves - 1) == 0):
         positive = isinstance(leaves, int | float) and leaves > 0
         near = 2 ** round(math.log2(min(max(leaves, 2), 2**24))) if positive else 128
-        raise ParameterError(f"leaves must be a power of two from 2 to 2^24; got {leaves!r}. Try {near}.", "leaves")
+        raise ParameterError(f"leaves must be a power of two from 2 to 2^24, got {leaves!r}. Try {near}.", "leaves")
     return leaves
 
 
 def check_half_life(half_life: float | None) -> float | None:
-    """Rounds after which old evidence counts half; None forgets nothing.
+    """Check the number of rounds after which old evidence counts half; None is no forgetting.
 
     >>> check_half_life(5000)
     5000.0
     """
-    advice = "Try 10000, or None to forget nothing."
+    advice = "Try 10000, or None for no forgetting."
     return None if half_life is None else check_number("half_life", half_life, 1, math.inf, advice, ends="[)")
 
 
 def check_seed(seed: int) -> int:
-    """A seed that fits into 64 bits.
+    """Check that a seed fits into 64 bits.
 
     >>> check_seed(7)
     7
     """
     if not (isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**64):
-        raise ParameterError(f"seed must be an integer in [0, 2^64); got {seed!r}. Try 0.", "seed")
+        raise ParameterError(f"seed must be an integer in [0, 2^64), got {seed!r}. Try 0.", "seed")
     return seed
 
 
 def check_workers(name: str, count: int | None) -> int:
-    """How many threads or processes; None is one per processor.
+    """Check a number of threads or processes; None is one per processor.
 
     >>> check_workers("threads", 2)
     2
     """
     if count is None:
         return os.cpu_count() or 1
-    return check_whole_number(name, count, 1, None, "Leave it out to use all processors.")
+    return check_whole_number(name, count, 1, None, "Omit it to use all processors.")
 
 
 def check_has_rows(count: int) -> None:
-    """Rejects a log without rows.
+    """Reject a log without rows.
 
     >>> check_has_rows(0)
     Traceback (most recent call last):
-    manul.errors.InputError: log must have at least one row; got none. Check where it was written.
+    manul.errors.InputError: log has no rows.
     """
     if not count:
-        raise InputError("log must have at least one row; got none. Check where it was written.", "log")
+        raise InputError("log has no rows.", "log")
 
 
 def check_shape(name: str, values: Floats, *shape: int) -> None:
-    """Rejects an array that does not go with the contexts beside it.
+    """Check that an array has one row per context.
 
     >>> check_shape("targets", np.ones(3), 2)
     Traceback (most recent call last):
-    manul.errors.InputError: targets must be one number per context, 2; got shape (3,). Cut both to the same rows.
+    manul.errors.InputError: targets must have one number for each of the 2 contexts, got shape (3,).
     """
     if values.shape != shape:
-        one = "one number" if len(shape) == 1 else "one (low, high)"
-        got = f"got shape {values.shape}. Cut both to the same rows."
-        raise InputError(f"{name} must be {one} per context, {shape[0]}; {got}", name)
+        entry = "one number" if len(shape) == 1 else "one (low, high)"
+        rule = f"{entry} for each of the {shape[0]} contexts"
+        raise InputError(f"{name} must have {rule}, got shape {values.shape}.", name)
 
 
 def check_finite(name: str, values: Floats) -> None:
-    """Rejects NaN and infinity in a column of a world.
+    """Reject NaN and infinity.
 
     >>> check_finite("targets", np.ones(2))
     """
     if not np.isfinite(values).all():
-        raise InputError(f"{name} must be finite numbers; got NaN or infinity. Drop those rows.", name)
+        raise InputError(f"{name} must be finite numbers, got NaN or infinity. Remove those rows.", name)
 
 
 def check_outcomes(
     actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats, *, loss_range: tuple[float, float]
 ) -> None:
-    """Rejects actions outside their range, densities that no draw can have, and losses that were not declared.
+    """Check that actions and losses are in their ranges and that densities are usable.
 
     >>> one = np.ones(1)
     >>> check_outcomes(0.5 * one, one, 0.25 * one, 0 * one, one, loss_range=(0.0, 1.0))
@@ -203,45 +203,45 @@ def check_outcomes(
 
 
 def check_losses(losses: Floats, loss_range: tuple[float, float], first_row: int = 0) -> None:
-    """Rejects losses outside the range that was declared for them.
+    """Check that losses are in their declared range.
 
     >>> check_losses(np.ones(1), (0.0, 1.0))
     """
     rule = "in [{:g}, {:g}]".format(*loss_range)
-    reject(~are_within(losses, *loss_range), losses, "loss", rule, declare("losses"), first_row)
+    reject(~are_within(losses, *loss_range), losses, "loss", rule, range_advice("losses"), first_row)
 
 
-def declare(name: str) -> str:
-    """What to do about values outside a range.
+def range_advice(name: str) -> str:
+    """The advice for values outside a range.
 
-    >>> declare("losses")
+    >>> range_advice("losses")
     'Declare the range with losses=(low, high).'
     """
     return f"Declare the range with {name}=(low, high)."
 
 
 def are_within(values: Floats, low: float | Floats, high: float | Floats) -> Flags:
-    """Which values lie in a range; NaN lies in none.
+    """Flag the values inside a range; NaN is outside.
 
     >>> are_within(np.array([0.5, 2.0, np.nan]), 0.0, 1.0)
     array([ True, False, False])
     """
-    within: Flags = (values >= low) & (values <= high)
-    return within
+    flags: Flags = (values >= low) & (values <= high)
+    return flags
 
 
 def are_densities(values: Floats) -> Flags:
-    """Which values can be densities at all: above 0 and finite.
+    """Flag the values that are above 0 and finite.
 
     >>> are_densities(np.array([0.0, 0.24, np.inf]))
     array([False,  True, False])
     """
-    positive: Flags = (values > 0) & np.isfinite(values)
-    return positive
+    flags: Flags = (values > 0) & np.isfinite(values)
+    return flags
 
 
 def usable_densities(densities: Floats) -> Flags:
-    """Which densities weights can be made of.
+    """Flag the densities that importance weights can be computed from.
 
     >>> usable_densities(np.array([0.0, 0.24, np.inf]))
     array([False,  True, False])
@@ -250,11 +250,11 @@ def usable_densities(densities: Floats) -> Flags:
 
 
 def reject(bad: Flags, values: Floats, name: str, rule: str, remedy: str, first_row: int = 0) -> None:
-    """Raises for the first value that breaks a rule; rows count from `first_row`.
+    """Raise an error for the first bad value; rows count from `first_row`.
 
     >>> reject(np.array([False]), np.ones(1), "loss", "in [0, 1]", "Declare it.")
     """
     if bad.any():
         first = int(np.argmax(bad))
         row = "" if len(values) == 1 else f" in row {first_row + first}"
-        raise InputError(f"{name} must be {rule}; got {values[first]:g}{row}. {remedy}", name)
+        raise InputError(f"{name} must be {rule}, got {values[first]:g}{row}. {remedy}", name)

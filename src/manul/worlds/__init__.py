@@ -1,4 +1,4 @@
-"""Worlds: they produce contexts, and a loss for each action."""
+"""Worlds, which produce contexts and the losses of actions."""
 
 from manul.worlds.curves import Curves
 from manul.worlds.hard_worlds import cliff, drift, noise, ranges, realizable, smooth, valleys

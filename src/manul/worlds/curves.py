@@ -41,7 +41,7 @@ class Curves:
         for name in ("positions", "values", "expected"):
             self._check_knots(name)
         if (np.diff(self.positions) < 0).any() or self.positions[:, 0].any() or (self.positions[:, -1] != 1).any():
-            raise InputError("positions must ascend from 0 to 1 in every round; got others.", "positions")
+            raise InputError("positions must ascend from 0 to 1 in every round.", "positions")
         self.lows = None if lows is None else _floats(lows)
         self.highs = None if highs is None else _floats(highs)
         self._check_ranges()
@@ -56,23 +56,23 @@ class Curves:
         0.25
         """
         low, high = check_range("actions", actions)
-        lows, highs = (None if ends is None else _scaled(ends, low, high) for ends in (self.lows, self.highs))
+        lows, highs = (None if ends is None else _scale(ends, low, high) for ends in (self.lows, self.highs))
         nothing = np.empty(0)
         native = _core.Table(
             contexts=self.contexts,
             loss=_core.Loss.knots,
             actions=(low, high),
-            positions=_scaled(self.positions, low, high),
+            positions=_scale(self.positions, low, high),
             values=self.values,
             lows=nothing if lows is None else lows,
             highs=nothing if highs is None else highs,
         )
         return Table(native, self.contexts, (float(self.values.min()), float(self.values.max())), lows, highs)
 
-    def losses(self, played: npt.ArrayLike, actions: Within) -> Floats:
-        """The loss of the given action in each round."""
+    def losses(self, chosen: npt.ArrayLike, actions: Within) -> Floats:
+        """The loss of the chosen action in each round."""
         table = self.table(actions)
-        return np.array([table.loss(number, action) for number, action in enumerate(_floats(played))])
+        return np.array([table.loss(number, action) for number, action in enumerate(_floats(chosen))])
 
     def optimum(self, *, bandwidth: float, epsilon: float) -> float:
         """The mean loss of the best policy with this bandwidth and epsilon, for actions (0, 1).
@@ -100,7 +100,8 @@ class Curves:
         array = getattr(self, name)
         if array.ndim != 2 or array.shape != self.positions.shape or len(array) != len(self) or array.shape[1] < 2:
             raise InputError(
-                f"{name} must have a row of two or more knots per context, {len(self)}; got shape {array.shape}.", name
+                f"{name} must have one row per context, {len(self)}, and at least two columns, got shape {array.shape}.",
+                name,
             )
         check_finite(name, array)
 
@@ -109,16 +110,16 @@ class Curves:
             return
         lows, highs = self.lows, self.highs
         if lows is None or highs is None or lows.shape != (len(self),) or highs.shape != (len(self),):
-            raise InputError(f"lows and highs must both be one number per context, {len(self)}; got others. Give both.")
+            raise InputError(f"lows and highs must both have one number per context, {len(self)}.", "lows")
         if not ((lows >= 0) & (lows < highs) & (highs <= 1)).all():
-            raise InputError("lows and highs must be shares with 0 <= low < high <= 1; got others. Scale them.")
+            raise InputError("lows and highs must be shares of the range with 0 <= low < high <= 1.", "lows")
 
 
 def _floats(values: npt.ArrayLike) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _scaled(shares: Floats, low: float, high: float) -> Floats:
-    # Rounding must not carry the end of a range over the end of the actions.
+def _scale(shares: Floats, low: float, high: float) -> Floats:
+    # Rounding must not move the end of a range beyond the end of the actions.
     scaled: Floats = np.minimum(low + shares * (high - low), high)
     return scaled

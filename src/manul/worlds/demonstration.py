@@ -66,7 +66,7 @@ class Demonstration:
 
     def __str__(self) -> str:
         low, high = ACTIONS
-        table = [f"{each.name:<30} {each.mean_loss:>9.4f} {each.recent_loss:>9.4f}" for each in self.results]
+        table = [f"{result.name:<30} {result.mean_loss:>9.4f} {result.recent_loss:>9.4f}" for result in self.results]
         return "\n".join(
             [
                 f"Heating a house: {self.rounds:,} rounds, each with a flow temperature from {low:g} to {high:g} °C.",

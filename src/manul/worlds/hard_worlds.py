@@ -14,9 +14,9 @@ from manul.errors import ParameterError
 from manul.types import Floats, Within
 from manul.utils.validation import check_choice, check_range, check_whole_number
 from manul.worlds.curves import Curves
-from manul.worlds.synthetic import drawn, normal_share
+from manul.worlds.synthetic import normal_share, random_generator
 
-LEVELS = 64
+LEVELS = 64  # distinct contexts of `realizable`
 
 
 def valleys(
@@ -37,14 +37,14 @@ def valleys(
     """
     check_whole_number("valleys", valleys, 2, 64, "Try 4.")
     check_choice("dependency", dependency, ("linear", "crossed"))
-    rng = drawn(rounds=rounds, width=width, seed=seed)
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
-    where = normal_share(_score(rng, contexts)) if dependency == "linear" else _crossed(contexts)
-    deep = np.minimum((where * valleys).astype(np.int64), valleys - 1)
+    share = normal_share(_score(rng, contexts)) if dependency == "linear" else _crossed_share(contexts)
+    deep = np.minimum((share * valleys).astype(np.int64), valleys - 1)
     positions = np.arange(2 * valleys + 1) / (2 * valleys)
     values = np.where(np.arange(2 * valleys + 1) % 2 == 1, 0.5, 0.9) + np.zeros((rounds, 1))
     values[np.arange(rounds), 2 * deep + 1] = 0.1
-    return _disturbed(rng, contexts, np.tile(positions, (rounds, 1)), values)
+    return _add_noise(rng, contexts, np.tile(positions, (rounds, 1)), values)
 
 
 def cliff(*, rounds: int, width: int = 2, steep: bool = False, seed: int = 0) -> Curves:
@@ -55,14 +55,14 @@ def cliff(*, rounds: int, width: int = 2, steep: bool = False, seed: int = 0) ->
     >>> cliff(rounds=3).losses([0.0, 0.0, 1.0], actions=(0.0, 1.0)).round(1)
     array([0.9, 0.9, 1. ])
     """
-    rng = drawn(rounds=rounds, width=width, seed=seed)
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
     edge = np.where(_score(rng, contexts) < 0, 0.25, 0.4)
     if steep:
-        return _disturbed(
+        return _add_noise(
             rng, contexts, _columns(0, edge - 0.1, edge, edge, 1), _columns(np.full(rounds, 0.7), 0.5, 0.1, 0.95, 0.95)
         )
-    return _disturbed(rng, contexts, _columns(0, edge, edge, 1), _columns(0.1 + 2 * edge, 0.1, 0.95, 0.95))
+    return _add_noise(rng, contexts, _columns(0, edge, edge, 1), _columns(0.1 + 2 * edge, 0.1, 0.95, 0.95))
 
 
 def smooth(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
@@ -72,12 +72,12 @@ def smooth(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     >>> world.optimum(bandwidth=1/8, epsilon=0.0) - world.optimum(bandwidth=1/64, epsilon=0.0) < 1e-12
     True
     """
-    rng = drawn(rounds=rounds, width=width, seed=seed)
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
     middle = 0.2 + 0.6 * normal_share(_score(rng, contexts))
     left, right = np.maximum(middle - 0.2, 0), np.minimum(middle + 0.2, 1)
     values = _columns(0.25 + 0.8 * left, 0.25, 0.25, 0.25 + 0.8 * (1 - right))
-    return _disturbed(rng, contexts, _columns(0, left, right, 1), values, disturbance=0.25)
+    return _add_noise(rng, contexts, _columns(0, left, right, 1), values, noise=0.25)
 
 
 def ranges(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
@@ -87,13 +87,13 @@ def ranges(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     >>> bool((world.highs - world.lows >= 0.3).all()), bool((world.highs - world.lows < 0.5).any())
     (True, True)
     """
-    rng = drawn(rounds=rounds, width=width, seed=seed)
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
     best, low, reach = (normal_share(_score(rng, contexts)) for _ in range(3))
     lows = 0.4 * low
     highs = lows + 0.3 + 0.3 * reach
     positions, values = _valley(best)
-    return _disturbed(rng, contexts, positions, values, lows=lows, highs=highs)
+    return _add_noise(rng, contexts, positions, values, lows=lows, highs=highs)
 
 
 def drift(*, rounds: int, width: int = 5, jump: Literal["turned", "opposite"] = "turned", seed: int = 0) -> Curves:
@@ -108,12 +108,12 @@ def drift(*, rounds: int, width: int = 5, jump: Literal["turned", "opposite"] = 
     True
     """
     check_choice("jump", jump, ("turned", "opposite"))
-    rng = drawn(rounds=rounds, width=width, seed=seed)
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
     best = normal_share(_score(rng, contexts))
     after = normal_share(_score(rng, contexts)) if jump == "turned" else (best + 0.5) % 1
     best[rounds // 2 :] = after[rounds // 2 :]
-    return _disturbed(rng, contexts, *_valley(best))
+    return _add_noise(rng, contexts, *_valley(best))
 
 
 def noise(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
@@ -123,9 +123,9 @@ def noise(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     >>> abs(world.best_constant(bandwidth=1/8, epsilon=0.0) - world.optimum(bandwidth=1/8, epsilon=0.0)) < 1e-6
     True
     """
-    rng = drawn(rounds=rounds, width=width, seed=seed)
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
-    return _disturbed(rng, contexts, *_valley(np.full(rounds, rng.uniform(0.2, 0.8))))
+    return _add_noise(rng, contexts, *_valley(np.full(rounds, rng.uniform(0.2, 0.8))))
 
 
 def realizable(*, rounds: int, best: Within = (0.0, 1.0), seed: int = 0) -> Curves:
@@ -138,16 +138,16 @@ def realizable(*, rounds: int, best: Within = (0.0, 1.0), seed: int = 0) -> Curv
     >>> np.unique(realizable(rounds=10_000).contexts).size
     64
     """
-    rng = drawn(rounds=rounds, width=1, seed=seed)
+    rng = random_generator(rounds=rounds, width=1, seed=seed)
     low, high = check_range("best", best)
     if low < 0 or high > 1:
-        raise ParameterError(f"best must be two shares in [0, 1]; got {best!r}. Try (0.25, 0.75).", "best")
+        raise ParameterError(f"best must be two shares in [0, 1], got {best!r}.", "best")
     share = (rng.integers(0, LEVELS, rounds) + 0.5) / LEVELS
-    return _disturbed(rng, share[:, np.newaxis].astype(np.float32), *_valley(low + (high - low) * share))
+    return _add_noise(rng, share[:, np.newaxis].astype(np.float32), *_valley(low + (high - low) * share))
 
 
 def _contexts(rng: np.random.Generator, rounds: int, width: int) -> Floats:
-    # What the agent sees and what decides the loss are the same numbers.
+    # The losses are computed from exactly the numbers that the agent sees.
     return rng.standard_normal((rounds, width)).astype(np.float32).astype(np.float64)
 
 
@@ -158,10 +158,10 @@ def _score(rng: np.random.Generator, contexts: Floats) -> Floats:
     return score
 
 
-def _crossed(contexts: Floats) -> Floats:
-    """Twice around the plane of the first and the last feature: opposite quadrants look the same."""
-    around: Floats = np.arctan2(contexts[:, 0], contexts[:, -1]) / np.pi % 1
-    return around
+def _crossed_share(contexts: Floats) -> Floats:
+    """The angle of the first and the last feature as a share of half a turn, so opposite quadrants are equal."""
+    share: Floats = np.arctan2(contexts[:, 0], contexts[:, -1]) / np.pi % 1
+    return share
 
 
 def _valley(best: Floats) -> tuple[Floats, Floats]:
@@ -173,15 +173,15 @@ def _columns(*columns: Floats | float) -> Floats:
     return np.stack(np.broadcast_arrays(*columns), axis=1)
 
 
-def _disturbed(
+def _add_noise(
     rng: np.random.Generator,
     contexts: Floats,
     positions: Floats,
     expected: Floats,
     *,
-    disturbance: float = 0.05,
+    noise: float = 0.05,
     lows: Floats | None = None,
     highs: Floats | None = None,
 ) -> Curves:
-    values = expected + rng.uniform(-disturbance, disturbance, (len(contexts), 1))
+    values = expected + rng.uniform(-noise, noise, (len(contexts), 1))
     return Curves(contexts, positions=positions, values=values, expected=expected, lows=lows, highs=highs)

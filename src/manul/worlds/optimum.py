@@ -16,8 +16,8 @@ from manul.errors import ParameterError
 from manul.types import Floats
 from manul.utils.validation import check_bandwidth, check_epsilon
 
-BLOCK = 8192
-COARSE, FINE = 129, 65
+BLOCK = 8192  # rounds per block of the computation, which bounds its memory
+COARSE, FINE = 129, 65  # points of the two searches for the best constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,8 @@ class Expected:
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.nan_to_num(np.clip(0.5 - slope / (2 * bend), 0, 1))
         at_vertex = self.windows(left + share * (right - left), bandwidth)
-        found: Floats = np.minimum(at_ends.min(axis=1), at_vertex.min(axis=1))
-        return found
+        best: Floats = np.minimum(at_ends.min(axis=1), at_vertex.min(axis=1))
+        return best
 
     def _area(self, actions: Floats) -> Floats:
         steps = np.diff(self.positions, axis=1)
@@ -88,8 +88,8 @@ def optimum(expected: Expected, *, bandwidth: float, epsilon: float) -> float:
     >>> optimum(valley, bandwidth=0.25, epsilon=0.0)
     0.125
     """
-    check(expected, bandwidth, epsilon)
-    return _mean(expected, lambda rows: mixed(rows.best(bandwidth), rows.whole(), epsilon))
+    check_settings(expected, bandwidth, epsilon)
+    return _mean(expected, lambda rows: mix(rows.best(bandwidth), rows.whole(), epsilon))
 
 
 def best_constant(expected: Expected, *, bandwidth: float, epsilon: float) -> float:
@@ -99,56 +99,56 @@ def best_constant(expected: Expected, *, bandwidth: float, epsilon: float) -> fl
     >>> best_constant(valley, bandwidth=0.25, epsilon=0.0)
     0.125
     """
-    check(expected, bandwidth, epsilon)
+    check_settings(expected, bandwidth, epsilon)
     area = _mean_area(expected)
 
-    def unnarrowed(centre: float) -> float:
+    def whole_range(centre: float) -> float:
         return (area(centre + bandwidth) - area(centre - bandwidth)) / (2 * bandwidth)
 
-    def narrowed(centre: float) -> float:
-        return _mean(expected, lambda rows: rows.windows(_inside(rows, centre, bandwidth), bandwidth))
+    def narrow_ranges(centre: float) -> float:
+        return _mean(expected, lambda rows: rows.windows(_clip_centre(rows, centre, bandwidth), bandwidth))
 
     whole = expected.lows.max() == 0 and expected.highs.min() == 1
-    played = least(unnarrowed if whole else narrowed, bandwidth)
-    return (1 - epsilon) * played + epsilon * _mean(expected, Expected.whole)
+    lowest = minimise(whole_range if whole else narrow_ranges, bandwidth)
+    return (1 - epsilon) * lowest + epsilon * _mean(expected, Expected.whole)
 
 
-def least(played: Callable[[float], float], bandwidth: float) -> float:
+def minimise(loss: Callable[[float], float], bandwidth: float) -> float:
     """Minimise a function of the centre: a coarse search over the actions (0, 1), then a fine one.
 
-    >>> least(lambda centre: abs(centre - 0.5), bandwidth=0.125)
+    >>> minimise(lambda centre: abs(centre - 0.5), bandwidth=0.125)
     0.0
     """
     low, high = bandwidth, 1 - bandwidth
     for points in (COARSE, FINE):
         centres = np.linspace(low, high, points)
-        losses = [played(float(centre)) for centre in centres]
+        losses = [loss(float(centre)) for centre in centres]
         step, at = (high - low) / (points - 1), centres[int(np.argmin(losses))]
         low, high = max(low, at - step), min(high, at + step)
     return min(losses)
 
 
-def mixed(played: Floats, whole: Floats, epsilon: float) -> Floats:
+def mix(policy: Floats, whole: Floats, epsilon: float) -> Floats:
     """Mix the loss of the policy with that of uniform exploration.
 
-    >>> float(mixed(np.array(0.0), np.array(0.5), 0.5))
+    >>> float(mix(np.array(0.0), np.array(0.5), 0.5))
     0.25
     """
-    return (1 - epsilon) * played + epsilon * whole
+    return (1 - epsilon) * policy + epsilon * whole
 
 
-def check(expected: Expected, bandwidth: float, epsilon: float) -> None:
+def check_settings(expected: Expected, bandwidth: float, epsilon: float) -> None:
     """Raise an error if no agent could use these settings.
 
     >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
-    >>> check(valley, 0.25, 0.05)
+    >>> check_settings(valley, 0.25, 0.05)
     """
     check_bandwidth(bandwidth, Actions(0.0, 1.0))
     check_epsilon(epsilon)
     narrowest = float((expected.highs - expected.lows).min())
     if 2 * bandwidth > narrowest * (1 + 1e-12):
         raise ParameterError(
-            f"bandwidth must be at most half a range, {narrowest / 2:g}; got {bandwidth:g}. Lower it.", "bandwidth"
+            f"bandwidth must be at most half the narrowest range, {narrowest / 2:g}, got {bandwidth:g}.", "bandwidth"
         )
 
 
@@ -176,9 +176,9 @@ def _mean_area(expected: Expected) -> Callable[[float], float]:
     return area
 
 
-def _inside(expected: Expected, centre: float, bandwidth: float) -> Floats:
-    inside: Floats = np.maximum(np.minimum(centre, expected.highs - bandwidth), expected.lows + bandwidth)
-    return inside
+def _clip_centre(expected: Expected, centre: float, bandwidth: float) -> Floats:
+    centres: Floats = np.maximum(np.minimum(centre, expected.highs - bandwidth), expected.lows + bandwidth)
+    return centres
 
 
 def _mean(expected: Expected, measure: Callable[[Expected], Floats]) -> float:

@@ -55,10 +55,10 @@ class Regression:
         )
         return Table(native, self.contexts, (0.0, 1.0))
 
-    def losses(self, played: npt.ArrayLike, actions: Within) -> Floats:
-        """The loss of the given action in each round."""
+    def losses(self, chosen: npt.ArrayLike, actions: Within) -> Floats:
+        """The loss of the chosen action in each round."""
         low, high = actions
-        error = np.abs(np.asarray(played) - self.targets) / (high - low)
+        error = np.abs(np.asarray(chosen) - self.targets) / (high - low)
         return error if self.loss == "absolute" else error**2
 
     def check_targets(self, actions: Within) -> None:
@@ -71,7 +71,7 @@ class Regression:
         if outside.any():
             first = int(np.argmax(outside))
             raise InputError(
-                f"targets must lie in the agent's actions ({low:g}, {high:g}); got {self.targets[first]:g} in row {first}. "
-                f"Widen actions to ({self.targets.min():g}, {self.targets.max():g}).",
+                f"targets must be in the agent's range of actions ({low:g}, {high:g}), got {self.targets[first]:g} in row {first}. "
+                f"Use actions=({self.targets.min():g}, {self.targets.max():g}).",
                 "targets",
             )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from tqdm import tqdm
 
-CHUNK, SLOW_CHUNK = 8192, 64
+CHUNK, SLOW_CHUNK = 8192, 64  # rounds between two updates of the progress bar, in the core and in Python
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +69,15 @@ def simulate_many(
     [100, 100]
     """
     if len({id(agent) for agent in agents}) != len(agents):
-        raise ParameterError("agents must be different objects; got one twice. Make one agent per run.", "agents")
+        raise ParameterError("agents must be different objects, got the same one twice.", "agents")
     ranges = [_actions(agent) for agent in agents]
-    met = {actions: world.table(actions) if isinstance(world, ScaledWorld) else world for actions in set(ranges)}
-    logs = [_empty(met[actions], actions) for actions in ranges]
-    native, single = _Native(threads or os.cpu_count() or 1), _Single()
+    scaled = {actions: world.table(actions) if isinstance(world, ScaledWorld) else world for actions in set(ranges)}
+    logs = [_empty_log(scaled[actions], actions) for actions in ranges]
+    native, python = _NativeLoop(threads or os.cpu_count() or 1), _PythonLoop()
     for agent, actions, log in zip(agents, ranges, logs, strict=True):
-        _check(agent, met[actions])
-        (native if native.plays(agent, met[actions]) else single).add(agent, met[actions], log)
-    seconds = _play([native, single], len(world), SLOW_CHUNK if single.seats else CHUNK, progress=progress)
+        _check(agent, scaled[actions])
+        (native if native.accepts(agent, scaled[actions]) else python).add(agent, scaled[actions], log)
+    seconds = _play([native, python], len(world), SLOW_CHUNK if python.runs else CHUNK, progress=progress)
     return [Run(log, seconds) for log in logs]
 
 
@@ -96,7 +96,7 @@ def _play(loops: Sequence[_Loop], rounds: int, chunk: int, *, progress: bool) ->
     return time.perf_counter() - started
 
 
-class _Native:
+class _NativeLoop:
     """The agents that run in the core."""
 
     def __init__(self, threads: int) -> None:
@@ -106,7 +106,7 @@ class _Native:
         self.logs: list[Log] = []
 
     @staticmethod
-    def plays(agent: Agent, world: World) -> bool:
+    def accepts(agent: Agent, world: World) -> bool:
         return isinstance(agent, BaseAgent) and isinstance(world, Table) and agent.is_native(world.contexts)
 
     def add(self, agent: Agent, world: World, log: Log) -> None:
@@ -122,17 +122,17 @@ class _Native:
         _core.simulate(self.players, self.tables, first, last, actions, densities, losses, self.threads)
 
 
-class _Single:
+class _PythonLoop:
     """The agents that run round by round in Python."""
 
     def __init__(self) -> None:
-        self.seats: list[tuple[Agent, World, Log]] = []
+        self.runs: list[tuple[Agent, World, Log]] = []
 
     def add(self, agent: Agent, world: World, log: Log) -> None:
-        self.seats.append((agent, world, log))
+        self.runs.append((agent, world, log))
 
     def play(self, first: int, last: int) -> None:
-        for agent, world, log in self.seats:
+        for agent, world, log in self.runs:
             for number in range(first, last):
                 decision = agent.decide(log.contexts[number], _within(log, number))
                 loss = world.loss(number, decision.action)
@@ -142,12 +142,12 @@ class _Single:
 
 
 def _actions(agent: Agent) -> Within:
-    # The protocol leaves it out: only a world in shares of the range has to know it.
+    # `actions` is not part of the protocol: only a world that scales itself to the range needs it.
     actions: Within = getattr(agent, "actions", (0.0, 1.0))
     return actions
 
 
-def _empty(world: World, within: Within) -> Log:
+def _empty_log(world: World, within: Within) -> Log:
     actions, densities, losses = (np.empty(len(world)) for _ in range(3))
     lows, highs = (_ends(world, name) for name in ("lows", "highs"))
     loss_range = world.losses if isinstance(world, Table) else None
@@ -168,10 +168,10 @@ def _within(log: Log, number: int) -> Within | None:
 def _check(agent: Agent, world: World) -> None:
     if not (isinstance(agent, BaseAgent) and isinstance(world, Table)):
         return
-    (low, high), (least, worst) = agent.losses, world.losses
-    if least < low or worst > high:
+    (low, high), (lowest, highest) = agent.losses, world.losses
+    if lowest < low or highest > high:
         raise InputError(
-            f"losses must hold the world's, [{least:g}, {worst:g}]; got ({low:g}, {high:g}). Declare them.", "losses"
+            f"losses must include the world's range, [{lowest:g}, {highest:g}], got ({low:g}, {high:g}).", "losses"
         )
     if world.lows is not None and world.highs is not None:
         tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from manul.actions.ranges import Actions
 from manul.types import Floats
 from manul.utils.validation import check_bandwidth, check_epsilon, check_seed, check_whole_number
-from manul.worlds.optimum import least, mixed
+from manul.worlds.optimum import minimise, mix
 from manul.worlds.regression import Regression
 
 
-def drawn(*, rounds: int, width: int, seed: int) -> np.random.Generator:
-    """Check the size of a world, and create its random generator.
+def random_generator(*, rounds: int, width: int, seed: int) -> np.random.Generator:
+    """Check the size of a world and return its random generator.
 
-    >>> int(drawn(rounds=1, width=1, seed=7).integers(10))
+    >>> int(random_generator(rounds=1, width=1, seed=7).integers(10))
     9
     """
     check_whole_number("rounds", rounds, 1, None, "Try 10000.")
@@ -47,9 +47,9 @@ class Linear(Regression):
         >>> 0 < linear(rounds=10).optimum(bandwidth=1/16, epsilon=0.05) < 0.1
         True
         """
-        # The expected error is convex and even around the location: the best window is the nearest one.
+        # The expected error is convex and symmetric around the location, so the best window is the nearest one.
         centres = np.clip(self.locations, bandwidth, 1 - bandwidth)
-        return self._played(centres, bandwidth, epsilon)
+        return self._loss(centres, bandwidth, epsilon)
 
     def best_constant(self, *, bandwidth: float, epsilon: float) -> float:
         """The mean loss of the best policy with the same centre in every round, for actions (0, 1).
@@ -57,38 +57,38 @@ class Linear(Regression):
         >>> 0 < linear(rounds=10).best_constant(bandwidth=1/16, epsilon=0.05) < 0.5
         True
         """
-        return least(lambda centre: self._played(np.array(centre), bandwidth, epsilon), bandwidth)
+        return minimise(lambda centre: self._loss(np.array(centre), bandwidth, epsilon), bandwidth)
 
-    def _played(self, centres: Floats, bandwidth: float, epsilon: float) -> float:
+    def _loss(self, centres: Floats, bandwidth: float, epsilon: float) -> float:
         check_bandwidth(bandwidth, Actions(0.0, 1.0))
         check_epsilon(epsilon)
         whole = self._windows(np.array(0.5), 0.5)
-        return float(mixed(self._windows(centres, bandwidth), whole, epsilon).mean())
+        return float(mix(self._windows(centres, bandwidth), whole, epsilon).mean())
 
     def _windows(self, centres: Floats, bandwidth: float) -> Floats:
         """The expected error over a window: that of the unclipped target, minus the part that clipping removes."""
         left, right = ((centres + side * bandwidth - self.locations) / self.deviation for side in (-1, 1))
-        area = self.deviation**2 * (_twice_integrated(right) - _twice_integrated(left))
+        area = self.deviation**2 * (_antiderivative(right) - _antiderivative(left))
         beyond = _excess(-self.locations / self.deviation) + _excess((self.locations - 1) / self.deviation)
         windows: Floats = area / (2 * bandwidth) - self.deviation * beyond
         return windows
 
 
 def linear(*, rounds: int, width: int = 20, seed: int = 0) -> Linear:
-    """A linear target with a little noise, clipped to [0, 1]; contexts are standard normal.
+    """Standard normal contexts, and a linear target with a little noise, clipped to [0, 1].
 
     >>> linear(rounds=3, width=2).contexts.shape
     (3, 2)
     """
-    rng = drawn(rounds=rounds, width=width, seed=seed)
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
     direction = rng.standard_normal(width)
     direction /= np.linalg.norm(direction)
     contexts = rng.standard_normal((rounds, width))
-    meant = contexts @ direction
-    outcome = meant + 0.1 * rng.standard_normal(rounds)
+    signal = contexts @ direction
+    outcome = signal + 0.1 * rng.standard_normal(rounds)
     scale = 6 * np.sqrt(1.01)
     targets = np.clip(0.5 + outcome / scale, 0, 1)
-    return Linear(contexts, targets, locations=0.5 + meant / scale, deviation=0.1 / scale)
+    return Linear(contexts, targets, locations=0.5 + signal / scale, deviation=0.1 / scale)
 
 
 def ds(*, rounds: int, width: int = 5, seed: int = 0) -> Regression:
@@ -98,7 +98,7 @@ def ds(*, rounds: int, width: int = 5, seed: int = 0) -> Regression:
     >>> float(targets.min()), float(targets.max())
     (0.0, 1.0)
     """
-    rng = drawn(rounds=rounds, width=width, seed=seed)
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
     weights = rng.standard_normal(width) / np.sqrt(width)
     contexts = rng.normal(5.0, 1.0, (rounds, width))
     outcome = contexts @ weights + 0.2 * rng.standard_normal(rounds)
@@ -121,7 +121,7 @@ def _density(values: Floats) -> Floats:
     return density
 
 
-def _twice_integrated(values: Floats) -> Floats:
+def _antiderivative(values: Floats) -> Floats:
     """The antiderivative of E|value - N(0, 1)|."""
     share = normal_share(values)
     area: Floats = share + values * _density(values) + values**2 / 2 * (2 * share - 1)

@@ -101,7 +101,7 @@ def test_parquet_keeps_the_ranges(tmp_path):
 
 
 def test_what_the_text_of_vowpal_wabbit_cannot_hold_is_said(tmp_path):
-    with pytest.warns(UserWarning, match=r"run\.vw leaves out low, high, time: Vowpal"):
+    with pytest.warns(UserWarning, match=r"run\.vw omits low, high, time, which Vowpal"):
         narrowed().write(tmp_path / "run.vw")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -29,17 +29,13 @@ def test_predictions_are_joined_with_their_features(files):
 @pytest.mark.parametrize(("short", "long"), [(0, 1), (1, 0)])
 def test_files_of_different_lengths_do_not_join(files, short, long):
     files[short].write_text(files[short].read_text().splitlines()[0])
-    with pytest.raises(
-        FileError, match=rf"{files[short].name} must have as many rows as .*{files[long].name}; got fewer"
-    ):
+    with pytest.raises(FileError, match=rf"{files[short].name} has fewer rows than .*{files[long].name}"):
         Log.read(vw.join(*files))
 
 
 def test_a_prediction_without_a_loss_is_refused(files):
     files[0].write_text("0.5,1.95\n0.25,1.95\n")
-    with pytest.raises(
-        FileError, match=r"label in .*log\.acp, row 1, must be ca action:cost:density; got 'ca 0\.5,1\.95'"
-    ):
+    with pytest.raises(FileError, match=r"log\.acp, row 1: label must be ca action:cost:density, got 'ca 0\.5,1\.95'"):
         Log.read(vw.join(*files))
 
 
@@ -78,5 +74,5 @@ def test_features_without_a_row_are_zero(tmp_path):
 
 def test_a_feature_called_as_a_namespace_is_refused_in_json(tmp_path):
     log = Log.from_table({"a": [1.0], "a^b": [2.0], "action": [1], "density": [1], "loss": [0]})
-    with pytest.raises(FileError, match="must not be named as a namespace"):
+    with pytest.raises(FileError, match="A feature and a namespace are both named"):
         log.write(tmp_path / "run.json")

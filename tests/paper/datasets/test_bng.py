@@ -3,11 +3,11 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.bng import compared, drawn, relative_correlations
+from benchmarks.bng import compare, relative_correlations, synthetic_table
 
 from manul.errors import InputError, ParameterError
 from manul.paper import datasets
-from manul.paper.datasets.correlations import Cells, reordered
+from manul.paper.datasets.correlations import Cells, reorder
 from manul.worlds.tables.table_columns import columns
 
 ROWS = 20_000
@@ -83,9 +83,9 @@ def test_an_empty_table_is_refused():
 
 
 def test_texts_keep_their_correlations_with_each_other_and_with_numbers():
-    original = columns(drawn(rows=20_000))
+    original = columns(synthetic_table(rows=20_000))
     grown = columns(datasets.bng(pa.table(original), rows=100_000, seed=1))
-    names, before, after = compared(original, grown)
+    names, before, after = compare(original, grown)
     pairs, errors = relative_correlations(names, before.correlations, after.correlations)
     assert len(pairs) > 150
     assert dict(zip(pairs, errors, strict=True)) == pytest.approx(dict.fromkeys(pairs, 0.0), abs=0.05)
@@ -104,11 +104,11 @@ def test_equal_values_are_moved_by_the_share_that_a_correlation_asks_for():
     rng = np.random.default_rng(0)
     whole, town = rng.integers(0, 3, 20_000).astype(float), rng.integers(0, 2, 20_000)
     table = Cells([whole + (town * rng.random(20_000) > 0.8)], [town])
-    (after,) = reordered(Cells([rng.permutation(table.numbers[0])], [town]), table, rng)
+    (after,) = reorder(Cells([rng.permutation(table.numbers[0])], [town]), table, rng)
     assert np.corrcoef(after, town)[0, 1] == pytest.approx(np.corrcoef(table.numbers[0], town)[0, 1], rel=0.1)
 
 
 @pytest.mark.parametrize("table", [{"a": [1.0, 2.0], "b": ["x"]}, {"a": [1.0, "x"]}])
 def test_columns_that_do_not_make_a_table_are_refused(table):
-    with pytest.raises(InputError, match="columns must be equally long lists of numbers or text"):
+    with pytest.raises(InputError, match="columns must be lists of numbers or text of equal length"):
         datasets.bng(table, rows=10)

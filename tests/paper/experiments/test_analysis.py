@@ -17,7 +17,7 @@ from manul.worlds.simulation import simulate
 def test_a_cell_that_is_played_in_parts_loses_what_it_loses_at_once(monkeypatch):
     world, player = worlds.ds(rounds=1000), methods.tree(methods.PAPER, 16, 1 / 8)
     monkeypatch.setattr(sweep, "SECONDS_AT_ONCE", 0.0)
-    (row,) = sweep._played(Problem("ds", world, 3, ""), player, lambda _: None)["rows"]
+    (row,) = sweep._measure(Problem("ds", world, 3, ""), player, lambda _: None)["rows"]
     assert row["loss"] == pytest.approx(simulate(player.make(3), world).mean_loss, rel=1e-12)
 
 

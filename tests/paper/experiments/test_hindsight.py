@@ -12,12 +12,12 @@ def test_the_smoothed_loss_is_the_mean_over_the_window_and_the_range(target):
     centre, bandwidth, epsilon = 0.45, 0.1, 0.25
     window, anywhere = (np.linspace(low, high, 200_001) for low, high in ((0.35, 0.55), (0.0, 1.0)))
     expected = (1 - epsilon) * np.abs(window - target).mean() + epsilon * np.abs(anywhere - target).mean()
-    assert hindsight.played(np.array([target]), centre, bandwidth, epsilon) == pytest.approx(expected, abs=1e-5)
+    assert hindsight.expected_loss(np.array([target]), centre, bandwidth, epsilon) == pytest.approx(expected, abs=1e-5)
 
 
 def test_centres_move_to_where_the_window_fits():
     target = np.array([0.3])
-    assert hindsight.played(target, 0.0, 0.25) == hindsight.played(target, 0.25, 0.25)
+    assert hindsight.expected_loss(target, 0.0, 0.25) == hindsight.expected_loss(target, 0.25, 0.25)
 
 
 @pytest.mark.parametrize("bandwidth", [1 / 4, 1 / 16, 1 / 64])
@@ -25,7 +25,7 @@ def test_the_linear_policy_loses_what_the_linear_world_knows_to_be_least(bandwid
     world = worlds.linear(rounds=20_000, width=5)
     centres, _ = hindsight.linear_centres(world.contexts, world.targets)
     least = world.optimum(bandwidth=bandwidth, epsilon=0.05)
-    assert hindsight.played(world.targets, centres, bandwidth) == pytest.approx(least, abs=5e-4)
+    assert hindsight.expected_loss(world.targets, centres, bandwidth) == pytest.approx(least, abs=5e-4)
 
 
 def test_least_absolute_deviations_ignore_outliers_and_say_how_near_they_are():

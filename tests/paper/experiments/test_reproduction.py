@@ -11,9 +11,9 @@ import pytest
 from manul.errors import FileError, MissingDependency, ParameterError
 from manul.paper.experiments import reproduce
 from manul.paper.experiments.online import sweep as online
-from manul.paper.experiments.problem_sets import Wanted
-from manul.paper.experiments.results_file import Memory
-from manul.paper.experiments.timed_tasks import Crew
+from manul.paper.experiments.problem_sets import Selection
+from manul.paper.experiments.results_file import ResultsFile
+from manul.paper.experiments.timed_tasks import TaskRunner
 
 pytestmark = pytest.mark.usefixtures("few_cells")
 
@@ -51,17 +51,17 @@ def test_the_page_needs_nothing_from_elsewhere_and_shows_the_published_numbers(w
 
 
 def played(problem, folder, threads=1):
-    rows = online.sweep(problem, Crew(Memory(folder / "cells.json"), threads), folder=None)
+    rows = online.sweep(problem, TaskRunner(ResultsFile(folder / "cells.json"), threads), folder=None)
     return [(row["player"], row["leaves"], row["bandwidth"], row["loss"]) for row in rows]
 
 
 @pytest.fixture
 def problem():
-    return Wanted(["ds"], rounds=400).problems()[0]
+    return Selection(["ds"], rounds=400).problems()[0]
 
 
 def test_a_finished_run_is_not_run_again(whole, problem, monkeypatch):
-    monkeypatch.setattr(online, "_played", lambda *_: 1 / 0)
+    monkeypatch.setattr(online, "_measure", lambda *_: 1 / 0)
     assert len(played(problem, whole.page.parent)) == len(whole.tables["online"])
 
 
@@ -71,7 +71,7 @@ def test_losses_do_not_depend_on_the_number_of_threads(whole, problem, tmp_path)
 
 
 def test_a_run_that_was_stopped_goes_on(problem, tmp_path, monkeypatch):
-    started, whole = [], online._played
+    started, whole = [], online._measure
 
     def stopping(problem, player, report):
         started.append(player)
@@ -79,7 +79,7 @@ def test_a_run_that_was_stopped_goes_on(problem, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return whole(problem, player, report)
 
-    monkeypatch.setattr(online, "_played", stopping)
+    monkeypatch.setattr(online, "_measure", stopping)
     with pytest.raises(KeyboardInterrupt):
         played(problem, tmp_path)
     kept = len(json.loads((tmp_path / "cells.json").read_text()))
@@ -104,14 +104,14 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_half_written_file(tmp_path, m
         return whole(path, content)
 
     monkeypatch.setattr(pathlib.Path, "write_bytes", full)
-    with pytest.raises(FileError, match=r"index.html must be writable; got No space left on device. Free some space"):
+    with pytest.raises(FileError, match=r"Cannot write .*index.html: No space left on device. Free some space"):
         run(tmp_path, "offline")
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("index.html")]
 
 
 def test_a_damaged_memory_is_one_sentence(tmp_path):
     (tmp_path / "cells.json").write_text("{")
-    with pytest.raises(FileError, match=r"cells.json must be as it was written; .* Delete it to start anew"):
+    with pytest.raises(FileError, match=r"cells.json: cannot read earlier results: .* Delete it to start over"):
         run(tmp_path, "online")
 
 
@@ -120,10 +120,10 @@ def test_a_damaged_memory_is_one_sentence(tmp_path):
     [
         (["onlien"], {}, "got 'onlien'. Did you mean online"),
         ([], {"datasets": ["sd"]}, "got 'sd'. Did you mean ds"),
-        ([], {"rounds": 3}, "rounds must be a whole number of at least 100; got 3"),
-        ([], {"target": "price"}, "target must go with data"),
-        ([], {"data": "mine.csv", "target": "a"}, "datasets must be left out"),
-        ([], {"data": "mine.csv"}, "target must be the column of mine.csv to predict; got none"),
+        ([], {"rounds": 3}, "rounds must be a whole number of at least 100, got 3"),
+        ([], {"target": "price"}, "target requires data"),
+        ([], {"data": "mine.csv", "target": "a"}, "datasets and data cannot be combined"),
+        ([], {"data": "mine.csv"}, "mine.csv needs a target"),
         ([], {"seed": -1}, "seed must be"),
     ],
 )

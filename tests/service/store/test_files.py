@@ -4,14 +4,11 @@ import os
 import sqlite3
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 
 from manul.errors import FileError
-from manul.service.store import StoreFailure
 from manul.service.store.store_registry import open_store
 
 
@@ -123,31 +120,3 @@ def test_a_store_whose_creation_was_cut_short_is_made_anew(place):
     store = open_store(str(place))
     assert store.loops() == []
     store.close()
-
-
-def test_a_store_can_be_closed_while_other_threads_read(place):
-    for _ in range(20):
-        store = open_store(str(place))
-        begun = threading.Barrier(5)
-
-        def read_until_closed(store=store, begun=begun):
-            begun.wait()
-            while True:
-                store.blocks(1, 0, 1)
-
-        with ThreadPoolExecutor(4) as threads:
-            readers = [threads.submit(read_until_closed) for _ in range(4)]
-            begun.wait()
-            store.close()
-        assert all(isinstance(reader.exception(), StoreFailure) for reader in readers)
-
-
-def test_closing_ends_a_long_read(place):
-    store = open_store(str(place))
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
-    with ThreadPoolExecutor(1) as thread:
-        read = thread.submit(store._read, endless)
-        while not store._readers._reading:
-            pass
-        store.close()
-    assert isinstance(read.exception(), StoreFailure)

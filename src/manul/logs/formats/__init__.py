@@ -13,7 +13,7 @@ import numpy.typing as npt
 from manul.errors import FileError, ParameterError
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata, Range
-from manul.logs.formats.row_checks import checked
+from manul.logs.formats.row_checks import valid_rows
 from manul.utils.registry import Registry
 from manul.utils.suggestions import remedy
 
@@ -55,7 +55,7 @@ def register_format(
     """Register a log format under a suffix, for `Log.read`, `Log.write` and `manul convert`.
 
     `read(problems, size)` yields the rows of the file `problems.path` in pieces of at most `size` rows;
-    `arrow_tables.Adoption` converts any Arrow table to a piece. `writer(path, schema)` returns an object with
+    `arrow_tables.SchemaAdapter` converts any Arrow table to a piece. `writer(path, schema)` returns an object with
     `write(table)` and `close()`.
 
     >>> import manul
@@ -104,11 +104,11 @@ def good_rows(
     """Yield tables of valid rows with the number of rows skipped before each; raises FileError if no row is valid."""
     problems.skipped, count, before = 0, 0, 0
     for piece in pieces:
-        metadata = Metadata.unpacked(piece.table.schema.metadata, problems.path).with_ranges(action_range, loss_range)
-        table = checked(piece.table, piece.rows, metadata, problems)
+        metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path).with_ranges(action_range, loss_range)
+        table = valid_rows(piece.table, piece.rows, metadata, problems)
         count += len(table)
         if len(table):
-            yield table.replace_schema_metadata(metadata.packed()), problems.skipped - before
+            yield table.replace_schema_metadata(metadata.to_arrow()), problems.skipped - before
             before = problems.skipped
     if not count:
         got = f"{problems.skipped} invalid rows" if problems.skipped else "none"

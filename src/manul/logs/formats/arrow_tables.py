@@ -1,4 +1,4 @@
-"""Arrow tables from anywhere, brought to the schema of a log."""
+"""Conversion of Arrow tables of any origin to the schema of a log."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from manul.errors import FileError
 from manul.logs.formats import Piece
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import NUMBERS, RESERVED, Metadata, dense_type, require, schema_of, sparse_type
-from manul.logs.formats.row_checks import whole
+from manul.logs.formats.row_checks import single_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Adoption:
-    """Brings tables of one schema to that of a log; the first context fixes the width."""
+class SchemaAdapter:
+    """Converts tables of one schema to that of a log; the first context determines the width."""
 
     def __init__(self, schema: pa.Schema, problems: Problems) -> None:
         import pyarrow as pa
 
-        self.problems, where = problems, str(problems.path)
-        require(schema.names, where)
-        self.metadata = Metadata.unpacked(schema.metadata, problems.path)
+        self.problems, path = problems, str(problems.path)
+        require(schema.names, path)
+        self.metadata = Metadata.from_arrow(schema.metadata, problems.path)
         self.width: int | None = None
         self.is_list = self.is_struct = False
         if "context" in schema.names:
@@ -35,26 +35,27 @@ class Adoption:
             )
             if not (self.is_list or self.is_struct):
                 raise FileError(
-                    f"context in {where} must be lists of numbers, or structs of index and value; got {given}. Rename it.",
+                    f"{path}: column context must be lists of numbers or structs of index and value, got {given}.",
                     "context",
                 )
         self.optional = [name for name in ("low", "high", "time", "id") if name in schema.names]
         others = [name for name in schema.names if name not in RESERVED]
         if others and "context" in schema.names:
             raise FileError(
-                f"{where} must have a column context or columns of your own; got context and {others[0]}. Drop one of them."
+                f"{path}: the context must be a column context or separate columns, got context and {others[0]}.",
+                "context",
             )
-        self.texts = {name: _is_text(schema, name, where) for name in others}
+        self.texts = {name: _is_text(schema, name, path) for name in others}
         for name in (*NUMBERS, *self.optional):
-            if name != "id" and _is_text(schema, name, where):
-                raise FileError(f"{name} in {where} must be numbers; got a column of text. Turn it into numbers.", name)
+            if name != "id" and _is_text(schema, name, path):
+                raise FileError(f"{path}: column {name} must be numbers, got text.", name)
 
     def piece(self, table: pa.Table, first: int) -> Piece:
-        """A table with its rows numbered from `first`."""
+        """Convert a table whose rows are numbered from `first`."""
         import pyarrow as pa
 
         rows = np.arange(first, first + len(table))
-        good = self._fitting(table, rows) if self.is_list else None
+        good = self._check_widths(table, rows) if self.is_list else None
         if good is not None and not good.all():
             table, rows = table.filter(good), rows[good]
         schema = self.schema(table)
@@ -62,7 +63,7 @@ class Adoption:
             name: _cast(table.column(name), schema.field(name).type) for name in schema.names if name != "context"
         }
         if self.is_list:
-            columns["context"] = _fixed(whole(table, "context"), self.width or 0)
+            columns["context"] = _fixed_lists(single_array(table, "context"), self.width or 0)
         elif self.is_struct:
             columns["context"] = table.column("context").cast(sparse_type())
         elif not self.texts:
@@ -70,11 +71,12 @@ class Adoption:
         return Piece(pa.table(columns, schema=schema), rows)
 
     def schema(self, table: pa.Table) -> pa.Schema:
-        """The schema that the log has."""
+        """The schema of the log."""
         if self.is_struct:
             if self.metadata.width is None:
                 width = 1 + max(
-                    (max(index, default=-1) for index in whole(table, "context").field("index").to_pylist()), default=-1
+                    (max(index, default=-1) for index in single_array(table, "context").field("index").to_pylist()),
+                    default=-1,
                 )
                 self.metadata = Metadata(**{**self.metadata.__dict__, "width": width})
             return schema_of(optional=self.optional, metadata=self.metadata)
@@ -82,22 +84,24 @@ class Adoption:
             return schema_of(optional=self.optional, texts=self.texts, metadata=self.metadata)
         return schema_of(optional=self.optional, width=self.width or 0, metadata=self.metadata)
 
-    def _fitting(self, table: pa.Table, rows: np.ndarray) -> np.ndarray:
-        """Which contexts have the width of the first one."""
+    def _check_widths(self, table: pa.Table, rows: np.ndarray) -> np.ndarray:
+        """Flag the contexts that have the width of the first one."""
         import pyarrow.compute as pc
 
-        lengths = np.asarray(pc.list_value_length(whole(table, "context")).fill_null(-1).to_numpy(zero_copy_only=False))
+        lengths = np.asarray(
+            pc.list_value_length(single_array(table, "context")).fill_null(-1).to_numpy(zero_copy_only=False)
+        )
         present = lengths[lengths >= 0]
         if self.width is None and len(present):
             self.width = int(present[0])
         good = lengths == self.width
-        for place in np.flatnonzero(~good):
-            got = int(lengths[place]) if lengths[place] >= 0 else None
-            self.problems.report(int(rows[place]), "context", f"{self.width} numbers, as the first one has", got)
+        for index in np.flatnonzero(~good):
+            length = int(lengths[index]) if lengths[index] >= 0 else None
+            self.problems.report(int(rows[index]), "context", f"{self.width} numbers, like the first one", length)
         return np.asarray(good)
 
 
-def _is_text(schema: pa.Schema, name: str, where: str) -> bool:
+def _is_text(schema: pa.Schema, name: str, path: str) -> bool:
     import pyarrow as pa
 
     given = schema.field(name).type
@@ -107,27 +111,27 @@ def _is_text(schema: pa.Schema, name: str, where: str) -> bool:
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
     if any(check(given) for check in (*kinds, pa.types.is_timestamp, pa.types.is_date)):
         return False
-    raise FileError(f"{name} in {where} must be numbers or text; got {given}. Drop or convert it.", name)
+    raise FileError(f"{path}: column {name} must be numbers or text, got {given}. Remove or convert it.", name)
 
 
-def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """Times become seconds since 1970; a nan is a missing number."""
+def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Cast a column to a type of the log; times become seconds since 1970."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        moments = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
-        return pc.divide(moments.cast(pa.float64()), 1e6)
+        microseconds = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+        return pc.divide(microseconds.cast(pa.float64()), 1e6)
     if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type) or pa.types.is_float16(column.type):
         return (
             column.cast(pa.float64(), safe=False)
             if not pa.types.is_boolean(column.type)
-            else column.cast(pa.int8()).cast(wanted)
+            else column.cast(pa.int8()).cast(target)
         )
-    return column.cast(wanted, safe=False)
+    return column.cast(target, safe=False)
 
 
-def _fixed(context: pa.Array, width: int) -> pa.Array:
+def _fixed_lists(context: pa.Array, width: int) -> pa.Array:
     import pyarrow as pa
 
     flat = context.flatten().cast(pa.float32(), safe=False)
@@ -136,8 +140,8 @@ def _fixed(context: pa.Array, width: int) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, width)
 
 
-def fixed_matrix(contexts: np.ndarray) -> pa.Array:
-    """A matrix as a column of dense contexts; no copy."""
+def dense_column(contexts: np.ndarray) -> pa.Array:
+    """Build a column of dense contexts from a matrix, without a copy."""
     import pyarrow as pa
 
     width = contexts.shape[1]

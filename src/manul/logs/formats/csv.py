@@ -1,6 +1,6 @@
 """CSV with a header. A context of plain numbers is in context_0, context_1, ...; other columns are the user's own.
 
-A column is numbers where its first 10,000 rows are, and else text; a blank is a missing value.
+A column is numeric if its first 10,000 rows are, otherwise text; a blank is a missing value.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import numpy as np
 
 from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
-from manul.logs.formats.arrow_tables import fixed_matrix
+from manul.logs.formats import log_schema as schemas
+from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, Metadata, is_text, kind, own, require, schema_of
-from manul.logs.formats.row_checks import whole
-from manul.logs.formats.row_tables import PLAIN, number
+from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, Metadata, context_layout, is_text, schema_of
+from manul.logs.formats.row_checks import single_array
+from manul.logs.formats.row_tables import NUMBER_PATTERN, number
 from manul.logs.formats.text_columns import decision_columns, dense_rows, texts
 from manul.logs.formats.text_lines import Output, lines
 from manul.logs.formats.timestamps import seconds
@@ -29,101 +30,102 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Record = tuple[int, list[str]]
-FIRST = 10_000
-WIDEST = 10_000
-# Missing values of text files, of tables as well as logs, whatever their case. In a column of text of a log only a blank
-# is missing: what is written and read again keeps a text such as "None".
+SAMPLE = 10_000  # rows that decide whether a column is numeric
+MAX_COLUMNS = 10_000  # a sparse context in CSV writes all its zeros
+# Missing values in text files of tables and logs, in any case. In a text column of a log only a blank is missing, so that
+# a text such as "None" survives being written and read.
 MISSING = frozenset(("", "?", "na", "n/a", "nan", "null", "none"))
 
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
-    """The rows of a file in pieces."""
+    """Read the rows of a file in pieces."""
     records = _records(problems)
     header = next(records, None)
     if header is None:
         return
     names = [name.strip() for name in header[1]]
-    require(names, str(problems.path))
+    schemas.require(names, str(problems.path))
     if "context" in names:
         raise FileError(
-            f"{problems.path} must have one number per column; got a column context. Split it into context_0, ...",
+            f"{problems.path}: CSV cannot have a column context. Split it into context_0, context_1, ...",
             "context",
         )
-    fitting = _fitting(records, len(names), problems)
-    first = deque(islice(fitting, FIRST))
+    complete = _complete_records(records, len(names), problems)
+    first = deque(islice(complete, SAMPLE))
     columns = _Columns(names, [record for _, record in first])
-    records = _replayed(first, fitting)
+    records = _drain(first, complete)
     while batch := list(islice(records, size)):
         yield columns.piece(batch, problems)
 
 
 def _records(problems: Problems) -> Iterator[Record]:
-    """The records with the number of the line each one ends on."""
-    at = 0
+    """The records, with the number of the last line of each."""
+    line_number = 0
 
-    def numbered() -> Iterator[str]:
-        nonlocal at
-        for at, line in lines(problems):  # noqa: B007 - `_records` reads it
+    def text_lines() -> Iterator[str]:
+        nonlocal line_number
+        for line_number, line in lines(problems):  # noqa: B007 - `_records` reads it
             yield line
 
-    reader = csv.reader(numbered(), strict=True)
+    reader = csv.reader(text_lines(), strict=True)
     while True:
         try:
             record = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            problems.report(at, "line", "a whole row of CSV", error)
+            problems.report(line_number, "line", "a complete CSV row", error)
             continue
         if record:
-            yield at, record
+            yield line_number, record
 
 
-def _replayed(first: deque[Record], rest: Iterator[Record]) -> Iterator[Record]:
-    """The first records, forgotten as they are given, and the rest."""
+def _drain(first: deque[Record], rest: Iterator[Record]) -> Iterator[Record]:
+    """The first records, released from memory one by one, and then the rest."""
     while first:
         yield first.popleft()
     yield from rest
 
 
-def _fitting(records: Iterator[Record], width: int, problems: Problems) -> Iterator[Record]:
+def _complete_records(records: Iterator[Record], width: int, problems: Problems) -> Iterator[Record]:
     for row, record in records:
         if len(record) == width:
             yield row, record
         else:
-            problems.report(row, "line", f"{width} values, as the header has", len(record))
+            problems.report(row, "line", f"{width} values, like the header", len(record))
 
 
 class _Columns:
-    """The columns of a file, by its header and its first rows."""
+    """The columns of a file, from its header and first rows."""
 
     def __init__(self, names: list[str], first: list[list[str]]) -> None:
         self.names = names
         others = [name for name in names if name not in RESERVED]
         optional = [name for name in OPTIONAL if name in names]
-        self.dense = bool(others) and set(others) == {f"context_{place}" for place in range(len(others))}
+        self.dense = bool(others) and set(others) == {f"context_{index}" for index in range(len(others))}
         if self.dense or not others:
             self.schema = schema_of(optional=optional, width=len(others))
         else:
-            texts = {name: any(_is_word(record[names.index(name)]) for record in first) for name in others}
+            texts = {name: any(_is_text_value(record[names.index(name)]) for record in first) for name in others}
             self.schema = schema_of(optional=optional, texts=texts)
 
     def piece(self, batch: Sequence[Record], problems: Problems) -> Piece:
-        """Some records as a table; a value that is no number makes its row a bad one."""
+        """Convert records to a table; rows with a value that is not a number are bad rows."""
         import pyarrow as pa
 
         rows = np.array([row for row, _ in batch])
         columns = dict(zip(self.names, zip(*(record for _, record in batch), strict=True), strict=True))
-        good, found = np.ones(len(batch), dtype=np.bool_), {}
+        good, data = np.ones(len(batch), dtype=np.bool_), {}
         for name in [name for name in self.schema.names if name != "context"]:
-            found[name] = self._column(name, columns[name], rows, good, problems)
+            data[name] = self._column(name, columns[name], rows, good, problems)
         if "context" in self.schema.names:
             width = self.schema.field("context").type.list_size
             numbers = [
-                self._column(f"context_{at}", columns[f"context_{at}"], rows, good, problems) for at in range(width)
+                self._column(f"context_{index}", columns[f"context_{index}"], rows, good, problems)
+                for index in range(width)
             ]
-            found["context"] = _stacked(numbers, len(batch))
-        table = pa.table(found, schema=self.schema)
+            data["context"] = _stack(numbers, len(batch))
+        table = pa.table(data, schema=self.schema)
         return Piece(table, rows) if good.all() else Piece(table.filter(good), rows[good])
 
     def _column(self, name: str, values: Sequence[str], rows: object, good: object, problems: Problems) -> pa.Array:
@@ -135,7 +137,7 @@ class _Columns:
 
 
 def _numbers(name: str, values: Sequence[str], rows: np.ndarray, good: np.ndarray, problems: Problems) -> pa.Array:
-    """Arrow reads plain columns at once; a column with a gap, a date or a word in it is read value by value."""
+    """Arrow parses a purely numeric column at once; other columns are parsed value by value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -143,32 +145,32 @@ def _numbers(name: str, values: Sequence[str], rows: np.ndarray, good: np.ndarra
         return pc.cast(pa.array(values, pa.string()), pa.float64())
     except pa.ArrowInvalid:
         pass
-    found: list[float | None] = []
-    for place, value in enumerate(values):
+    parsed: list[float | None] = []
+    for index, value in enumerate(values):
         try:
             present = None if value.strip().lower() in MISSING else value
-            found.append(seconds(present) if name == "time" else number(name, present))
+            parsed.append(seconds(present) if name == "time" else number(name, present))
         except BadRow as bad:
-            found.append(None)
-            if good[place]:
-                problems.report(int(rows[place]), bad.column, bad.rule, bad.got)
-                good[place] = False
-    return pa.array(found, pa.float64())
+            parsed.append(None)
+            if good[index]:
+                problems.report(int(rows[index]), bad.column, bad.rule, bad.got)
+                good[index] = False
+    return pa.array(parsed, pa.float64())
 
 
-def _stacked(columns: list[pa.Array], count: int) -> pa.Array:
+def _stack(columns: list[pa.Array], count: int) -> pa.Array:
     matrix = np.empty((count, len(columns)), dtype=np.float32)
-    for place, column in enumerate(columns):
-        matrix[:, place] = column.to_numpy(zero_copy_only=False)
-    return fixed_matrix(matrix)
+    for index, column in enumerate(columns):
+        matrix[:, index] = column.to_numpy(zero_copy_only=False)
+    return dense_column(matrix)
 
 
-def _is_word(value: str) -> bool:
-    return value.strip().lower() not in MISSING and not PLAIN.fullmatch(value)
+def _is_text_value(value: str) -> bool:
+    return value.strip().lower() not in MISSING and not NUMBER_PATTERN.fullmatch(value)
 
 
 class Writer:
-    """A file being written."""
+    """Writes a CSV file."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._names = _context_names(schema, path)
@@ -178,48 +180,48 @@ class Writer:
         self._rows.writerow([*present, *self._names])
 
     def write(self, table: pa.Table) -> None:
-        """Add some rows."""
+        """Add rows."""
         columns = [*decision_columns(table).values()]
-        if kind(table.schema) == "own":
+        if context_layout(table.schema) == "columns":
             self._rows.writerows(zip(*columns, *(texts(table, name) for name in self._names), strict=True))
             return
-        contexts = dense_rows(table) if kind(table.schema) == "dense" else _filled(table, len(self._names))
-        for decided, context in zip(zip(*columns, strict=True), contexts, strict=True):
-            self._rows.writerow([*decided, *context])
+        contexts = (
+            dense_rows(table) if context_layout(table.schema) == "dense" else _sparse_rows(table, len(self._names))
+        )
+        for decision, context in zip(zip(*columns, strict=True), contexts, strict=True):
+            self._rows.writerow([*decision, *context])
 
     def close(self) -> None:
-        """Everything is in the file afterwards."""
+        """Finish the file."""
         self._output.close()
 
 
 def _context_names(schema: pa.Schema, path: Path) -> list[str]:
-    if kind(schema) == "own":
-        return own(schema)
-    metadata = Metadata.unpacked(schema.metadata)
-    width = schema.field("context").type.list_size if kind(schema) == "dense" else metadata.width or 0
-    where = path.name.removesuffix(".partial")
-    if width > WIDEST:
-        raise FileError(f"{where} must have at most {WIDEST} columns; got {width} features. Write .jsonl or .parquet.")
-    names = [*metadata.names] if metadata.names else [f"context_{place}" for place in range(width)]
-    taken = [name for name in names if name in RESERVED or name != name.strip()]
-    if taken:
-        raise FileError(
-            f"{where} must have other names for features; got {taken[0]!r}. Write .jsonl or .parquet.", taken[0]
-        )
+    if context_layout(schema) == "columns":
+        return schemas.user_columns(schema)
+    metadata = Metadata.from_arrow(schema.metadata)
+    width = schema.field("context").type.list_size if context_layout(schema) == "dense" else metadata.width or 0
+    name = path.name.removesuffix(".partial")
+    if width > MAX_COLUMNS:
+        raise FileError(f"{name}: CSV has at most {MAX_COLUMNS} columns, got {width} features. Use .jsonl or .parquet.")
+    names = [*metadata.names] if metadata.names else [f"context_{index}" for index in range(width)]
+    bad = [feature for feature in names if feature in RESERVED or feature != feature.strip()]
+    if bad:
+        raise FileError(f"{name}: CSV cannot have a feature named {bad[0]!r}. Use .jsonl or .parquet.", bad[0])
     return names
 
 
-def _filled(table: pa.Table, width: int) -> Iterator[list[str]]:
-    """Sparse contexts with their zeros."""
+def _sparse_rows(table: pa.Table, width: int) -> Iterator[list[str]]:
+    """Sparse contexts as text, with their zeros."""
     import pyarrow.compute as pc
 
-    context = whole(table, "context")
+    context = single_array(table, "context")
     lists = context.field("index").to_pylist()
     values = iter(pc.cast(context.field("value").flatten(), "string").to_pylist())
-    for places in lists:
+    for indices in lists:
         row = ["0"] * width
-        for place in places:
-            row[place] = next(values)
+        for index in indices:
+            row[index] = next(values)
         yield row
 
 

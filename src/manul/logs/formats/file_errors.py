@@ -1,6 +1,6 @@
-"""What is wrong with a file, in one sentence that names the file, the row and the column.
+"""Errors in files, with the file, the row and the column.
 
-Rows count from 1; in text files they are the lines, so that an editor or a spreadsheet shows the same number.
+Rows count from 1; in text files they are line numbers, as in an editor or a spreadsheet.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import NoReturn
 
 from manul.errors import FileError
 
-REMEDY = "Mend the row, or leave such rows out with skip_bad=True (--skip-bad)."
+REMEDY = "Fix the row, or skip invalid rows with skip_bad=True (--skip-bad)."
 
 
 class BadRow(Exception):  # noqa: N818 - never reaches a user
-    """What a parser found in one row: the column, the rule it breaks, and what was got."""
+    """An invalid value in a row: its column, the rule that it breaks, and the value."""
 
     def __init__(self, column: str, rule: str, got: object) -> None:
         self.column, self.rule, self.got = column, rule, got
@@ -23,7 +23,7 @@ class BadRow(Exception):  # noqa: N818 - never reaches a user
 
 @dataclass
 class Problems:
-    """Refuses the first bad row of a file, or counts the rows to leave out.
+    """Rejects a file at its first bad row, or counts the bad rows to skip.
 
     >>> problems = Problems(Path("run.csv"), skip_bad=True)
     >>> problems.report(7, "density", "above 0", 0.0)
@@ -36,28 +36,25 @@ class Problems:
     skipped: int = 0
 
     def report(self, row: int, column: str, rule: str, got: object, remedy: str = REMEDY) -> None:
-        """Count a row as skipped, or refuse it."""
+        """Count a bad row as skipped, or raise an error."""
         if not self.skip_bad:
             raise FileError(
-                f"{column} in {self.path}, row {row}, must be {rule}; got {shown(got)}. {remedy}", column
+                f"{self.path}, row {row}: {column} must be {rule}, got {describe_value(got)}. {remedy}", column
             ) from None
         self.skipped += 1
 
-    def damaged(self, what: str, error: Exception) -> NoReturn:
-        """Refuse the whole file."""
-        raise FileError(
-            f"{self.path} must be a whole {what}; got one that is cut off, damaged or of another kind ({shown(error)}). "
-            "Copy or write it again."
-        ) from error
+    def reject_file(self, what: str, error: Exception) -> NoReturn:
+        """Raise an error for a file that cannot be read."""
+        raise FileError(f"{self.path} is truncated, damaged or not a {what} ({describe_value(error)}).") from error
 
 
-def shown(value: object) -> str:
-    """A value as an error shows it.
+def describe_value(value: object) -> str:
+    """Format a value for an error message.
 
-    >>> shown(None), shown("a,b"), shown(float("nan"))
-    ('nothing', "'a,b'", 'nan')
+    >>> describe_value(None), describe_value("a,b"), describe_value(float("nan"))
+    ('no value', "'a,b'", 'nan')
     """
     if value is None:
-        return "nothing"
+        return "no value"
     text = " ".join(str(value).split()) if isinstance(value, Exception) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
-    """The rows of a file in pieces."""
+    """Read the rows of a file in pieces."""
     return read_rows(problems, size, parse, lines)
 
 
 def parse(line: str) -> Row | None:
-    """One row; None for an empty line.
+    """Parse a row; return None for an empty line.
 
     >>> parse('{"context": [1, 2], "action": 0.5, "density": 1, "loss": 0}')
     Row(action=0.5, density=1.0, loss=0.0, optional={}, context=[1, 2], nested=True)
@@ -35,8 +35,8 @@ def parse(line: str) -> Row | None:
     members = json_object(line)
     for name in NUMBERS:
         if name not in members:
-            raise BadRow(name, "there, as a member of the object", None)
-    context = members.get("context", {name: it for name, it in members.items() if name not in RESERVED})
+            raise BadRow(name, "a member of the object", None)
+    context = members.get("context", {name: value for name, value in members.items() if name not in RESERVED})
     if not isinstance(context, list | Mapping):
         raise BadRow("context", "a list of numbers or an object", context)
     return Row(
@@ -44,13 +44,13 @@ def parse(line: str) -> Row | None:
         number("density", members["density"]),
         number("loss", members["loss"]),
         {name: optional(name, members[name]) for name in OPTIONAL if name in members},
-        _flat(context) if isinstance(context, Mapping) else context,
+        _check_fields(context) if isinstance(context, Mapping) else context,
         "context" in members,
     )
 
 
 def json_object(line: str) -> dict[str, object]:
-    """The members of a line that is a JSON object.
+    """Parse a JSON object.
 
     >>> json_object('{"a": 1}')
     {'a': 1}
@@ -58,14 +58,14 @@ def json_object(line: str) -> dict[str, object]:
     try:
         members = json.loads(line)
     except (ValueError, RecursionError):
-        raise BadRow("line", "a whole JSON object", line.rstrip("\n")) from None
+        raise BadRow("line", "a complete JSON object", line.rstrip("\n")) from None
     if not isinstance(members, dict):
         raise BadRow("line", "a JSON object", line.rstrip("\n"))
     return members
 
 
 def optional(name: str, value: object) -> float | str | None:
-    """A time, an end of the range, or an id.
+    """Parse an optional member: a time, an end of the range, or an id.
 
     >>> optional("id", 7), optional("low", 7)
     ('7', 7.0)
@@ -75,7 +75,7 @@ def optional(name: str, value: object) -> float | str | None:
     return seconds(value) if name == "time" else number(name, value)
 
 
-def _flat(context: Mapping[str, object]) -> Mapping[str, object]:
+def _check_fields(context: Mapping[str, object]) -> Mapping[str, object]:
     for name, value in context.items():
         if isinstance(value, list | dict):
             raise BadRow(str(name), "a number or text", value)
@@ -83,18 +83,18 @@ def _flat(context: Mapping[str, object]) -> Mapping[str, object]:
 
 
 class Writer:
-    """A file being written."""
+    """Writes a JSON Lines file."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:  # noqa: ARG002 - every format has it
+    def __init__(self, path: Path, schema: pa.Schema) -> None:  # noqa: ARG002 - the signature of all formats
         self._output = Output(path)
 
     def write(self, table: pa.Table) -> None:
-        """Add some rows."""
+        """Add rows."""
         for members in json_objects(table):
             self._output.write(members)
 
     def close(self) -> None:
-        """Everything is in the file afterwards."""
+        """Finish the file."""
         self._output.close()
 
 

@@ -1,7 +1,7 @@
 """The columns of a log as an Arrow schema.
 
-`action`, `density` and `loss` are in every log; `low`, `high`, `time` (seconds) and `id` in some. The context is a column
-`context` (a fixed-size list of float32, or a struct of the lists `index` and `value`), or else every other column.
+`action`, `density` and `loss` are in every log; `low`, `high`, `time` (seconds) and `id` are optional. The context is a column
+`context` (a fixed-size list of float32, or a struct of the lists `index` and `value`), or all other columns.
 The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features.
 """
 
@@ -24,15 +24,15 @@ NUMBERS = ("action", "density", "loss")
 RANGE = ("low", "high")
 OPTIONAL = (*RANGE, "time", "id")
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
-Kind = Literal["dense", "sparse", "own"]
+Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metadata:
-    """What a log says about itself.
+    """The metadata of a log.
 
-    >>> Metadata(action_range=(0.0, 32.0)).packed()
+    >>> Metadata(action_range=(0.0, 32.0)).to_arrow()
     {b'manul': b'{"action_range": [0.0, 32.0], "format": 1, "loss_range": null, "names": null, "width": null}'}
     """
 
@@ -41,48 +41,45 @@ class Metadata:
     width: int | None = None
     names: tuple[str, ...] | None = None
 
-    def packed(self) -> dict[bytes, bytes]:
-        """The metadata of an Arrow schema."""
+    def to_arrow(self) -> dict[bytes, bytes]:
+        """Encode for an Arrow schema."""
         return {b"manul": json.dumps({"format": VERSION, **asdict(self)}, sort_keys=True).encode()}
 
     @staticmethod
-    def unpacked(metadata: Mapping[bytes, bytes] | None, path: Path | None = None) -> Metadata:
-        """The metadata out of an Arrow schema; empty where another program wrote it."""
+    def from_arrow(metadata: Mapping[bytes, bytes] | None, path: Path | None = None) -> Metadata:
+        """Decode from an Arrow schema; empty if another program wrote the schema."""
         try:
-            said: dict[str, Any] = dict(json.loads((metadata or {}).get(b"manul", b"{}")))
-            version = said.pop("format", VERSION)
+            values: dict[str, Any] = dict(json.loads((metadata or {}).get(b"manul", b"{}")))
+            version = values.pop("format", VERSION)
             if version == VERSION:
-                lists: dict[str, Any] = {name: tuple(it) for name, it in said.items() if isinstance(it, list)}
-                return Metadata(**(said | lists))
+                lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+                return Metadata(**(values | lists))
         except (TypeError, ValueError):
-            raise FileError(
-                f"{path or 'log'} must have metadata that manul wrote; got other metadata of that name. Drop its metadata."
-            ) from None
-        raise FileError(
-            f"{path or 'log'} must have format {VERSION}; got format {version}. A newer manul reads it: pip install -U manul."
-        )
+            raise FileError(f"{path or 'log'} has invalid metadata under the key manul. Remove it.") from None
+        advice = f"this version reads format {VERSION}. Update manul: pip install -U manul."
+        raise FileError(f"{path or 'log'} has format {version}, but {advice}")
 
     def with_ranges(self, action_range: Range | None, loss_range: Range | None) -> Metadata:
-        """The same with the ranges that are given."""
+        """A copy with the given ranges, if any."""
         return replace(self, action_range=action_range or self.action_range, loss_range=loss_range or self.loss_range)
 
 
-def kind(schema: pa.Schema) -> Kind:
-    """How a log keeps its contexts."""
+def context_layout(schema: pa.Schema) -> Layout:
+    """How a log stores its contexts."""
     import pyarrow as pa
 
     if "context" not in schema.names:
-        return "own"
+        return "columns"
     return "sparse" if pa.types.is_struct(schema.field("context").type) else "dense"
 
 
-def own(schema: pa.Schema) -> list[str]:
-    """The names of the user's own columns."""
+def user_columns(schema: pa.Schema) -> list[str]:
+    """The names of the columns of the context."""
     return [name for name in schema.names if name not in RESERVED]
 
 
 def is_text(schema: pa.Schema, name: str) -> bool:
-    """Whether a column holds text."""
+    """Return whether a column is text."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(schema.field(name).type))
@@ -95,7 +92,7 @@ def schema_of(
     texts: Mapping[str, bool] | None = None,
     metadata: Metadata | None = None,
 ) -> pa.Schema:
-    """A schema with a dense context of a width, or the user's own columns (True for text), or else a sparse context."""
+    """A schema with a dense context of a width, separate columns (`texts`, True for text), or otherwise a sparse context."""
     import pyarrow as pa
 
     fields = [pa.field(name, pa.float64()) for name in NUMBERS]
@@ -104,55 +101,55 @@ def schema_of(
         fields += [pa.field(name, pa.string() if text else pa.float64()) for name, text in texts.items()]
     else:
         fields.append(pa.field("context", dense_type(width) if width is not None else sparse_type()))
-    return pa.schema(fields, metadata=(metadata or Metadata()).packed())
+    return pa.schema(fields, metadata=(metadata or Metadata()).to_arrow())
 
 
 def dense_type(width: int) -> pa.DataType:
-    """A context of that many numbers."""
+    """The type of a dense context."""
     import pyarrow as pa
 
     return pa.list_(pa.float32(), width)
 
 
 def sparse_type() -> pa.DataType:
-    """A context of some numbers at their places."""
+    """The type of a sparse context."""
     import pyarrow as pa
 
     return pa.struct([("index", pa.list_(pa.int32())), ("value", pa.list_(pa.float32()))])
 
 
-def require(names: Sequence[str], where: str) -> None:
-    """Refuses columns that cannot be a log.
+def require(names: Sequence[str], path: str) -> None:
+    """Check that columns can form a log.
 
     >>> require(["action", "los", "density"], "run.csv")
     Traceback (most recent call last):
-    manul.errors.FileError: run.csv must have a column loss; got action, los, density. Rename los to loss.
+    manul.errors.FileError: run.csv has no column loss, only action, los, density. Rename los to loss.
     """
     for name in NUMBERS:
         if name not in names:
-            got = ", ".join(list(names)[:20]) or "none"
+            given = f", only {', '.join(list(names)[:20])}" if names else ""
             close = get_close_matches(name, list(names), n=1, cutoff=0.6)
-            advice = f"Rename {close[0]} to {name}." if close else "Rename the column that holds it."
-            raise FileError(f"{where} must have a column {name}; got {got}. {advice}", name)
+            advice = f" Rename {close[0]} to {name}." if close else ""
+            raise FileError(f"{path} has no column {name}{given}.{advice}", name)
     if (RANGE[0] in names) != (RANGE[1] in names):
-        raise FileError(f"{where} must have both low and high or neither; got one of them. Add the other.", RANGE[0])
-    doubled = sorted({name for name in names if list(names).count(name) > 1})
-    if doubled:
-        raise FileError(f"{where} must have each column once; got {doubled[0]!r} twice. Rename one.", doubled[0])
+        raise FileError(f"{path} must have both columns low and high, or neither.", RANGE[0])
+    duplicates = sorted({name for name in names if list(names).count(name) > 1})
+    if duplicates:
+        raise FileError(f"{path} has two columns named {duplicates[0]!r}. Rename one.", duplicates[0])
 
 
 def require_same(schema: pa.Schema, other: pa.Schema) -> None:
-    """Refuses logs that cannot be one."""
-    ours, theirs = Metadata.unpacked(schema.metadata), Metadata.unpacked(other.metadata)
+    """Check that logs have the same columns."""
+    ours, theirs = Metadata.from_arrow(schema.metadata), Metadata.from_arrow(other.metadata)
     if not (schema.equals(other) and (ours.width, ours.names) == (theirs.width, theirs.names)):
-        raise InputError(f"logs must have the same columns; got {described(schema)} and {described(other)}.", "logs")
+        raise InputError(f"logs must have the same columns, got {describe(schema)} and {describe(other)}.", "logs")
 
 
-def described(schema: pa.Schema) -> str:
-    """What the contexts of a log are, and what else it has."""
+def describe(schema: pa.Schema) -> str:
+    """Describe the contexts and optional columns of a log."""
     contexts = {
-        "own": lambda: f"columns {', '.join(own(schema))}",
+        "columns": lambda: f"columns {', '.join(user_columns(schema))}",
         "dense": lambda: f"{schema.field('context').type.list_size} numbers per context",
-        "sparse": lambda: f"sparse contexts of {Metadata.unpacked(schema.metadata).width} features",
-    }[kind(schema)]()
+        "sparse": lambda: f"sparse contexts of {Metadata.from_arrow(schema.metadata).width} features",
+    }[context_layout(schema)]()
     return ", ".join([contexts, *(name for name in OPTIONAL if name in schema.names)])

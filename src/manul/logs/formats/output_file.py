@@ -1,4 +1,4 @@
-"""A file that is there in whole or not at all."""
+"""Atomic writing of tables in any format."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from manul.errors import FileError
 from manul.logs.formats import Writer, format_of
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata, require_same
-from manul.logs.formats.row_checks import checked
-from manul.utils.atomic_files import partial_path, put_in_place, unwritable
+from manul.logs.formats.row_checks import valid_rows
+from manul.utils.atomic_files import partial_path, put_in_place, write_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class TableWriter:
-    """Tables of one schema, written beside the file and put in its place at the end."""
+    """Writes tables of one schema to a partial file, which replaces the target when closed."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._format = path, format_of(path)
@@ -30,32 +30,32 @@ class TableWriter:
         self._written = 0
 
     def write(self, table: pa.Table) -> None:
-        """Add some rows; one that could not be read again is refused."""
+        """Add rows, after checking that they can be read back."""
         rows = np.arange(self._written + 1, self._written + len(table) + 1)
-        checked(table, rows, Metadata.unpacked(table.schema.metadata), Problems(self._path))
+        valid_rows(table, rows, Metadata.from_arrow(table.schema.metadata), Problems(self._path))
         try:
             if self._file is None or self._schema is None:
                 self._file, self._schema = self._format.writer(self._partial, table.schema), table.schema
             require_same(self._schema, table.schema)
             self._file.write(table.replace_schema_metadata(self._schema.metadata))
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise write_error(self._path, error) from error
         self._written += len(table)
 
     def close(self) -> None:
-        """Put the file in its place."""
+        """Finish the file and put it in place."""
         if self._file is None or not self._written:
             self.abandon()
-            raise FileError(f"{self._path} must have at least one row; got none. Log some decisions first.")
+            raise FileError(f"{self._path} must have at least one valid row, got none.")
         try:
             self._file.close()
             put_in_place(self._partial, self._path)
         except OSError as error:
             self.abandon()
-            raise unwritable(self._path, error) from error
+            raise write_error(self._path, error) from error
 
     def abandon(self) -> None:
-        """Leave no trace; what was at the path stays there."""
+        """Delete the partial file; an existing file at the path stays."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()

@@ -1,4 +1,4 @@
-"""What every row of a log must satisfy, for a whole table at once."""
+"""Checks of the rows of a log, for a whole table at once."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.logs.formats.file_errors import REMEDY, Problems
-from manul.logs.formats.log_schema import NUMBERS, RANGE, Metadata, is_text, kind, own
+from manul.logs.formats.log_schema import NUMBERS, RANGE, Metadata, context_layout, is_text, user_columns
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 OPTIONS = {"action": "actions", "loss": "losses"}
-DECLARE = "Declare the range with {}_range=(low, high) (--{} low high), or leave such rows out with skip_bad=True (--skip-bad)."
+DECLARE = (
+    "Declare the range with {}_range=(low, high) (--{} low high), or skip invalid rows with skip_bad=True (--skip-bad)."
+)
 
 
-def checked(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
-    """The rows that can be used; the first that cannot is refused, or each is counted as skipped."""
+def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
+    """The valid rows; an invalid row is an error, or is skipped and counted."""
     good = np.ones(len(table), dtype=np.bool_)
     for column, bad, rule, remedy in _rules(table, metadata):
-        for place in np.flatnonzero(bad & good):
-            problems.report(int(rows[place]), column, rule, _got(table, column, int(place)), remedy)
+        for index in np.flatnonzero(bad & good):
+            problems.report(int(rows[index]), column, rule, _bad_value(table, column, int(index)), remedy)
         good &= ~bad
     return table if good.all() else table.filter(good)
 
@@ -38,54 +40,50 @@ def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, st
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
         if limits is not None:
             rule = f"in [{limits[0]:g}, {limits[1]:g}]"
-            yield (
-                name,
-                ~are_within(values[name], *limits),
-                rule,
-                DECLARE.format(name, OPTIONS[name]),
-            )
+            yield name, ~are_within(values[name], *limits), rule, DECLARE.format(name, OPTIONS[name])
     if "low" in values:
         low, high, action = values["low"], values["high"], values["action"]
         yield "low", ~(low < high), "below high", REMEDY
         yield "action", ~are_within(action, low, high), "between low and high", REMEDY
-    if kind(table.schema) != "own":
-        yield "context", _infinite(table), "finite numbers, none of them missing", REMEDY
-    for name in own(table.schema):
+    if context_layout(table.schema) != "columns":
+        yield "context", _infinite(table), "finite numbers without missing values", REMEDY
+    for name in user_columns(table.schema):
         if not is_text(table.schema, name):
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
 
 
 def numbers(table: pa.Table, name: str) -> Floats:
-    """A column of numbers, with nan where there is none; no copy where there is nothing to fill."""
+    """A numeric column, with NaN for missing values; without a copy if none are missing."""
     column = table.column(name).combine_chunks()
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _infinite(table: pa.Table) -> Flags:
-    """The rows with a number in the context that cannot be used; flatten leaves missing lists out."""
+    """Flag the rows whose context is missing or has a number that is not finite."""
     import pyarrow.compute as pc
 
-    context = whole(table, "context")
-    lists = context if kind(table.schema) == "dense" else context.field("value")
+    context = single_array(table, "context")
+    lists = context if context_layout(table.schema) == "dense" else context.field("value")
     lengths = np.asarray(pc.list_value_length(lists).fill_null(0))
     flat = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
+    # `flatten` skips missing lists.
     bad = np.asarray(context.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_).copy()
     bad[np.repeat(np.arange(len(table)), lengths)[~np.isfinite(flat)]] = True
     return bad
 
 
-def whole(table: pa.Table, name: str) -> pa.Array:
-    """A column as one array."""
+def single_array(table: pa.Table, name: str) -> pa.Array:
+    """A column as a single array, not in chunks."""
     import pyarrow as pa
 
     column = table.column(name)
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
-def _got(table: pa.Table, column: str, place: int) -> object:
-    got = table.column(column)[place].as_py()
-    if isinstance(got, dict):
-        got = got["value"]
-    if isinstance(got, list):
-        return next((value for value in got if value is None or not np.isfinite(value)), got)
-    return got
+def _bad_value(table: pa.Table, column: str, index: int) -> object:
+    value = table.column(column)[index].as_py()
+    if isinstance(value, dict):
+        value = value["value"]
+    if isinstance(value, list):
+        return next((number for number in value if number is None or not np.isfinite(number)), value)
+    return value

@@ -1,6 +1,6 @@
-"""Formats with one row per line: rows as the parsers give them, turned into tables.
+"""Conversion of parsed rows to tables, for formats with one row per line.
 
-Such files say nothing about their columns, so they are read twice: once for what their rows hold, once for the rows.
+Such files do not declare their columns, so they are read twice: first for the columns, then for the rows.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 
 from manul.logs.formats import Piece
 from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.log_schema import OPTIONAL, RANGE, Metadata, is_text, kind, own, schema_of
+from manul.logs.formats.log_schema import OPTIONAL, RANGE, Metadata, context_layout, is_text, schema_of, user_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Lines = Callable[[Problems], Iterator[tuple[int, str]]]
 INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
-PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.IGNORECASE)
+NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.IGNORECASE)
 
 
 class Row(NamedTuple):
-    """One interaction; the context is a list of numbers, features by name (nested), or columns by name."""
+    """One row; the context is a list of numbers, features by name (nested), or columns by name."""
 
     action: float | None
     density: float | None
@@ -40,7 +40,7 @@ Parse = Callable[[str], Row | None]
 
 
 def number(column: str, value: object) -> float | None:
-    """A value as a number; None is left for the checks.
+    """Parse a number; None, a missing value, is left to the row checks.
 
     >>> number("loss", "0.5")
     0.5
@@ -56,14 +56,14 @@ def number(column: str, value: object) -> float | None:
 
 
 def read_rows(problems: Problems, size: int, parse: Parse, lines: Lines) -> Iterator[Piece]:
-    """The rows of a file in pieces, by a parser of its lines."""
-    schema = _scanned(problems, parse, lines)
+    """Read the rows of a file in pieces, with a parser of its lines."""
+    schema = _scan_schema(problems, parse, lines)
     build, batch, numbers = _Builder(schema), [], []
     for line_number, text in lines(problems):
         try:
             row = parse(text)
             if row is not None:
-                batch.append(build.fitted(row))
+                batch.append(build.fit(row))
                 numbers.append(line_number)
         except BadRow as bad:
             problems.report(line_number, bad.column, bad.rule, bad.got)
@@ -74,7 +74,7 @@ def read_rows(problems: Problems, size: int, parse: Parse, lines: Lines) -> Iter
         yield Piece(build.table(batch), np.array(numbers))
 
 
-def _scanned(problems: Problems, parse: Parse, lines: Lines) -> pa.Schema:
+def _scan_schema(problems: Problems, parse: Parse, lines: Lines) -> pa.Schema:
     scan = _Scan()
     for _, text in lines(Problems(problems.path, skip_bad=True)):
         try:
@@ -88,7 +88,7 @@ def _scanned(problems: Problems, parse: Parse, lines: Lines) -> pa.Schema:
 
 @dataclass
 class _Scan:
-    """What the rows of a file hold."""
+    """Collects the columns of the rows of a file."""
 
     rows: int = 0
     width: int | None = None
@@ -110,7 +110,7 @@ class _Scan:
             self.full += len(row.context) == len(self.texts)
 
     def schema(self) -> pa.Schema:
-        """Features by name are sparse, and dense where every row has the numbers 0, 1, 2, ... for names."""
+        """Features by name are sparse, or dense if every row has all of the names 0, 1, 2, ..."""
         optional = sorted(self.optional)
         if self.width is not None:
             return schema_of(optional=optional, width=self.width)
@@ -126,62 +126,62 @@ class _Scan:
 
 
 class _Builder:
-    """Rows of one schema, made into tables."""
+    """Builds tables of one schema from rows."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.schema, self.kind = schema, kind(schema)
+        self.schema, self.kind = schema, context_layout(schema)
         self.optional = [name for name in OPTIONAL if name in schema.names]
-        self.own = {name: is_text(schema, name) for name in own(schema)}
-        metadata = Metadata.unpacked(schema.metadata)
+        self.own = {name: is_text(schema, name) for name in user_columns(schema)}
+        metadata = Metadata.from_arrow(schema.metadata)
         width = schema.field("context").type.list_size if self.kind == "dense" else metadata.width or 0
-        self.names = metadata.names or tuple(str(place) for place in range(width) if self.kind != "own")
-        self.places = {name: place for place, name in enumerate(self.names)}
+        self.names = metadata.names or tuple(str(index) for index in range(width) if self.kind != "columns")
+        self.indices = {name: index for index, name in enumerate(self.names)}
 
-    def fitted(self, row: Row) -> Row:
-        """The row, with a context as the schema has it."""
-        if self.kind == "own":
-            return row._replace(context=self._own(row.context))
+    def fit(self, row: Row) -> Row:
+        """The row with its context in the form of the schema."""
+        if self.kind == "columns":
+            return row._replace(context=self._columns(row.context))
         return row._replace(context=self._dense(row.context) if self.kind == "dense" else self._sparse(row.context))
 
     def _dense(self, context: Sequence[object] | Mapping[str, object]) -> Sequence[object]:
         if isinstance(context, Mapping):
             context = [context.get(name) for name in self.names] if len(context) == len(self.names) else [*context]
         if len(context) != len(self.names):
-            raise BadRow("context", f"{len(self.names)} numbers, as the first one has", len(context))
+            raise BadRow("context", f"{len(self.names)} numbers, like the first one", len(context))
         return [number("context", value) for value in context]
 
     def _sparse(self, context: Sequence[object] | Mapping[str, object]) -> Mapping[str, object]:
         if not isinstance(context, Mapping):
-            raise BadRow("context", "features by name, as in the first row", context)
+            raise BadRow("context", "features by name, like in the first row", context)
         return {
-            "index": [self.places[name] for name in context],
+            "index": [self.indices[name] for name in context],
             "value": [number(name, value) for name, value in context.items()],
         }
 
-    def _own(self, context: Sequence[object] | Mapping[str, object]) -> Mapping[str, object]:
+    def _columns(self, context: Sequence[object] | Mapping[str, object]) -> Mapping[str, object]:
         if not isinstance(context, Mapping):
-            raise BadRow("context", "values by name, as in the first row", context)
+            raise BadRow("context", "values by name, like in the first row", context)
         return {
-            name: _text(context.get(name)) if text else _present(number(name, context.get(name)))
+            name: _text(context.get(name)) if text else _nan_to_none(number(name, context.get(name)))
             for name, text in self.own.items()
         }
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
-        """The rows as a table."""
+        """Build a table from rows."""
         import pyarrow as pa
 
         columns: dict[str, Iterable[object]] = {
             name: [getattr(row, name) for row in rows] for name in self.schema.names[:3]
         }
         columns |= {name: [row.optional.get(name) for row in rows] for name in self.optional}
-        if self.kind == "own":
+        if self.kind == "columns":
             columns |= {name: [row.context[name] for row in rows] for name in self.own}  # type: ignore[call-overload]
         else:
             columns["context"] = [row.context for row in rows]
         return pa.table(columns, schema=self.schema)
 
 
-def _present(value: float | None) -> float | None:
+def _nan_to_none(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
 
 

@@ -1,4 +1,4 @@
-"""Tables as text, column by column: the shortest digits that read back as the same number."""
+"""Columns of tables as text; numbers have the fewest digits that read back as the same number."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, Metadata, is_text, kind, own
-from manul.logs.formats.row_checks import whole
+from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, Metadata, context_layout, is_text, user_columns
+from manul.logs.formats.row_checks import single_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,55 +16,56 @@ Texts = list[str | None]
 
 
 def texts(table: pa.Table, name: str) -> Texts:
-    """A column as text, with None where there is nothing."""
+    """A column as text, with None for missing values."""
     import pyarrow.compute as pc
 
     column = table.column(name)
     if not is_text(table.schema, name):
         column = pc.if_else(pc.is_nan(column), None, column)
-    found: Texts = pc.cast(column, "string").to_pylist()
-    return found
+    values: Texts = pc.cast(column, "string").to_pylist()
+    return values
 
 
 def decision_columns(table: pa.Table) -> dict[str, Texts]:
-    """Action, density, loss and what else a row has besides its context."""
+    """The columns besides the context."""
     return {name: texts(table, name) for name in (*NUMBERS, *OPTIONAL) if name in table.column_names}
 
 
 def dense_rows(table: pa.Table) -> Iterator[list[str]]:
-    """The numbers of each dense context."""
+    """The numbers of each dense context, as text."""
     import pyarrow.compute as pc
 
-    context = whole(table, "context")
+    context = single_array(table, "context")
     width, flat = context.type.list_size, pc.cast(context.flatten(), "string").to_pylist()
     for row in range(len(table)):
         yield flat[row * width : (row + 1) * width]
 
 
 def feature_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
-    """The features of each context with a number for each; text is a feature `name=text` of 1, a gap is left out."""
-    layout = kind(table.schema)
+    """The named features of each context; a text is a feature `name=text` with value 1, and missing values are omitted."""
+    layout = context_layout(table.schema)
     if layout == "dense":
-        names = [str(place) for place in range(whole(table, "context").type.list_size)]
+        names = [str(index) for index in range(single_array(table, "context").type.list_size)]
         yield from ([*zip(names, numbers, strict=True)] for numbers in dense_rows(table))
     elif layout == "sparse":
         yield from _sparse_rows(table)
     else:
-        columns = {name: _features(table, name) for name in own(table.schema)}
+        columns = {name: _features(table, name) for name in user_columns(table.schema)}
         for row in range(len(table)):
-            yield [found for column in columns.values() if (found := column[row]) is not None]
+            yield [feature for column in columns.values() if (feature := column[row]) is not None]
 
 
 def _sparse_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
     import pyarrow.compute as pc
 
-    context, names = whole(table, "context"), Metadata.unpacked(table.schema.metadata).names
-    places, lengths = context.field("index").flatten().to_pylist(), context.field("index").value_lengths().to_pylist()
+    context, names = single_array(table, "context"), Metadata.from_arrow(table.schema.metadata).names
+    indices, lengths = context.field("index").flatten().to_pylist(), context.field("index").value_lengths().to_pylist()
     values = pc.cast(context.field("value").flatten(), "string").to_pylist()
     first = 0
     for length in lengths:
-        chosen = slice(first, first + length)
-        yield [(names[at] if names else str(at), it) for at, it in zip(places[chosen], values[chosen], strict=True)]
+        part = slice(first, first + length)
+        pairs = zip(indices[part], values[part], strict=True)
+        yield [(names[index] if names else str(index), value) for index, value in pairs]
         first += length
 
 
@@ -78,12 +79,12 @@ def json_objects(table: pa.Table) -> Iterator[str]:
     """The rows as lines of JSON."""
     columns = {
         name: _json_values(table, name)
-        for name in (*NUMBERS, *OPTIONAL, *own(table.schema))
+        for name in (*NUMBERS, *OPTIONAL, *user_columns(table.schema))
         if name in table.column_names
     }
     heads = [f"{json.dumps(name, ensure_ascii=False)}: " for name in columns]
-    layout = kind(table.schema)
-    contexts = None if layout == "own" else _json_lists(table) if layout == "dense" else _json_features(table)
+    layout = context_layout(table.schema)
+    contexts = None if layout == "columns" else _json_lists(table) if layout == "dense" else _json_features(table)
     for values in zip(*columns.values(), strict=True):
         members = ", ".join(head + value for head, value in zip(heads, values, strict=True))
         yield "{" + members + ("" if contexts is None else ', "context": ' + next(contexts)) + "}\n"
@@ -104,7 +105,7 @@ def _json_features(table: pa.Table) -> Iterator[str]:
 
 
 def json_members(features: list[tuple[str, str]]) -> str:
-    """Features as a JSON object.
+    """Format features as a JSON object.
 
     >>> json_members([("a", "1"), ("b", "0.5")])
     '{"a": 1, "b": 0.5}'

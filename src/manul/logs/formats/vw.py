@@ -1,7 +1,7 @@
 """Vowpal Wabbit's text: `ca action:cost:density 'id|namespace name:value name ...`.
 
-A feature of a namespace is called `namespace^name`, as Vowpal Wabbit's own audit calls it; one that a row does not name
-is 0. Signs that Vowpal Wabbit cannot have in a name are written as %20 and so on.
+A feature of a namespace is named `namespace^name`, as in Vowpal Wabbit's audit; a feature that a row does not have is 0.
+Characters that Vowpal Wabbit does not allow in a name are percent-encoded.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from manul.logs.formats.text_lines import Output, lines
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SIGNS = re.compile(r"[% \t\n\r:|]")
+SPECIAL = re.compile(r"[% \t\n\r:|]")
 CODES = re.compile(r"%(25|20|09|0A|0D|3A|7C)")
 
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
-    """The rows of a file in pieces."""
+    """Read the rows of a file in pieces."""
     return read_rows(problems, size, parse, lines)
 
 
 def parse(line: str) -> Row | None:
-    """One row; None for an empty line.
+    """Parse a row; return None for an empty line.
 
     >>> parse("ca 21.4:0.3:0.24 'a7|weather cold wind:3 |user age:30")
     Row(action=21.4, density=0.24, loss=0.3, optional={'id': 'a7'},
@@ -46,13 +46,15 @@ def parse(line: str) -> Row | None:
     label = words[1].split(":") if len(words) > 1 and words[0] == "ca" else []
     if len(label) != 3 or len(words) > 3:
         raise BadRow("label", "ca action:cost:density", head.strip())
-    action, loss, density = (number(name, it) for name, it in zip(("action", "loss", "density"), label, strict=True))
-    tag = {"id": plain(words[2].removeprefix("'"))} if len(words) == 3 else {}
+    action, loss, density = (
+        number(name, text) for name, text in zip(("action", "loss", "density"), label, strict=True)
+    )
+    tag = {"id": unescape(words[2].removeprefix("'"))} if len(words) == 3 else {}
     return Row(action, density, loss, tag, context_of(spaces))
 
 
 def context_of(spaces: list[str]) -> dict[str, float]:
-    """The features of a row, from what stands behind each bar.
+    """Parse the features of a row, given the text after each bar.
 
     >>> context_of(["weather cold wind:3"])
     {'weather^cold': 1.0, 'weather^wind': 3.0}
@@ -60,11 +62,11 @@ def context_of(spaces: list[str]) -> dict[str, float]:
     context: dict[str, float] = {}
     for space in spaces:
         words = space.split(" ")
-        named, _, weight = words[0].partition(":")
-        prefix, factor = (plain(named) + "^" if named else ""), _value(named, weight)
-        for nameless, word in enumerate(filter(None, words[1:])):
-            written, _, text = word.partition(":")
-            name = prefix + (plain(written) if written else str(nameless))
+        namespace, _, weight = words[0].partition(":")
+        prefix, factor = (unescape(namespace) + "^" if namespace else ""), _value(namespace, weight)
+        for index, word in enumerate(filter(None, words[1:])):
+            feature, _, text = word.partition(":")
+            name = prefix + (unescape(feature) if feature else str(index))
             value = factor * _value(name, text)
             context[name] = value if name not in context else context[name] + value
     return context
@@ -74,70 +76,66 @@ def _value(name: str, text: str) -> float:
     return 1.0 if text == "" else number(name, text) or 0.0
 
 
-def join(predictions: str | Path, features: str | Path) -> Joined:
-    """What `vw --cbify_reg -p` wrote, action:loss:density per row, with the features it was given, row by row.
+def join(predictions: str | Path, features: str | Path) -> JoinedFiles:
+    """Join the output of `vw --cbify_reg -p`, action:loss:density per row, with the features of its input.
 
     >>> import tempfile, pathlib, manul
     >>> folder = tempfile.TemporaryDirectory()
-    >>> predicted, given = (pathlib.Path(folder.name, name) for name in ("log.acp", "data.vw"))
-    >>> _ = predicted.write_text("0.2:0.1:3.85\\n"), given.write_text("0.3 | 0:1.5 1:2\\n")
-    >>> manul.Log.read(join(predicted, given)).contexts
+    >>> predictions, data = (pathlib.Path(folder.name, name) for name in ("log.acp", "data.vw"))
+    >>> _ = predictions.write_text("0.2:0.1:3.85\\n"), data.write_text("0.3 | 0:1.5 1:2\\n")
+    >>> manul.Log.read(join(predictions, data)).contexts
     array([[1.5, 2. ]], dtype=float32)
     >>> folder.cleanup()
     """
-    return Joined(Path(predictions), Path(features))
+    return JoinedFiles(Path(predictions), Path(features))
 
 
-class Joined:
-    """Two files that are read side by side as one log."""
+class JoinedFiles:
+    """Two files that are read together as one log."""
 
     def __init__(self, predictions: Path, features: Path) -> None:
         self.path, self.features = predictions, features
 
     def read(self, problems: Problems, size: int) -> Iterator[Piece]:
-        """The rows of both files in pieces."""
+        """Read the rows of both files in pieces."""
         return read_rows(problems, size, parse, self._lines)
 
     def _lines(self, problems: Problems) -> Iterator[tuple[int, str]]:
-        decided, given = (lines(Problems(path)) for path in (problems.path, self.features))
-        for decision, features in zip_longest(decided, given):
+        decisions, examples = (lines(Problems(path)) for path in (problems.path, self.features))
+        for decision, features in zip_longest(decisions, examples):
             if decision is None or features is None:
                 short, long = (self.path, self.features) if decision is None else (self.features, self.path)
-                raise FileError(
-                    f"{short} must have as many rows as {long}; got fewer. Run vw again with -p on the whole of {self.features}."
-                )
+                raise FileError(f"{short} has fewer rows than {long}. Run vw -p again on all of {self.features}.")
             row, label = decision
             yield row, f"ca {label.strip()} |{features[1].partition('|')[2]}" if label.strip() else ""
 
 
 class Writer:
-    """A file being written."""
+    """Writes a file."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         lost = [name for name in ("low", "high", "time") if name in schema.names]
         if lost:
-            where = path.name.removesuffix(".partial")
-            warnings.warn(
-                f"{where} leaves out {', '.join(lost)}: Vowpal Wabbit's text has no place for it.", stacklevel=5
-            )
+            name = path.name.removesuffix(".partial")
+            warnings.warn(f"{name} omits {', '.join(lost)}, which Vowpal Wabbit's text cannot store.", stacklevel=5)
         self._output = Output(path)
 
     def write(self, table: pa.Table) -> None:
-        """Add some rows."""
+        """Add rows."""
         columns = decision_columns(table)
         tags = columns.get("id") or [None] * len(table)
         rows = zip(columns["action"], columns["loss"], columns["density"], tags, feature_rows(table), strict=True)
         for action, loss, density, tag, features in rows:
-            name = "" if tag is None else f"'{escaped(tag)}"
+            name = "" if tag is None else f"'{escape(tag)}"
             self._output.write(f"ca {action}:{loss}:{density} {name}{_spaces(features)}\n")
 
     def close(self) -> None:
-        """Everything is in the file afterwards."""
+        """Finish the file."""
         self._output.close()
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """The namespace of a feature, and its name there.
+    """Split a feature into its namespace and its name there.
 
     >>> split_name("user^age"), split_name("age"), split_name("age^")
     (('user', 'age'), ('', 'age'), ('', 'age^'))
@@ -147,30 +145,30 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def _spaces(features: list[tuple[str, str]]) -> str:
-    named = [(*split_name(name), value) for name, value in features]
+    triples = [(*split_name(name), value) for name, value in features]
     spaces = []
-    for space, members in groupby(named, key=lambda feature: feature[0]):
-        spaces.append("|" + " ".join([escaped(space), *(_feature(name, value) for _, name, value in members)]))
+    for space, members in groupby(triples, key=lambda feature: feature[0]):
+        spaces.append("|" + " ".join([escape(space), *(_feature(name, value) for _, name, value in members)]))
     return " ".join(spaces) if spaces else "|"
 
 
 def _feature(name: str, value: str) -> str:
-    return escaped(name) if value == "1" else f"{escaped(name)}:{value}"
+    return escape(name) if value == "1" else f"{escape(name)}:{value}"
 
 
-def escaped(name: str) -> str:
-    """A name that Vowpal Wabbit can read.
+def escape(name: str) -> str:
+    """Escape a name for Vowpal Wabbit.
 
-    >>> escaped("living room")
+    >>> escape("living room")
     'living%20room'
     """
-    return SIGNS.sub(lambda sign: f"%{ord(sign[0]):02X}", name)
+    return SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", name)
 
 
-def plain(name: str) -> str:
-    """A name as it was before it was escaped.
+def unescape(name: str) -> str:
+    """Undo `escape`.
 
-    >>> plain("living%20room"), plain("100%")
+    >>> unescape("living%20room"), unescape("100%")
     ('living room', '100%')
     """
     return name if "%" not in name else CODES.sub(lambda code: chr(int(code[1], 16)), name)

@@ -1,6 +1,6 @@
 """Vowpal Wabbit's JSON: one object per line with `_label_ca`, features as members, namespaces as objects.
 
-Vowpal Wabbit passes over members that begin with an underscore, which gives low, high and time a place.
+Vowpal Wabbit ignores members that begin with an underscore, so low, high and time are stored as such.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from manul.logs.formats.log_schema import RANGE
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows, json_members
 from manul.logs.formats.text_lines import Output, lines
-from manul.logs.formats.vw import escaped, plain, split_name
+from manul.logs.formats.vw import escape, split_name, unescape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,12 +28,12 @@ MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "time")}}
 
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
-    """The rows of a file in pieces."""
+    """Read the rows of a file in pieces."""
     return read_rows(problems, size, parse, lines)
 
 
 def parse(line: str) -> Row | None:
-    """One row; None for an empty line.
+    """Parse a row; return None for an empty line.
 
     >>> parse('{"_label_ca": {"action": 21.4, "cost": 0.3, "pdf_value": 0.24}, "user": {"age": 30, "from": "Bath"}}')
     Row(action=21.4, density=0.24, loss=0.3, optional={}, context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True)
@@ -44,7 +44,7 @@ def parse(line: str) -> Row | None:
     label = members.get("_label_ca")
     if not isinstance(label, Mapping):
         raise BadRow(
-            "_label_ca", "an object with action, cost and pdf_value (lines without it: name the file .jsonl)", label
+            "_label_ca", "an object with action, cost and pdf_value (files without it must end with .jsonl)", label
         )
     return Row(
         number("action", label.get("action")),
@@ -61,15 +61,14 @@ def _features(members: Mapping[str, object]) -> Iterator[tuple[str, float]]:
             continue
         inner = dict(enumerate(value)) if isinstance(value, list) else value
         if isinstance(inner, Mapping):
-            yield from (
-                found for key, it in inner.items() for found in _feature(f"{_plain(name)}^{_plain(str(key))}", it)
-            )
+            for key, member in inner.items():
+                yield from _feature(f"{_unescape(name)}^{_unescape(str(key))}", member)
         else:
-            yield from _feature(_plain(name), value)
+            yield from _feature(_unescape(name), value)
 
 
 def _feature(name: str, value: object) -> Iterator[tuple[str, float]]:
-    """Text is a feature `name=text` of 1; true is 1, false and null are nothing."""
+    """A text is a feature `name=text` with value 1; true is 1; false and null are omitted."""
     if isinstance(value, str):
         yield f"{name}={value}", 1.0
     elif value is True:
@@ -79,13 +78,13 @@ def _feature(name: str, value: object) -> Iterator[tuple[str, float]]:
 
 
 class Writer:
-    """A file being written."""
+    """Writes a file."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:  # noqa: ARG002 - every format has it
+    def __init__(self, path: Path, schema: pa.Schema) -> None:  # noqa: ARG002 - the signature of all formats
         self._output = Output(path)
 
     def write(self, table: pa.Table) -> None:
-        """Add some rows."""
+        """Add rows."""
         columns = decision_columns(table)
         if "id" in columns:
             columns["id"] = [None if name is None else json.dumps(name, ensure_ascii=False) for name in columns["id"]]
@@ -96,33 +95,30 @@ class Writer:
             self._output.write(json_members([("_label_ca", label), *present, *_spaces(features)]) + "\n")
 
     def close(self) -> None:
-        """Everything is in the file afterwards."""
+        """Finish the file."""
         self._output.close()
 
 
 def _spaces(features: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Features as members; those of a namespace as one object, wherever they stand in the row."""
+    """Features as members; those of one namespace form one object."""
     spaces: dict[str, list[tuple[str, str]]] = {}
     for feature, value in features:
         space, name = split_name(feature)
-        spaces.setdefault(space, []).append((_escaped(name), value))
+        spaces.setdefault(space, []).append((_escape(name), value))
     for space, members in spaces.items():
-        yield from [(_escaped(space), json_members(members))] if space else members
+        yield from [(_escape(space), json_members(members))] if space else members
     for name, _ in spaces.get("", ()):
         if name in spaces:
-            raise FileError(
-                f"features must not be named as a namespace; got {name!r} for both. Write .vw or rename one.",
-                "features",
-            )
+            raise FileError(f"A feature and a namespace are both named {name!r}. Rename one, or write .vw.", "features")
 
 
-def _escaped(name: str) -> str:
-    """A name that does not begin with an underscore."""
-    return "%5F" + escaped(name[1:]) if name.startswith("_") else escaped(name)
+def _escape(name: str) -> str:
+    """Escape a name, including an underscore at its start."""
+    return "%5F" + escape(name[1:]) if name.startswith("_") else escape(name)
 
 
-def _plain(name: str) -> str:
-    return "_" + plain(name[3:]) if name.startswith("%5F") else plain(name)
+def _unescape(name: str) -> str:
+    return "_" + unescape(name[3:]) if name.startswith("%5F") else unescape(name)
 
 
 register_format(".json", read=read, writer=Writer)

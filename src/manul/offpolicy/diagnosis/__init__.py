@@ -1,1 +1,1 @@
-"""Whether a log is fit for off-policy work."""
+"""Diagnosis of logs for off-policy evaluation."""

@@ -1,8 +1,8 @@
 """Checks whether a log is suitable for off-policy evaluation.
 
-The main test is an identity: whatever the policy that logged, the length of range that a row stands for, 1 / density
-over the length of its range, averages 1, and within any part of the range it averages that part's share. Both sides are
-tested with bets (`intervals.Wealth`), which hold for any number of rows and for policies that learn while they log.
+The main test is an identity: for any logging policy, 1 / (density * length of the range) averages 1 over all rows, and
+within any part of the range it averages that part's share. Both sides are tested with bets (`intervals.Wealth`), which are
+valid for any number of rows and for policies that learn while they log.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.logs.pieces import Logs, Rows, declared_ranges, pieces
+from manul.logs.batching import Logs, Rows, declared_ranges, pieces
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
@@ -19,10 +19,10 @@ from manul.types import Floats, Policy, Within
 from manul.utils.validation import check_has_rows
 
 SEVERITIES = ("error", "warning", "note")
-BINS = 10
-FAILURE = 1e-4
-FEW_ACTIONS = 100
-SMALL, TINY = 100, 30
+BINS = 10  # parts of the range that are tested separately
+FAILURE = 1e-4  # the probability of a false alarm, for each group of tests
+FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions
+SMALL, TINY = 100, 30  # effective sample sizes below which a warning and an error are due
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,18 @@ def doctor(
         drift.add(rows)
         duplicates.add(rows)
     check_has_rows(outside.rows)
-    found = [*outside.findings(), *support.findings(span), *sample.findings()]
-    found += [*duplicates.findings(continuous=support.continuous), *drift.findings(FAILURE)]
+    symptoms = [*outside.findings(), *support.findings(span), *sample.findings()]
+    symptoms += [*duplicates.findings(continuous=support.continuous), *drift.findings(FAILURE)]
     if estimated:
-        found.append(("note", "estimated densities", _ESTIMATED))
-    return sorted((Finding(*each) for each in found), key=lambda finding: SEVERITIES.index(finding.severity))
+        symptoms.append(("note", "estimated densities", _ESTIMATED))
+    return sorted((Finding(*symptom) for symptom in symptoms), key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 _ESTIMATED = "The densities were estimated, not logged. Estimates are only as good as the density model, and intervals ignore its error."
 
 
 class _Mean:
-    """Whether nonnegative values average 1."""
+    """Tests whether nonnegative values average 1."""
 
     def __init__(self) -> None:
         self.wealth, self.count, self.total = Wealth(), 0, 0.0
@@ -97,7 +97,7 @@ class _Mean:
 
 
 class _Support:
-    """How much of the range the rows stand for, as a whole and in each part of it."""
+    """Tests how much of the range the rows cover, as a whole and in each part."""
 
     def __init__(self) -> None:
         self.whole, self.bins = _Mean(), [_Mean() for _ in range(BINS)]
@@ -108,14 +108,14 @@ class _Support:
             return
         lows, highs = rows.ends(span)
         shares = 1 / (rows.densities * (highs - lows))
-        places = np.minimum(((rows.actions - lows) / (highs - lows) * BINS).astype(np.int64), BINS - 1)
+        bins = np.minimum(((rows.actions - lows) / (highs - lows) * BINS).astype(np.int64), BINS - 1)
         if not self.whole.count:
             self.continuous = len(np.unique(rows.actions)) > min(FEW_ACTIONS, len(rows.actions) // 2)
         self.largest = max(self.largest, float(shares.max()))
         self.whole.add(shares)
-        for place, part in enumerate(self.bins):
-            mine = shares[places == place] * BINS
-            part.add(mine, zeros=len(shares) - len(mine))
+        for index, part in enumerate(self.bins):
+            inside = shares[bins == index] * BINS
+            part.add(inside, zeros=len(shares) - len(inside))
 
     def findings(self, span: Within) -> list[Symptom]:
         failure = FAILURE / (2 * (BINS + 1))
@@ -125,27 +125,27 @@ class _Support:
             [i for i, (low, _) in enumerate(ends) if low > 1],
             [i for i, (_, high) in enumerate(ends) if high < 1],
         )
-        found = []
+        symptoms = []
         if low > 1 or thick:
-            found.append(self._wrong(low, thick, span))
+            symptoms.append(self._wrong_densities(low, thick, span))
         if len(thin) > BINS / 2 or (high < 1 and not thin):
-            found.append(self._unexplored(high))
+            symptoms.append(self._missing_exploration(high))
         elif thin:
-            found.append(_unsupported(thin, span))
-        return found
+            symptoms.append(_missing_support(thin, span))
+        return symptoms
 
-    def _wrong(self, low: float, thick: list[int], span: Within) -> Symptom:
-        where = "" if low > 1 else f" for actions {_ranges(thick, span)}"
-        worst = self.whole.mean if low > 1 else max(self.bins[place].mean for place in thick)
+    def _wrong_densities(self, low: float, thick: list[int], span: Within) -> Symptom:
+        part = "" if low > 1 else f" for actions {_ranges(thick, span)}"
+        worst = self.whole.mean if low > 1 else max(self.bins[index].mean for index in thick)
         return (
             "error",
             "wrong densities",
-            f"The mean of 1 / (density * length of the range) must be 1, but is {worst:.3g}{where}, more than chance explains. "
+            f"The mean of 1 / (density * length of the range) must be 1, but is {worst:.3g}{part}, more than chance explains. "
             "Estimates would be wrong by about that factor. Log the density of the whole mixture: an explored action "
             "inside the greedy window has the density of both parts.",
         )
 
-    def _unexplored(self, high: float) -> Symptom:
+    def _missing_exploration(self, high: float) -> Symptom:
         return (
             "error",
             "missing exploration",
@@ -154,7 +154,7 @@ class _Support:
         )
 
 
-def _unsupported(thin: list[int], span: Within) -> Symptom:
+def _missing_support(thin: list[int], span: Within) -> Symptom:
     return (
         "error",
         "actions with no support",
@@ -163,16 +163,16 @@ def _unsupported(thin: list[int], span: Within) -> Symptom:
     )
 
 
-def _ranges(places: list[int], span: Within) -> str:
+def _ranges(bins: list[int], span: Within) -> str:
     step = (span[1] - span[0]) / BINS
-    starts = [place for place in places if place - 1 not in places]
-    stops = [place for place in places if place + 1 not in places]
+    starts = [index for index in bins if index - 1 not in bins]
+    stops = [index for index in bins if index + 1 not in bins]
     ends = zip(starts, stops, strict=True)
     return ", ".join(f"{span[0] + first * step:g} to {span[0] + (last + 1) * step:g}" for first, last in ends)
 
 
 class _Sample:
-    """The effective sample of a policy, or of a uniform one."""
+    """Tests the effective sample size of a policy, or of the uniform one."""
 
     def __init__(self, policy: Policy | None) -> None:
         self.policy, self.total, self.squares, self.rows = policy, 0.0, 0.0, 0

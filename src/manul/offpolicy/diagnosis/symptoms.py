@@ -1,4 +1,4 @@
-"""What the doctor looks for in the rows themselves: values outside their ranges, copies, drift."""
+"""Symptoms in the rows of a log: values outside their ranges, duplicates, drift."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from manul.logs.pieces import Rows
+from manul.logs.batching import Rows
 from manul.types import Floats, Within
-from manul.utils.validation import are_densities, are_within, declare
+from manul.utils.validation import are_densities, are_within, range_advice
 
 Symptom = tuple[str, str, str]
 Hashes = npt.NDArray[np.uint64]
 
-_KEPT = 2**16
-_PARTS = 64
-_MANY_COPIES = 0.01
-_LARGE_DRIFT = 0.2
+_MAX_HASHES = 2**16  # 512 kB of memory
+_PARTS = 64  # of the log, to find its middle without knowing its length
+_MANY_COPIES = 0.01  # a share of duplicates that makes intervals clearly too narrow
+_LARGE_DRIFT = 0.2  # standard deviations; smaller drift is harmless, however significant
 
 
 class Outside:
-    """Counts the actions, densities and losses that cannot be.
+    """Counts the actions, densities and losses that are invalid.
 
     >>> outside = Outside((0.0, 1.0), (0.0, 1.0))
     >>> ones = np.ones(2)
@@ -37,7 +37,7 @@ class Outside:
         self.firsts: dict[str, tuple[int, float]] = {}
 
     def add(self, rows: Rows) -> Rows:
-        """Take in a piece; the rows whose action and density can be used come back."""
+        """Add a piece; return the rows with a valid action and density."""
         lows, highs = rows.ends(self.actions)
         good = {
             "actions": are_within(rows.actions, lows, highs),
@@ -45,21 +45,21 @@ class Outside:
             "losses": are_within(rows.losses, *self.losses),
         }
         self.rows += len(rows.actions)
-        for name, each in good.items():
-            self.counts[name] += int((~each).sum())
-            if not each.all() and name not in self.firsts:
-                first = int(np.argmin(each))
+        for name, flags in good.items():
+            self.counts[name] += int((~flags).sum())
+            if not flags.all() and name not in self.firsts:
+                first = int(np.argmin(flags))
                 self.firsts[name] = rows.first + first, float(getattr(rows, name)[first])
         usable = good["actions"] & good["densities"]
-        return rows if usable.all() else rows.chosen(usable)
+        return rows if usable.all() else rows.select(usable)
 
     def findings(self) -> list[Symptom]:
-        """One for each column with values that cannot be."""
+        """One symptom for each column with invalid values."""
         (low, high), (least, worst) = self.actions, self.losses
         rules = {
-            "actions": (f"in [{low:g}, {high:g}]", declare("actions")),
+            "actions": (f"in [{low:g}, {high:g}]", range_advice("actions")),
             "densities": ("above 0 and finite", "Log the density of each decision, or see estimate_densities."),
-            "losses": (f"in [{least:g}, {worst:g}]", declare("losses")),
+            "losses": (f"in [{least:g}, {worst:g}]", range_advice("losses")),
         }
         return [
             (
@@ -75,8 +75,8 @@ class Outside:
 class Duplicates:
     """Finds rows that occur more than once, in a fixed amount of memory.
 
-    Rows are hashed, and of the hashes those are kept that end in enough zeros; a copy has the hash of its original, so
-    the share of copies among the kept is that among all.
+    Rows are hashed, and only hashes that end in enough zeros are kept. A copy has the hash of its original, so the share
+    of copies among the kept hashes estimates the share among all rows.
 
     >>> copies = Duplicates()
     >>> column = np.arange(3.0)
@@ -87,24 +87,24 @@ class Duplicates:
     """
 
     def __init__(self) -> None:
-        self.kept: Hashes = np.empty(0, np.uint64)
+        self.hashes: Hashes = np.empty(0, np.uint64)
         self.mask = np.uint64(0)
 
     def add(self, rows: Rows) -> None:
-        """Take in a piece."""
+        """Add a piece."""
         hashes = _hashes(rows)
-        self.kept = np.concatenate([self.kept, hashes[hashes & self.mask == 0]])
-        while len(self.kept) > _KEPT:
+        self.hashes = np.concatenate([self.hashes, hashes[hashes & self.mask == 0]])
+        while len(self.hashes) > _MAX_HASHES:
             self.mask = np.uint64(2 * int(self.mask) + 1)
-            self.kept = self.kept[self.kept & self.mask == 0]
+            self.hashes = self.hashes[self.hashes & self.mask == 0]
 
     @property
     def share(self) -> float:
         """The share of rows that are copies of an earlier one."""
-        return 1 - len(np.unique(self.kept)) / len(self.kept) if len(self.kept) else 0.0
+        return 1 - len(np.unique(self.hashes)) / len(self.hashes) if len(self.hashes) else 0.0
 
     def findings(self, *, continuous: bool) -> list[Symptom]:
-        """Copies mean something only where actions are drawn from a continuum."""
+        """Duplicates are a symptom only if actions are continuous; discrete actions repeat by chance."""
         if not (self.share and continuous):
             return []
         severity = "error" if self.share > _MANY_COPIES else "warning"
@@ -119,9 +119,9 @@ class Duplicates:
 
 
 class Drift:
-    """Compares the first half of the contexts with the second, feature by feature, mean and spread.
+    """Compares the mean and variance of each feature between the first and the second half of the contexts.
 
-    Sums are kept for at most 64 parts of equal length, neighbours being joined when there are more.
+    Sums are kept for up to 128 parts of equal length; neighbours are merged when there are more.
 
     >>> drift = Drift()
     >>> for level in (0, 5):
@@ -138,48 +138,48 @@ class Drift:
         self.scale: tuple[Floats, Floats] | None = None
 
     def add(self, rows: Rows) -> None:
-        """Take in a piece."""
+        """Add a piece."""
         contexts = rows.contexts.astype(np.float64)
         if self.scale is None:
             spread = contexts.std(axis=0)
             self.scale = contexts.mean(axis=0), np.where(spread > 0, spread, 1.0)
         z = (contexts - self.scale[0]) / self.scale[1]
-        for some in np.array_split(z, max(1, min(8, len(z) // 32))):
-            powers = [(some**power).sum(axis=0) for power in range(1, 5)]
-            self._keep(np.array([np.full(z.shape[1], len(some)), *powers]))
+        for part in np.array_split(z, max(1, min(8, len(z) // 32))):
+            powers = [(part**power).sum(axis=0) for power in range(1, 5)]
+            self._add_sums(np.array([np.full(z.shape[1], len(part)), *powers]))
 
     def findings(self, failure: float) -> list[Symptom]:
-        """The features that differ by more than chance and more than a little."""
-        whole = [*self.parts, *([sum(self.waiting)] if self.waiting else [])]
-        if len(whole) < 2 or whole[0].shape[1] == 0:  # type: ignore[union-attr]
+        """The features whose difference is significant and large."""
+        parts = [*self.parts, *([sum(self.waiting)] if self.waiting else [])]
+        if len(parts) < 2 or parts[0].shape[1] == 0:  # type: ignore[union-attr]
             return []
-        sums = np.array(whole)
+        sums = np.array(parts)
         before = np.cumsum(sums[:, 0, 0]) <= sums[:, 0, 0].sum() / 2
         before[0] = True
         first, second = sums[before].sum(axis=0), sums[~before].sum(axis=0)
         limit = NormalDist().inv_cdf(1 - failure / (4 * sums.shape[2]))
-        moved = _differs(first, second, 1, limit) | _differs(first, second, 2, limit)
-        if not moved.any():
+        drifts = _differs(first, second, 1, limit) | _differs(first, second, 2, limit)
+        if not drifts.any():
             return []
-        which = np.flatnonzero(moved)
-        shown = ", ".join(str(feature) for feature in which[:8]) + (", ..." if len(which) > 8 else "")
+        features = np.flatnonzero(drifts)
+        names = ", ".join(str(feature) for feature in features[:8]) + (", ..." if len(features) > 8 else "")
         return [
             (
                 "warning",
                 "context drift",
-                f"The mean or variance of {len(which)} of {len(moved)} features differs between the first and the second half: "
-                f"feature {shown}. Estimates describe the contexts of the log; evaluate on recent rows.",
+                f"The mean or variance of {len(features)} of {len(drifts)} features differs between the first and the second half: "
+                f"feature {names}. Estimates describe the contexts of the log; evaluate on recent rows.",
             )
         ]
 
-    def _keep(self, sums: Floats) -> None:
+    def _add_sums(self, sums: Floats) -> None:
         self.waiting.append(sums)
         if len(self.waiting) < self.size:
             return
         self.parts.append(np.sum(self.waiting, axis=0))
         self.waiting = []
         if len(self.parts) == 2 * _PARTS:
-            self.parts = [one + other for one, other in zip(self.parts[::2], self.parts[1::2], strict=True)]
+            self.parts = [left + right for left, right in zip(self.parts[::2], self.parts[1::2], strict=True)]
             self.size *= 2
 
 
@@ -190,8 +190,8 @@ def _differs(first: Floats, second: Floats, power: int, limit: float) -> npt.NDA
         for part, mean in zip((first, second), means, strict=True)
     ]
     gap = np.abs(means[0] - means[1])
-    far: npt.NDArray[np.bool_] = (gap > limit * np.sqrt(variances[0] + variances[1])) & (gap > _LARGE_DRIFT)
-    return far
+    differs: npt.NDArray[np.bool_] = (gap > limit * np.sqrt(variances[0] + variances[1])) & (gap > _LARGE_DRIFT)
+    return differs
 
 
 def _hashes(rows: Rows) -> Hashes:

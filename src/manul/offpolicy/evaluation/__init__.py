@@ -1,1 +1,1 @@
-"""The loss of a policy, estimated from a log."""
+"""Estimation of the loss of a policy from a log."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manul.logs.pieces import Logs, Rows, pieces, repeatable
+from manul.logs.batching import Logs, Rows, pieces, repeatable
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.estimator_registry import TermsOf, register_estimator
 from manul.offpolicy.evaluation.intervals import Terms

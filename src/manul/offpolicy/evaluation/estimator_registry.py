@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from manul.logs.pieces import Logs, Rows
+from manul.logs.batching import Logs, Rows
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.types import Floats, Policy, Within
 from manul.utils.registry import Registry

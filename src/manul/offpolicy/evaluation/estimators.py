@@ -11,7 +11,7 @@ import numpy as np
 
 from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
-from manul.logs.pieces import Logs, Rows, declared_ranges, pieces, repeatable
+from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS

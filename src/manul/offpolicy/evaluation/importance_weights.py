@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manul.logs.pieces import Rows
+from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.estimator_registry import register_estimator
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.types import Floats

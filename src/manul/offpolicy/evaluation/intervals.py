@@ -1,8 +1,8 @@
-"""Intervals for the loss of a policy, each fed piece by piece: memory does not grow with the log.
+"""Confidence intervals for the loss of a policy, computed piece by piece in constant memory.
 
-Symbols: a row has a weight w (the policy's density over the logged one), a loss u scaled to [0, 1], and a pair (g, d)
-with which the estimate is sum g / sum d: (w u, 1) for ips, (w u, w) for snips. Clopper-Pearson, Bernstein and the
-confidence sequence are about the mean of w u, which is the loss of the policy whatever estimates it.
+Symbols: a row has an importance weight w, a loss u scaled to [0, 1], and a pair (g, d) such that the estimate is
+sum g / sum d: (w u, 1) for ips, (w u, w) for snips. Clopper-Pearson, Bernstein and the confidence sequence are intervals for
+the mean of w u, which is the loss of the policy, whatever the estimator.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 from manul.types import Floats, Within
 
-REPLICATES = 400
-_ROWS = 1024
-_LOG_BETS = np.arange(-16, 4) * math.log(2)
+REPLICATES = 400  # of the bootstrap
+_ROWS = 1024  # per step of the bootstrap, so that its counts fit into the cache
+_LOG_BETS = np.arange(-16, 4) * math.log(2)  # a geometric grid of bets
 
 
 class Terms(NamedTuple):
-    """What a piece of a log contributes."""
+    """The contributions of the rows of a piece to an estimate."""
 
     numerators: Floats
     denominators: Floats
@@ -31,17 +31,17 @@ class Terms(NamedTuple):
 
 
 class Interval(Protocol):
-    """Takes in pieces and gives the two ends, on the scale of losses in [0, 1]."""
+    """A confidence interval for losses scaled to [0, 1], updated piece by piece."""
 
     def add(self, terms: Terms) -> None:
-        """Take in a piece."""
+        """Add a piece."""
 
     def ends(self, level: float, largest_weight: float) -> Within:
-        """The interval so far; no weight is larger than the largest one."""
+        """The interval so far; `largest_weight` is an upper bound of the weights."""
 
 
 class ClopperPearson:
-    """The paper's (section 5): the exact interval of a share, for w u over the largest weight, which lies in [0, 1].
+    """The paper's interval (section 5): exact for a proportion, applied to w u / largest weight, which lies in [0, 1].
 
     >>> interval = ClopperPearson()
     >>> interval.add(Terms(*[np.ones(10)] * 3, np.repeat([0.0, 1.0], 5)))
@@ -53,7 +53,7 @@ class ClopperPearson:
         self.count, self.total = 0, 0.0
 
     def add(self, terms: Terms) -> None:
-        """Take in a piece."""
+        """Add a piece."""
         self.count += len(terms.weights)
         self.total += float((terms.weights * terms.losses).sum())
 
@@ -69,7 +69,7 @@ class ClopperPearson:
 
 
 class Normal:
-    """The central limit theorem, by the delta method where the estimate is a ratio.
+    """The normal approximation, with the delta method for ratios.
 
     >>> interval = Normal()
     >>> interval.add(Terms(np.repeat([0.0, 1.0], 50), *[np.ones(100)] * 2, np.repeat([0.0, 1.0], 50)))
@@ -81,7 +81,7 @@ class Normal:
         self.sums = np.zeros(5)
 
     def add(self, terms: Terms) -> None:
-        """Take in a piece."""
+        """Add a piece."""
         g, d = terms.numerators, terms.denominators
         self.sums += [g.sum(), d.sum(), (g * g).sum(), (g * d).sum(), (d * d).sum()]
 
@@ -95,7 +95,7 @@ class Normal:
 
 
 class Bernstein:
-    """Empirical Bernstein (Maurer and Pontil 2009, theorem 4) on both sides: holds for every number of rows.
+    """The two-sided empirical Bernstein bound (Maurer and Pontil 2009, theorem 4), valid for any number of rows.
 
     >>> interval = Bernstein()
     >>> interval.add(Terms(*[np.ones(1000)] * 3, np.repeat([0.0, 1.0], 500)))
@@ -107,11 +107,11 @@ class Bernstein:
         self.count, self.total, self.squares = 0, 0.0, 0.0
 
     def add(self, terms: Terms) -> None:
-        """Take in a piece."""
-        paid = terms.weights * terms.losses
-        self.count += len(paid)
-        self.total += float(paid.sum())
-        self.squares += float((paid * paid).sum())
+        """Add a piece."""
+        values = terms.weights * terms.losses
+        self.count += len(values)
+        self.total += float(values.sum())
+        self.squares += float((values * values).sum())
 
     def ends(self, level: float, largest_weight: float) -> Within:
         """The interval so far."""
@@ -125,7 +125,7 @@ class Bernstein:
 
 
 class Bootstrap:
-    """The Poisson bootstrap: each replicate counts a row Poisson(1) times, in numerator and denominator alike.
+    """The Poisson bootstrap: each replicate counts a row Poisson(1) times, in both numerator and denominator.
 
     >>> interval = Bootstrap(seed=0)
     >>> interval.add(Terms(np.repeat([0.0, 1.0], 500), *[np.ones(1000)] * 2, np.repeat([0.0, 1.0], 500)))
@@ -139,7 +139,7 @@ class Bootstrap:
         self.numerators, self.denominators = np.zeros(REPLICATES), np.zeros(REPLICATES)
 
     def add(self, terms: Terms) -> None:
-        """Take in a piece."""
+        """Add a piece."""
         for start in range(0, len(terms.weights), _ROWS):
             g, d = terms.numerators[start : start + _ROWS], terms.denominators[start : start + _ROWS]
             counts = _COUNTS[self.rng.integers(0, 2**16, (REPLICATES, len(g)), dtype=np.uint16)]
@@ -148,22 +148,22 @@ class Bootstrap:
 
     def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - the others need it
         """The interval so far."""
-        drawn = self.denominators > 0
-        low, high = np.quantile(self.numerators[drawn] / self.denominators[drawn], [(1 - level) / 2, (1 + level) / 2])
+        valid = self.denominators > 0
+        low, high = np.quantile(self.numerators[valid] / self.denominators[valid], [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
 
 
 class Sequence:
-    """A confidence sequence: all intervals hold together, however often and whenever one looks, for any weights.
+    """A confidence sequence: the intervals after every number of rows are valid simultaneously, for any weights.
 
     For w u >= 0 with mean m and any bet b > 0, the product of (1 + b w u) / (1 + b m) is a nonnegative martingale that
-    starts at 1; so is a mixture over bets, and by Ville's inequality it ever reaches 2 / (1 - level) with probability
-    at most (1 - level) / 2. The means for which it has not are the interval's upper part; the other end is the same for
-    w (1 - u), whose mean is 1 - m because weights average 1. Where the mean changes from row to row, log(1 + b m) is
-    concave, so that the interval holds for the average mean.
+    starts at 1; so is a mixture over bets. By Ville's inequality, it ever reaches 2 / (1 - level) with probability at most
+    (1 - level) / 2. The lower end is the smallest mean for which it has not. The upper end follows in the same way from
+    w (1 - u), whose mean is 1 - m because weights average 1. If the mean changes from row to row, the interval is valid for
+    the average mean, because log(1 + b m) is concave.
 
-    Where the largest weight B is known beforehand, 1 - w u / B >= 0 is bet on as well, with half the money: it varies
-    less than w (1 - u) where losses are small.
+    If an upper bound B of the weights is known in advance, half of the wealth bets on 1 - w u / B >= 0, which has less
+    variance than w (1 - u) if losses are small.
 
     >>> interval = Sequence()
     >>> interval.add(Terms(*[np.ones(1000)] * 3, np.repeat([0.0, 1.0], 500)))
@@ -176,27 +176,28 @@ class Sequence:
         self.below, self.above, self.bounded = Wealth(), Wealth(), Wealth()
 
     def add(self, terms: Terms) -> None:
-        """Take in a piece."""
+        """Add a piece."""
         self.below.add(terms.weights * terms.losses)
         self.above.add(terms.weights * (1 - terms.losses))
         if self.bound is not None:
             self.bounded.add(np.maximum(1 - terms.weights * terms.losses / self.bound, 0.0))
 
-    def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - it is needed beforehand
+    def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - needed in advance
         """The interval so far."""
         failure = (1 - level) / 2
-        return self.below.lower(failure), 1 - _least(self.log_wealth_above, failure, 1.0)
+        return self.below.lower(failure), 1 - _smallest_mean(self.log_wealth_above, failure, 1.0)
 
-    def log_wealth_above(self, saved: float) -> float:
-        """What bets against a mean of 1 - saved have won."""
-        won = self.above.log_at(saved)
+    def log_wealth_above(self, complement: float) -> float:
+        """The logarithm of the wealth of bets against a mean of 1 - complement."""
+        wealth = self.above.log_at(complement)
         if self.bound is None:
-            return won
-        return float(np.logaddexp(won, self.bounded.log_at(max(1 - (1 - saved) / self.bound, 0.0)))) - math.log(2)
+            return wealth
+        bounded = self.bounded.log_at(max(1 - (1 - complement) / self.bound, 0.0))
+        return float(np.logaddexp(wealth, bounded)) - math.log(2)
 
 
 class Wealth:
-    """What bets against small means have won on nonnegative values: the lower half of a confidence sequence.
+    """The wealth of bets against small means of nonnegative values: the lower side of a confidence sequence.
 
     >>> wealth = Wealth()
     >>> wealth.add(np.full(1000, 0.5))
@@ -208,34 +209,34 @@ class Wealth:
         self.count, self.logs = 0, np.zeros(len(_LOG_BETS))
 
     def add(self, values: Floats, zeros: int = 0) -> None:
-        """Take in values of 0 or more, and a number of zeros."""
+        """Add nonnegative values and a number of zeros."""
         self.count += len(values) + zeros
         self.logs += np.log1p(np.exp(_LOG_BETS)[:, np.newaxis] * values).sum(axis=1)
 
     def lower(self, failure: float, largest: float = 1.0) -> float:
-        """What the mean is at least, but for a probability of failure; no more than the largest mean there can be."""
-        return _least(self.log_at, failure, largest)
+        """A lower bound of the mean, wrong with a probability of at most `failure`; at most `largest`."""
+        return _smallest_mean(self.log_at, failure, largest)
 
     def log_at(self, mean: float) -> float:
-        """The logarithm of the wealth if the mean were this."""
-        each = self.logs - self.count * np.log1p(np.exp(_LOG_BETS) * mean)
-        most = float(each.max())
-        return most + math.log(float(np.exp(each - most).mean()))
+        """The logarithm of the wealth, given the mean."""
+        logs = self.logs - self.count * np.log1p(np.exp(_LOG_BETS) * mean)
+        largest = float(logs.max())
+        return largest + math.log(float(np.exp(logs - largest).mean()))
 
 
-def _least(log_wealth: Callable[[float], float], failure: float, largest: float) -> float:
-    """Where a wealth that falls with the mean stops being improbable."""
-    low, high, improbable = 0.0, largest, -math.log(failure)
-    if log_wealth(high) >= improbable:
+def _smallest_mean(log_wealth: Callable[[float], float], failure: float, largest: float) -> float:
+    """The smallest mean that the wealth, which falls with the mean, does not rule out; found by bisection."""
+    low, high, threshold = 0.0, largest, -math.log(failure)
+    if log_wealth(high) >= threshold:
         return largest
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if log_wealth(middle) >= improbable else (low, middle)
+        low, high = (middle, high) if log_wealth(middle) >= threshold else (low, middle)
     return low
 
 
 def _poisson_counts() -> Floats:
-    """How often Poisson(1) counts a row, for each of 2^16 equally likely draws."""
+    """Poisson(1) counts for each of 2^16 equally likely draws."""
     masses = np.exp(-1.0) / np.array([math.factorial(count) for count in range(10)])
     ends = np.round(np.cumsum(masses) * 2**16)
     counts: Floats = np.searchsorted(ends, np.arange(2**16), side="right").astype(np.float64)
@@ -256,7 +257,7 @@ NAMES = tuple(_INTERVALS)
 
 
 def start(name: str, seed: int, largest_weight: float | None = None) -> Interval:
-    """A fresh interval by its name; the largest weight is that which is known beforehand, if any.
+    """Create an interval by name; `largest_weight` is an upper bound of the weights that is known in advance, if any.
 
     >>> type(start("normal", 0)).__name__
     'Normal'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manul.logs.pieces import Rows
+from manul.logs.batching import Rows
 from manul.types import Floats, Within
 from manul.utils.validation import USABLE, check_losses, reject, usable_densities
 

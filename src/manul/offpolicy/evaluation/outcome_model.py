@@ -1,24 +1,24 @@
 """The loss model of the doubly robust estimator: ridge regression on the context and the action, cross-fitted.
 
-The model is quadratic in the action, with a slope that depends on the context, so that its expectation under a policy
-needs no more than the first two moments of what the policy plays. Row i belongs to fold i mod FOLDS, and is predicted
-by the model of the other folds.
+The model is quadratic in the action, with a slope that depends on the context, so its expectation under a policy needs only
+the first two moments of the policy's action. Row i belongs to fold i mod FOLDS and is predicted by the model of the other
+folds.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from manul.logs.pieces import Rows
+from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.policy_densities import Moments
 from manul.types import Floats, Within
 
 FOLDS = 5
-RIDGE = 1e-3
+RIDGE = 1e-3  # relative to the mean square of each feature
 
 
 class LossModel:
-    """Least squares from sums per fold: fitted in one pass, used in a second one.
+    """Ridge regression from sums per fold: one pass over the log to fit, a second one to predict.
 
     >>> model = LossModel((0.0, 1.0))
     >>> actions = np.linspace(0, 1, 50)
@@ -36,44 +36,44 @@ class LossModel:
         self.weights: Floats | None = None
 
     def add(self, rows: Rows, losses: Floats) -> None:
-        """Take in a piece for fitting."""
-        table = self._features(rows, self._scaled(rows.actions), self._scaled(rows.actions) ** 2)
+        """Add a piece for fitting."""
+        table = self._features(rows, self._scale(rows.actions), self._scale(rows.actions) ** 2)
         if self.grams is None or self.products is None:
             width = table.shape[1]
             self.grams, self.products = np.zeros((FOLDS, width, width)), np.zeros((FOLDS, width))
         folds = _folds(rows)
         for fold in range(FOLDS):
-            mine = table[folds == fold]
-            self.grams[fold] += np.einsum("ni,nj->ij", mine, mine)
-            self.products[fold] += (mine * losses[folds == fold, np.newaxis]).sum(axis=0)
+            part = table[folds == fold]
+            self.grams[fold] += np.einsum("ni,nj->ij", part, part)
+            self.products[fold] += (part * losses[folds == fold, np.newaxis]).sum(axis=0)
 
     def fit(self) -> None:
         """Solve for the weights of each fold."""
         assert self.grams is not None
         assert self.products is not None
         others, products = self.grams.sum(axis=0) - self.grams, self.products.sum(axis=0) - self.products
-        # The penalty follows the scale of each feature; the small constant is for features that are always 0.
+        # The small constant keeps the matrix regular for features that are always 0.
         scale = np.einsum("kii->ki", others)
         penalty = np.eye(scale.shape[1]) * (RIDGE * scale + 1e-12)[:, np.newaxis, :]
         self.weights = np.linalg.solve(others + penalty, products[..., np.newaxis])[..., 0]
 
     def predict(self, rows: Rows) -> Floats:
-        """The loss expected of each logged action, by the model that has not seen the row."""
-        scaled = self._scaled(rows.actions)
-        return self._predicted(rows, scaled, scaled**2)
+        """The expected loss of each logged action, by the model that was not fitted to the row."""
+        scaled = self._scale(rows.actions)
+        return self._predict(rows, scaled, scaled**2)
 
-    def expected(self, rows: Rows, played: Moments) -> Floats:
-        """The loss expected of what a policy plays on each row."""
-        means = self._scaled(played.means)
-        squares = (played.squares - 2 * self.low * played.means + self.low**2) / self.span**2
-        return self._predicted(rows, means, squares)
+    def expected(self, rows: Rows, moments: Moments) -> Floats:
+        """The expected loss of a policy on each row, from the moments of its action."""
+        means = self._scale(moments.means)
+        squares = (moments.squares - 2 * self.low * moments.means + self.low**2) / self.span**2
+        return self._predict(rows, means, squares)
 
-    def _predicted(self, rows: Rows, actions: Floats, squares: Floats) -> Floats:
+    def _predict(self, rows: Rows, actions: Floats, squares: Floats) -> Floats:
         assert self.weights is not None
-        predicted: Floats = (self._features(rows, actions, squares) * self.weights[_folds(rows)]).sum(axis=1)
-        return predicted
+        losses: Floats = (self._features(rows, actions, squares) * self.weights[_folds(rows)]).sum(axis=1)
+        return losses
 
-    def _scaled(self, actions: Floats) -> Floats:
+    def _scale(self, actions: Floats) -> Floats:
         return (actions - self.low) / self.span
 
     def _features(self, rows: Rows, actions: Floats, squares: Floats) -> Floats:

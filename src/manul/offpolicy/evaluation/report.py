@@ -1,4 +1,4 @@
-"""Prints estimates and findings as text or JSON."""
+"""Formats estimates and findings as text or JSON."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
         snips  0.2500  0.2000  0.3000  95% bootstrap  1,000             120        1.000             4.0
     """
     rows: list[tuple[str, ...]] = [_HEADER]
-    for each in estimates:
-        ends = (f"{number:.4f}" for number in (each.value, each.low, each.high))
-        weights = f"{each.effective_size:,.0f}", f"{each.mean_weight:.3f}", f"{each.largest_weight:.1f}"
-        rows.append((each.estimator, *ends, f"{100 * each.level:g}% {each.interval}", f"{each.rows:,}", *weights))
+    for estimate in estimates:
+        ends = (f"{number:.4f}" for number in (estimate.value, estimate.low, estimate.high))
+        interval = f"{100 * estimate.level:g}% {estimate.interval}"
+        weights = f"{estimate.effective_size:,.0f}", f"{estimate.mean_weight:.3f}", f"{estimate.largest_weight:.1f}"
+        rows.append((estimate.estimator, *ends, interval, f"{estimate.rows:,}", *weights))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = [[f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]
     return "\n".join("  ".join(cells) for cells in aligned)
@@ -54,7 +55,7 @@ def estimates_json(estimates: Sequence[Estimate]) -> str:
     >>> estimates_json([])
     '{"estimates": []}'
     """
-    return json.dumps({"estimates": [asdict(each) for each in estimates]})
+    return json.dumps({"estimates": [asdict(estimate) for estimate in estimates]})
 
 
 def fit(findings: Sequence[Finding]) -> bool:

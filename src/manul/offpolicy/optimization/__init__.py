@@ -1,1 +1,1 @@
-"""From a log to a better policy."""
+"""Off-policy optimization: train policies on a log and choose the best."""

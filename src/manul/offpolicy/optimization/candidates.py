@@ -1,4 +1,4 @@
-"""What off-policy optimisation found out about each candidate."""
+"""The results of off-policy optimization: one row per candidate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from manul.utils.atomic_files import write_csv
 
 
 class Row(NamedTuple):
-    """One candidate: its bandwidth in action units, and its estimated loss with the penalty for being uncertain."""
+    """One candidate: its bandwidth in action units, and its estimated loss with the penalty for its uncertainty."""
 
     candidate: str
     bandwidth: float
@@ -41,11 +41,11 @@ class Table:
 
     @property
     def lowest(self) -> int:
-        """The number of the row with the lowest objective; the first where several have it."""
-        return min(range(len(self)), key=lambda number: self.rows[number].objective)
+        """The index of the row with the lowest objective; the first one if several have it."""
+        return min(range(len(self)), key=lambda index: self.rows[index].objective)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the table with every digit.
+        """Write the table as CSV, with full precision.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ class Table:
         write_csv(path, Row._fields, self.rows)
 
     def __str__(self) -> str:
-        cells = [Row._fields, *(_shown(row) for row in self.rows)]
+        cells = [Row._fields, *(_cells(row) for row in self.rows)]
         widths = [max(len(row[column]) for row in cells) for column in range(len(Row._fields))]
         lines = []
         for row in cells:
@@ -67,6 +67,6 @@ class Table:
         return "\n".join(lines)
 
 
-def _shown(row: Row) -> tuple[str, ...]:
+def _cells(row: Row) -> tuple[str, ...]:
     losses = (f"{value:.5f}" for value in (row.estimate, row.penalty, row.objective))
     return (row.candidate, f"{row.bandwidth:.6g}", "" if row.leaves is None else str(row.leaves), *losses)

@@ -1,6 +1,6 @@
-"""A pass over a log that can stop at any instant and go on later: agents as `.manul` files, sums in JSON.
+"""Checkpoints of a pass over a log, from which it can resume: agents as `.manul` files, sums in JSON.
 
-A folder `rows-N` is written whole before `progress.json` names it, and only then the one before it goes away.
+A folder `rows-N` is complete before `progress.json` refers to it; only then is the previous folder deleted.
 """
 
 from __future__ import annotations
@@ -15,64 +15,64 @@ from typing import Any
 from manul.errors import FileError, ParameterError
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent
-from manul.offpolicy.optimization.replay import Replay, Seen
+from manul.offpolicy.optimization.replay import LogSummary, Replay
 from manul.utils import model_files
-from manul.utils.atomic_files import unwritable, write_whole
+from manul.utils.atomic_files import write_error, write_whole
 
-SECONDS = 10.0
-SHARE = 0.05
+SECONDS = 10.0  # the shortest time between checkpoints, which is the most work that a crash loses
+SHARE = 0.05  # the largest share of the time for writing checkpoints
 
 
 class Checkpoint:
-    """Keeps a replay in a folder, often enough to lose little and seldom enough to cost little."""
+    """Saves a replay to a folder at intervals."""
 
     def __init__(self, folder: str | Path, replay: Replay, settings: dict[str, Any]) -> None:
         self.folder, self._replay = Path(folder), replay
         self._settings = json.loads(json.dumps({**settings, "agents": [repr(agent) for agent in replay.agents]}))
-        self._saved, self._took = time.monotonic(), 0.0
+        self._saved, self._duration = time.monotonic(), 0.0
 
-    def skip(self, pieces: Iterator[Log], seen: Seen) -> Iterator[Log]:
-        """The pieces that are still to be learned; the replay is then as it was when it was kept."""
-        kept = self._read()
-        if kept is None:
+    def skip(self, pieces: Iterator[Log], seen: LogSummary) -> Iterator[Log]:
+        """The pieces after the checkpoint, to which the replay is restored."""
+        saved = self._read()
+        if saved is None:
             yield from pieces
             return
         for piece in pieces:
-            if seen.rows >= kept["rows"]:
+            if seen.rows >= saved["rows"]:
                 yield piece
                 continue
-            # Pieces may be cut elsewhere than in the first run.
-            split = min(len(piece), kept["rows"] - seen.rows)
+            # The pieces may have other sizes than in the first run.
+            split = min(len(piece), saved["rows"] - seen.rows)
             seen.add(piece.rows(slice(split)))
-            if seen.rows == kept["rows"]:
-                self._restore(kept, seen)
+            if seen.rows == saved["rows"]:
+                self._restore(saved, seen)
             if split < len(piece):
                 yield piece.rows(slice(split, None))
-        if seen.rows < kept["rows"]:
-            raise self._other("log", f"one of {seen.rows} rows where {kept['rows']} were learned")
+        if seen.rows < saved["rows"]:
+            raise self._mismatch(f"log: it has {seen.rows} rows, but the run had learned from {saved['rows']}")
 
-    def keep(self, seen: Seen, *, now: bool = False) -> None:
-        """Write the replay where that is due, or now."""
-        if not now and time.monotonic() - self._saved < max(SECONDS, self._took / SHARE):
+    def keep(self, seen: LogSummary, *, now: bool = False) -> None:
+        """Save the replay if it is time to, or with `now`."""
+        if not now and time.monotonic() - self._saved < max(SECONDS, self._duration / SHARE):
             return
-        started = time.monotonic()
+        start = time.monotonic()
         target = self.folder / f"rows-{self._replay.rows}"
         try:
             target.mkdir(parents=True, exist_ok=True)
-            for name, agents in self._parts():
+            for name, agents in self._groups():
                 for number, agent in enumerate(agents):
                     agent.save(target / f"{name}-{number:04}.manul")
             self._write(target, seen)
         except OSError as error:
-            raise unwritable(self.folder, error) from error
+            raise write_error(self.folder, error) from error
         self._saved = time.monotonic()
-        self._took = self._saved - started
+        self._duration = self._saved - start
 
-    def _parts(self) -> list[tuple[str, list[AnyAgent]]]:
-        both = [("agent", self._replay.agents), ("drawn", self._replay.drawn)]
-        return both[:1] if self._replay.drawn is self._replay.agents else both
+    def _groups(self) -> list[tuple[str, list[AnyAgent]]]:
+        both = [("agent", self._replay.agents), ("drawn", self._replay.snapshots)]
+        return both[:1] if self._replay.snapshots is self._replay.agents else both
 
-    def _write(self, target: Path, seen: Seen) -> None:
+    def _write(self, target: Path, seen: LogSummary) -> None:
         progress = {
             "settings": self._settings,
             "rows": self._replay.rows,
@@ -89,22 +89,22 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise FileError(f"{path} must be as it was written; got {error}. Start anew in another folder.") from error
-        if kept.get("settings") != self._settings:
-            raise self._other("settings", "others")
-        return kept
+            raise FileError(f"{path} is damaged: {error}. Start again in another folder.") from error
+        if saved.get("settings") != self._settings:
+            raise self._mismatch("settings")
+        return saved
 
-    def _restore(self, kept: dict[str, Any], seen: Seen) -> None:
-        if seen.checksums != kept["checksums"]:
-            raise self._other("log", "other rows")
-        source = self.folder / f"rows-{kept['rows']}"
-        for name, agents in self._parts():
+    def _restore(self, saved: dict[str, Any], seen: LogSummary) -> None:
+        if seen.checksums != saved["checksums"]:
+            raise self._mismatch("log: its rows differ")
+        source = self.folder / f"rows-{saved['rows']}"
+        for name, agents in self._groups():
             agents[:] = [model_files.load(source / f"{name}-{number:04}.manul") for number in range(len(agents))]
-        self._replay.go_on(kept["rows"], [float.fromhex(total) for total in kept["sums"]])
+        self._replay.resume_from(saved["rows"], [float.fromhex(total) for total in saved["sums"]])
 
-    def _other(self, what: str, got: str) -> ParameterError:
+    def _mismatch(self, difference: str) -> ParameterError:
         return ParameterError(
-            f"resume must be of a run with the same {what}; got {got} in {self.folder}. Choose a new folder.", "resume"
+            f"Cannot resume from {self.folder}: different {difference}. Choose a new folder.", "resume"
         )

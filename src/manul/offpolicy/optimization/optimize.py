@@ -12,7 +12,7 @@ from manul.contexts.maps import Columns
 from manul.errors import ParameterError
 from manul.offpolicy import named_logs
 from manul.offpolicy.optimization.candidates import Row, Table
-from manul.offpolicy.optimization.engines import Trained, local
+from manul.offpolicy.optimization.engines import TrainingResult, local
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Candidate, Grid, Rule
 from manul.offpolicy.optimization.replay import Logs
 from manul.paper import theory
@@ -94,10 +94,10 @@ def optimize(
     """
     constant = _check_penalty(penalty)
     check_choice("rule", rule, RULES)
-    first, log = named_logs.opened(log)
+    first, log = named_logs.peek(log)
     ranges = {
-        "actions": check_range("actions", named_logs.declared(actions, first.action_range if first else None)),
-        "losses": check_range("losses", named_logs.declared(losses, first.loss_range if first else None)),
+        "actions": check_range("actions", named_logs.choose_range(actions, first.action_range if first else None)),
+        "losses": check_range("losses", named_logs.choose_range(losses, first.loss_range if first else None)),
     }
     columns = None if first is None or first.fields is None else Columns.fit(first.fields)
     log = log if columns is None else named_logs.Numbers(log, columns)
@@ -111,15 +111,15 @@ def optimize(
     else:
         from manul.offpolicy.optimization.engines import ray
 
-        ray.checked_resume(resume)
+        ray.reject_resume(resume)
         trained = ray.train(candidates, log, **options)
     if constant is None:
         constant = theory.off_policy_constant(horizon=trained.seen.rows, cells=len(candidates), failure=failure)
     table = Table(tuple(_row(candidate, number, trained, constant) for number, candidate in enumerate(candidates)))
-    return Optimized(table, named_logs.mapped(trained.agent(table.lowest), columns))
+    return Optimized(table, named_logs.with_columns(trained.agent(table.lowest), columns))
 
 
-def _row(candidate: Candidate, number: int, trained: Trained, constant: float) -> Row:
+def _row(candidate: Candidate, number: int, trained: TrainingResult, constant: float) -> Row:
     agent: Any = candidate.agent
     (low, high), (lowest, highest) = agent.actions, agent.losses
     mean = float(trained.sums[number]) / trained.seen.rows

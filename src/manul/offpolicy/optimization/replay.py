@@ -1,4 +1,4 @@
-"""One pass over a log with several agents: each row is paid for, then learned from (progressive validation)."""
+"""One pass over a log with several agents, which estimate the loss of each row before they learn from it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.types import Floats
 from manul.utils.validation import check_seed, check_workers
 
-PIECE = 16_384
+PIECE = 16_384  # rows
 Logs = Log | Iterable[Log]
 _NOTHING = np.empty(0)
 
 
 def pieces(log: Logs, size: int = PIECE) -> Iterator[Log]:
-    """A log, or the batches of one that is larger than memory, in pieces of at most so many rows.
+    """A log, or the batches of one, in pieces of at most `size` rows.
 
     >>> [len(piece) for piece in pieces(Log(np.zeros((5, 1), np.float32), *np.ones((3, 5))), size=2)]
     [2, 2, 1]
@@ -33,30 +33,30 @@ def pieces(log: Logs, size: int = PIECE) -> Iterator[Log]:
             yield batch.rows(slice(first, first + size))
 
 
-class Seen:
-    """What is known of the rows so far: how many, the lowest density, and checksums to know them again."""
+class LogSummary:
+    """A summary of the rows so far: their number, the lowest density, and checksums to recognise them."""
 
     def __init__(self) -> None:
         self.rows, self.lowest_density, self.checksums = 0, float("inf"), [0] * 4
 
     def add(self, piece: Log) -> None:
-        """Take in some rows."""
+        """Add rows."""
         self.rows += len(piece)
         self.lowest_density = min(self.lowest_density, float(piece.densities.min()))
         columns: Sequence[npt.NDArray[Any]] = _columns(piece)[:4]
-        self.checksums = [zlib.crc32(each.data, known) for each, known in zip(columns, self.checksums, strict=True)]
+        self.checksums = [zlib.crc32(column.data, crc) for column, crc in zip(columns, self.checksums, strict=True)]
 
 
 class Replay:
-    """Agents that learn a log side by side, and the running sum of what each would have paid.
+    """Agents that learn from the same log, and the sum of the progressive losses of each.
 
-    With `draw`, a seed, `drawn` are the agents as they were before a round that is uniform over all rounds, whatever
-    their number will be: round t is replaced by the next that a reservoir of one would take.
+    With `draw`, a seed, `snapshots` are the agents before a round that is drawn uniformly from all rounds by reservoir
+    sampling, since their number is not known in advance.
     """
 
     def __init__(self, candidates: Sequence[Candidate], *, draw: int | None = None, threads: int | None = None) -> None:
         self.agents = [candidate.fresh() for candidate in candidates]
-        self.drawn = self.agents if draw is None else [candidate.fresh() for candidate in candidates]
+        self.snapshots = self.agents if draw is None else [candidate.fresh() for candidate in candidates]
         self.sums: Floats = np.zeros(len(candidates))
         self.rows = 0
         self._threads = check_workers("threads", threads)
@@ -64,7 +64,7 @@ class Replay:
         self._next = next(self._draws, None)
 
     def learn(self, piece: Log) -> None:
-        """Take in some rows, in order; all of them or, where one cannot be used, none."""
+        """Learn from rows, in order; if one is invalid, from none."""
         check(piece, self.agents)
         while len(piece):
             if self._next == self.rows:
@@ -74,8 +74,8 @@ class Replay:
             self._learn(piece.rows(slice(ahead)))
             piece = piece.rows(slice(ahead, None))
 
-    def go_on(self, rows: int, sums: Sequence[float]) -> None:
-        """Count from here on; what the agents had learned is up to the caller."""
+    def resume_from(self, rows: int, sums: Sequence[float]) -> None:
+        """Set the counters to those of a checkpoint; the caller restores the agents."""
         self.rows, self.sums = rows, np.array(sums)
         while self._next is not None and self._next < rows:
             self._next = next(self._draws)
@@ -84,7 +84,7 @@ class Replay:
         players = [agent.player_for(piece.contexts) for agent in self.agents]
         columns = _columns(piece)
         native = [number for number, player in enumerate(players) if isinstance(player, _core.Player)]
-        # The largest trees take the longest: with them first, all threads finish together.
+        # The largest trees take longest; with them first, all threads finish at about the same time.
         native.sort(key=lambda number: -players[number].nbytes)
         if native:
             sums = self.sums[native]
@@ -95,31 +95,31 @@ class Replay:
         self.rows += len(piece)
 
     def _snapshot(self) -> None:
-        for drawn, agent in zip(self.drawn, self.agents, strict=True):
+        for snapshot, agent in zip(self.snapshots, self.agents, strict=True):
             if agent.width is not None:
-                drawn.restore(drawn.start(agent.width), agent.state())
+                snapshot.restore(snapshot.start(agent.width), agent.state())
 
 
 def draws(seed: int) -> Iterator[int]:
-    """The rounds, counted from 0, at which a reservoir of one takes the round in place of the one it holds.
+    """The rounds, counted from 0, that replace the sample in a reservoir of size one.
 
     >>> rounds = draws(3)
     >>> [next(rounds) for _ in range(5)]
     [0, 15, 66, 100, 1494]
     """
-    held, number = 1, 0
+    sample, number = 1, 0
     while True:
-        yield held - 1
-        # Of the rounds after t, the first that is taken is beyond m with probability t / m.
-        held, number = int(held / (1.0 - _core.draw(check_seed(seed), number)[0])) + 1, number + 1
+        yield sample - 1
+        # The first replacement after round t is later than round m with probability t / m.
+        sample, number = int(sample / (1.0 - _core.draw(check_seed(seed), number)[0])) + 1, number + 1
 
 
 def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
-    """Refuses rows that the agents cannot learn from; all of them have the same ranges."""
+    """Check that the agents, which all have the same ranges, can learn from the rows."""
     conversion.matrix(piece.contexts)
-    whole = np.array(agents[0].actions)[:, np.newaxis]
+    whole_range = np.array(agents[0].actions)[:, np.newaxis]
     narrowed = piece.lows is not None and piece.highs is not None
-    lows, highs = (piece.lows, piece.highs) if narrowed else whole
+    lows, highs = (piece.lows, piece.highs) if narrowed else whole_range
     agents[0].check_outcomes(piece.actions, piece.densities, piece.losses, cast(Floats, lows), cast(Floats, highs))
     if piece.lows is not None and piece.highs is not None and len(piece):
         widest = max(agents, key=lambda agent: agent.narrowest_bandwidth)
@@ -152,7 +152,6 @@ def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float) -
     ):
         within = (float(lows[row]), float(highs[row])) if len(lows) else agent.actions
         centre, bandwidth = player.window(contexts[row], *within)
-        played = smooth(centre, bandwidth, within)
-        total += played.density(action) / density * ((loss - least) / (worst - least))
+        total += smooth(centre, bandwidth, within).density(action) / density * ((loss - least) / (worst - least))
         player.learn(contexts[row], action, density, loss, *within)
     return total

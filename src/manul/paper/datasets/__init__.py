@@ -1,4 +1,4 @@
-"""The regression tables of the paper's experiments, and any other: from OpenML, from disk, drawn, or grown."""
+"""Regression tables from OpenML or from disk, and synthetic ones."""
 
 from manul.paper.datasets.bng import bng
 from manul.paper.datasets.catalogue import NAMES, load

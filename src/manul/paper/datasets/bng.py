@@ -1,11 +1,11 @@
-"""Grow a table the way OpenML's BNG sets were made: bins, a Bayesian network over them, and noise within the bins.
+"""Samples a larger table in the way of OpenML's BNG data sets: bins, a Bayesian network over them, and noise within bins.
 
-The texts of a new row are those of one row of the table: together they are the root of the network, so that what they say
-of each other is kept as it is. A column of numbers is cut into bins (quantiles, gaps in one of their own). These columns are
-drawn one after the other; each has a few parents among the texts and the columns before it, the ones that tell most about
-it. The bin of a new cell is that of a row of the table whose parents have the same bins: as many of the parents as leave
-enough such rows. Within its bin a number is drawn anew, between neighbouring values that the table has, and each of those as
-often as there. What few parents cannot keep of the correlations is put right in the end (`correlations.py`).
+The categorical columns are the root of the network: a new row copies all of them from one row of the table, which keeps
+their joint distribution. A numeric column is divided into quantile bins, with a separate bin for missing values. Numeric
+columns are sampled one after the other; the parents of each are the few categorical and earlier numeric columns with the
+highest mutual information. The bin of a new cell is that of a random row of the table with the same parent bins, for as
+many parents as leave enough such rows. Within its bin, a number is interpolated between neighbouring values, and each
+value of the table occurs as often as there. `correlations.py` then restores the correlations that few parents lose.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manul.errors import InputError
-from manul.paper.datasets.correlations import Cells, reordered
+from manul.paper.datasets.correlations import Cells, reorder
 from manul.utils.validation import check_seed, check_whole_number
 from manul.worlds.tables.table_columns import columns, numbers_of, read_columns
 
@@ -28,40 +28,43 @@ if TYPE_CHECKING:
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-BINS, COARSE, TEXTS, ENOUGH, SAMPLE = 64, 8, 256, 5, 20_000
-KEPT = (BINS, 2 * COARSE, COARSE, COARSE, COARSE)
+# Numeric columns have BINS bins, merged to COARSE for mutual information, which is estimated from SAMPLE rows.
+BINS, COARSE, SAMPLE = 64, 8, 20_000
+CATEGORIES = 256  # that are distinguished as parents; rarer ones are merged
+MINIMUM_ROWS = 5  # of the table for a combination of parent bins
+PARENT_BINS = (BINS, 2 * COARSE, COARSE, COARSE, COARSE)  # of the first, second, ... parent
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A column in bins: the rows of the table sorted by its values, where each bin starts among them, and each row's bin."""
+    """A binned column: its sorted values or its categories, the index at which each bin starts, and the bin of each row."""
 
     values: NDArray[Any]
     starts: Codes
     codes: Codes
     interpolated: bool
-    text: bool = False
+    categorical: bool = False
 
-    def merged(self, codes: Codes, kept: int = COARSE) -> Codes:
-        """Neighbouring bins together, so that at most so many are left; of texts, the rare ones."""
-        if self.text:
-            return np.minimum(codes, TEXTS)
+    def merge(self, codes: Codes, most: int = COARSE) -> Codes:
+        """Merge neighbouring bins so that at most `most` are left, or rare categories."""
+        if self.categorical:
+            return np.minimum(codes, CATEGORIES)
         bins = len(self.starts) - 1
-        return codes if bins <= kept else codes * kept // bins
+        return codes if bins <= most else codes * most // bins
 
-    def drawn(self, codes: Codes, rng: np.random.Generator) -> NDArray[Any]:
-        """A value for each bin; every value of the table comes up as often as there."""
-        if self.text:
+    def sample(self, codes: Codes, rng: np.random.Generator) -> NDArray[Any]:
+        """Sample a value for each bin; the values have the same frequencies as in the table."""
+        if self.categorical:
             return self.values[codes]
         first, last = self.starts[codes], self.starts[codes + 1]
         place: Floats = rng.uniform(first, last)
         count = int(np.isfinite(self.values).sum())
         known = np.flatnonzero(place < count)
-        place[known[np.argsort(place[known])]] = _evenly(count, len(known), rng)
+        place[known[np.argsort(place[known])]] = _stratified_positions(count, len(known), rng)
         return self._at(place)
 
     def _at(self, place: Floats) -> Floats:
-        """The values at places among them; where they have fractions, between neighbouring ones. Repeated values stay."""
+        """The values at positions in the sorted column, interpolated between neighbours unless a value is repeated."""
         top = len(self.values) - 1
         at = np.minimum(place.astype(np.int64), top)
         here: Floats = self.values[at]
@@ -76,10 +79,10 @@ class _Column:
 
 
 def bng(table: Any, rows: int, seed: int = 0) -> pa.Table:
-    """A larger table with the means, spreads and dependencies of a file, data frame, Arrow table or mapping of columns.
+    """Sample a table with the means, spreads and dependencies of a file, data frame, Arrow table or mapping of columns.
 
-    >>> grown = bng({"size": [1.0, 2.0, 3.0, 4.0], "kind": ["a", "a", "b", None]}, rows=100)
-    >>> grown.num_rows, grown.column_names, sorted(set(grown["kind"].drop_null().to_pylist()))
+    >>> larger = bng({"size": [1.0, 2.0, 3.0, 4.0], "kind": ["a", "a", "b", None]}, rows=100)
+    >>> larger.num_rows, larger.column_names, sorted(set(larger["kind"].drop_null().to_pylist()))
     (100, ['size', 'kind'], ['a', 'b'])
     """
     import pyarrow as pa
@@ -88,38 +91,40 @@ def bng(table: Any, rows: int, seed: int = 0) -> pa.Table:
     rng = np.random.default_rng(check_seed(seed))
     cells = read_columns(table) if isinstance(table, str | Path) else columns(table)
     if not cells or not len(next(iter(cells.values()))):
-        raise InputError("table must have at least one column and one row; got none. Check the file.", "table")
-    binned = {name: _binned(column) for name, column in cells.items()}
-    texts = [name for name in cells if binned[name].text]
-    names = [name for name in cells if not binned[name].text]
-    row = rng.permutation(_evenly(len(next(iter(cells.values()))), rows, rng).astype(np.int64))
-    codes = {name: binned[name].codes[row] for name in texts}
-    for name, parents in _network(binned, texts, names, np.random.default_rng(0)).items():
-        codes[name] = _inherited(binned[name].codes, {each: binned[each] for each in parents}, codes, rows, rng)
-    numbers = reordered(
-        Cells([binned[name].drawn(codes[name], rng) for name in names], [codes[name] for name in texts]),
-        Cells([numbers_of(cells[name]) for name in names], [binned[name].codes for name in texts]),
+        raise InputError("table must have at least one column and one row, got none.", "table")
+    bins = {name: _bin(column) for name, column in cells.items()}
+    categorical = [name for name in cells if bins[name].categorical]
+    numeric = [name for name in cells if not bins[name].categorical]
+    row = rng.permutation(_stratified_positions(len(next(iter(cells.values()))), rows, rng).astype(np.int64))
+    codes = {name: bins[name].codes[row] for name in categorical}
+    for name, parents in _network(bins, categorical, numeric, np.random.default_rng(0)).items():
+        codes[name] = _sample_bins(bins[name].codes, {parent: bins[parent] for parent in parents}, codes, rows, rng)
+    numbers = reorder(
+        Cells([bins[name].sample(codes[name], rng) for name in numeric], [codes[name] for name in categorical]),
+        Cells([numbers_of(cells[name]) for name in numeric], [bins[name].codes for name in categorical]),
         rng,
     )
-    drawn = dict(zip(names, numbers, strict=True)) | {name: binned[name].drawn(codes[name], rng) for name in texts}
-    return pa.table({name: pa.array(drawn[name], cells[name].type, from_pandas=True) for name in cells})
+    values = dict(zip(numeric, numbers, strict=True))
+    values |= {name: bins[name].sample(codes[name], rng) for name in categorical}
+    return pa.table({name: pa.array(values[name], cells[name].type, from_pandas=True) for name in cells})
 
 
-def _evenly(length: float, count: int, rng: np.random.Generator) -> Floats:
-    """Rising numbers below a length, one by chance in each of as many equal parts."""
+def _stratified_positions(length: float, count: int, rng: np.random.Generator) -> Floats:
+    """Sorted random numbers in [0, length), one in each of `count` equal parts."""
     places: Floats = (np.arange(count) + rng.random(count)) * (length / max(count, 1))
     return np.minimum(places, np.nextafter(length, 0))
 
 
-def _binned(column: pa.Array) -> _Column:
+def _bin(column: pa.Array) -> _Column:
     import pyarrow as pa
 
     if pa.types.is_string(column.type):
-        coded = column.dictionary_encode("encode")
-        texts = np.array(coded.dictionary.to_pylist(), dtype=object)
-        codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        encoded = column.dictionary_encode("encode")
+        categories = np.array(encoded.dictionary.to_pylist(), dtype=object)
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         order = np.argsort(-np.bincount(codes), kind="stable")
-        return _Column(texts[order], np.arange(len(texts) + 1), np.argsort(order)[codes], interpolated=False, text=True)
+        starts, codes = np.arange(len(categories) + 1), np.argsort(order)[codes]
+        return _Column(categories[order], starts, codes, interpolated=False, categorical=True)
     numbers = numbers_of(column)
     ordered = np.sort(numbers)
     known = ordered[np.isfinite(ordered)]
@@ -132,29 +137,29 @@ def _binned(column: pa.Array) -> _Column:
 
 
 def _network(
-    binned: dict[str, _Column], texts: list[str], numbers: list[str], rng: np.random.Generator
+    bins: dict[str, _Column], categorical: list[str], numeric: list[str], rng: np.random.Generator
 ) -> dict[str, list[str]]:
-    """The columns of numbers in the order of drawing, each with its parents before it, the most telling one first."""
-    names = [*texts, *numbers]
-    chosen = rng.permutation(len(binned[names[0]].codes))[:SAMPLE]
-    coarse = {name: binned[name].merged(binned[name].codes[chosen]) for name in names}
-    told = {(a, b): _information(coarse[a], coarse[b]) for a in numbers for b in names if a != b}
-    before = list(texts)
+    """The numeric columns in the order of sampling, each with its parents, the most informative one first."""
+    names = [*categorical, *numeric]
+    chosen = rng.permutation(len(bins[names[0]].codes))[:SAMPLE]
+    coarse = {name: bins[name].merge(bins[name].codes[chosen]) for name in names}
+    information = {(a, b): _information(coarse[a], coarse[b]) for a in numeric for b in names if a != b}
+    before = list(categorical)
     parents: dict[str, list[str]] = {}
-    while len(parents) < len(numbers):
-        rest = [name for name in numbers if name not in parents]
+    while len(parents) < len(numeric):
+        rest = [name for name in numeric if name not in parents]
         known = before or rest
-        name = max(rest, key=lambda each: max((told[each, other] for other in known if other != each), default=0.0))
+        name = max(rest, key=lambda a: max((information[a, b] for b in known if b != a), default=0.0))
         parents[name] = _parents(name, before, coarse)
         before.append(name)
     return parents
 
 
 def _parents(name: str, before: list[str], coarse: dict[str, Codes]) -> list[str]:
-    """The columns that tell most about another, each beyond what those before it have told."""
+    """The columns with the most information about another one, each given those before it."""
     chosen: list[str] = []
     given = np.zeros_like(coarse[name])
-    while len(chosen) < min(len(KEPT), len(before)):
+    while len(chosen) < min(len(PARENT_BINS), len(before)):
         rest = [other for other in before if other not in chosen]
         gains = {other: _information(coarse[name], coarse[other], given) for other in rest}
         best = max(rest, key=lambda other: gains[other])
@@ -166,7 +171,7 @@ def _parents(name: str, before: list[str], coarse: dict[str, Codes]) -> list[str
 
 
 def _information(one: Codes, two: Codes, given: Codes | None = None) -> float:
-    """What one tells about another in nats, beyond what is given; corrected for the cells that are seen by chance."""
+    """The conditional mutual information in nats, corrected for its bias in finite samples (Miller and Madow)."""
     base = np.zeros_like(one) if given is None else given
     both = base * (one.max() + 1) + one
     other = base * (two.max() + 1) + two
@@ -179,24 +184,24 @@ def _entropy(codes: Codes) -> float:
     return float(-(shares * np.log(shares)).sum()) + (len(counts) - 1) / (2 * len(codes))
 
 
-def _inherited(
-    own: Codes, parents: dict[str, _Column], drawn: dict[str, Codes], rows: int, rng: np.random.Generator
+def _sample_bins(
+    own: Codes, parents: dict[str, _Column], sampled: dict[str, Codes], rows: int, rng: np.random.Generator
 ) -> Codes:
-    """The bins of a new column: those of rows of the table that agree with the new ones on as many parents as can be."""
-    picked = own[rng.integers(0, len(own), rows)]
+    """Sample the bins of a column from rows of the table that agree with the new rows on as many parents as possible."""
+    result = own[rng.integers(0, len(own), rows)]
     old, new = np.arange(len(own)), np.arange(rows)
     old_key, new_key = np.zeros_like(old), np.zeros_like(new)
-    for (name, column), kept in zip(parents.items(), KEPT, strict=False):
+    for (name, column), most in zip(parents.items(), PARENT_BINS, strict=False):
         bins = len(column.starts)
-        old_key = old_key * bins + column.merged(column.codes[old], kept)
-        new_key = new_key * bins + column.merged(drawn[name][new], kept)
+        old_key = old_key * bins + column.merge(column.codes[old], most)
+        new_key = new_key * bins + column.merge(sampled[name][new], most)
         keys, old_key, counts = np.unique(old_key, return_inverse=True, return_counts=True)
         at = np.minimum(np.searchsorted(keys, new_key), len(keys) - 1)
-        # With one more parent a key has fewer rows: those that have too few now are done.
-        enough = (keys[at] == new_key) & (counts[at] >= ENOUGH)
+        # Each parent leaves fewer rows per key; new rows whose key has too few keep their result from the parents before.
+        enough = (keys[at] == new_key) & (counts[at] >= MINIMUM_ROWS)
         new, new_key = new[enough], at[enough]
         by_key, starts = old[np.argsort(old_key, kind="stable")], np.cumsum(counts) - counts
-        picked[new] = own[by_key[starts[new_key] + (rng.random(len(new)) * counts[new_key]).astype(np.int64)]]
-        alive = counts[old_key] >= ENOUGH
-        old, old_key = old[alive], old_key[alive]
-    return picked
+        result[new] = own[by_key[starts[new_key] + (rng.random(len(new)) * counts[new_key]).astype(np.int64)]]
+        usable = counts[old_key] >= MINIMUM_ROWS
+        old, old_key = old[usable], old_key[usable]
+    return result

@@ -1,4 +1,4 @@
-"""Files that were downloaded once: each with its checksum beside it, compared whenever the file is used."""
+"""Downloaded files, each with a checksum beside it that is verified whenever the file is used."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from manul.errors import FileError
 from manul.utils.atomic_files import partial_path, put_in_place, writable_folder, write_whole
 
-TIMEOUT = 30.0
+TIMEOUT = 30.0  # seconds without data from the server
 
 
 def folder() -> Path:
-    """Where downloads are kept: MANUL_DATA, or manul in the user's cache."""
+    """The folder of downloaded files: MANUL_DATA, or manul in the user's cache."""
     chosen = os.environ.get("MANUL_DATA")
     if chosen:
         return Path(chosen)
@@ -36,36 +36,36 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def checked(path: Path) -> Path:
-    """The file, if it is as it was when its checksum was written; a file without one is taken as it is."""
-    noted = _note(path)
-    if noted.is_file():
-        wanted, got = noted.read_text(encoding="utf-8").split()[0], checksum(path)
-        if got != wanted:
+def verify(path: Path) -> Path:
+    """Compare a file with its checksum, if there is one, and return its path."""
+    recorded = _checksum_path(path)
+    if recorded.is_file():
+        expected, actual = recorded.read_text(encoding="utf-8").split()[0], checksum(path)
+        if actual != expected:
             raise FileError(
-                f"{path} must have the checksum {wanted[:12]}… that was noted when it was downloaded; got {got[:12]}…. "
-                f"Delete it and {noted.name}, and load it again."
+                f"{path}: the file has changed since it was downloaded (checksum {actual[:12]}…, expected {expected[:12]}…). "
+                f"Delete it and {recorded.name} to download it again."
             )
     return path
 
 
-def downloaded(address: str, path: Path, name: str) -> Path:
-    """The file of an address, put at the path in whole or not at all, with its checksum beside it."""
-    # The network's modules take longer to load than all of manul.
+def download(address: str, path: Path, name: str) -> Path:
+    """Download a file completely or not at all, write its checksum beside it, and return its path."""
+    # Imported here because the network modules take longer to load than all of manul.
     import urllib.error
     import urllib.request
 
     writable_folder(path.parent)
     partial = partial_path(path)
     try:
-        with urllib.request.urlopen(address, timeout=TIMEOUT) as answer, partial.open("wb") as file:
-            shutil.copyfileobj(answer, file)
-        write_whole(_note(path), f"{checksum(partial)}  {path.name}\n")
+        with urllib.request.urlopen(address, timeout=TIMEOUT) as response, partial.open("wb") as file:
+            shutil.copyfileobj(response, file)
+        write_whole(_checksum_path(path), f"{checksum(partial)}  {path.name}\n")
         put_in_place(partial, path)
     except (OSError, urllib.error.URLError, ValueError) as error:
         raise FileError(
-            f"{name} must be on disk or within reach of the network; got {_reason(error)}. Put the file of {address} at {path}, "
-            "or name a folder that has it with --data."
+            f"cannot download {name} from {address}: {_reason(error)}. Save the file as {path}, "
+            "or specify the folder that contains it with --data."
         ) from error
     finally:
         with suppress(OSError):
@@ -74,10 +74,10 @@ def downloaded(address: str, path: Path, name: str) -> Path:
 
 
 def _reason(error: BaseException) -> str:
-    """In words, without the numbers and classes around them."""
+    """The message of an error, without its number and class."""
     inner = getattr(error, "reason", error)
     return str(getattr(inner, "strerror", None) or inner)
 
 
-def _note(path: Path) -> Path:
+def _checksum_path(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")

@@ -1,4 +1,4 @@
-"""The six sets of the paper's section 5, by name: `ds` is drawn, the others come from OpenML or from disk."""
+"""The six data sets of section 5 of the paper: `ds` is generated, the others come from OpenML or from disk."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from manul.worlds import ds
 from manul.worlds.tables.table_columns import SUFFIXES, read_columns
 from manul.worlds.tables.tables import Dataset, from_columns
 
-DS_ROWS = 1_000_000
+DS_ROWS = 1_000_000  # as in the paper
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file of OpenML; the target is its last column, or its first where columns are left out."""
+    """A file of OpenML; `target` is the index of the target column, `dropped` are the indices of unused columns."""
 
     file: int
     title: str
@@ -27,7 +27,7 @@ class Source:
 
     @property
     def address(self) -> str:
-        """Where it can be downloaded."""
+        """The URL of the file."""
         return f"https://www.openml.org/data/download/{self.file}/{self.title}.arff"
 
 
@@ -42,45 +42,45 @@ NAMES = ("ds", *SOURCES)
 
 
 def load(name: str, *, rows: int | None = None, seed: int = 0, data: str | Path | None = None) -> Dataset:
-    """A set of the paper by its name; ds is drawn from the seed, the others are downloaded once.
+    """Load a data set of the paper by its name; ds is generated from the seed, the others are downloaded once.
 
-    `data` is a folder to look into first: `cpu_act.csv`, `.arff` or `.parquet`, each also with .gz.
+    `data` is a folder with the files, such as `cpu_act.csv`, `.arff` or `.parquet`, each optionally with .gz.
 
     >>> load("ds", rows=1000).contexts.shape
     (1000, 5)
     """
-    checked_name(name)
+    check_name(name)
     if name == "ds":
         world = ds(rounds=DS_ROWS if rows is None else rows, seed=check_seed(seed))
-        columns = tuple(f"x{number}" for number in range(1, world.contexts.shape[1] + 1))
-        return Dataset("ds", columns, world.contexts, world.targets, (0.0, 1.0))
-    source, path = SOURCES[name], located(name, data)
+        labels = tuple(f"x{number}" for number in range(1, world.contexts.shape[1] + 1))
+        return Dataset("ds", labels, world.contexts, world.targets, (0.0, 1.0))
+    source, path = SOURCES[name], find_file(name, data)
     cells = list(read_columns(path).items())
     target = cells[source.target][0]
-    kept = {each: column for number, (each, column) in enumerate(cells) if number not in source.dropped}
-    return from_columns(kept, target=target, name=name, rows=rows)
+    columns = {label: column for index, (label, column) in enumerate(cells) if index not in source.dropped}
+    return from_columns(columns, target=target, name=name, rows=rows)
 
 
-def located(name: str, data: str | Path | None = None) -> Path:
-    """The file of a set: in the folder, in the cache, or downloaded into it."""
+def find_file(name: str, data: str | Path | None = None) -> Path:
+    """Find the file of a data set in the folder or in the cache, or download it into the cache."""
     source, folder = SOURCES[name], cache.folder() if data is None else Path(data)
     if data is not None and not folder.is_dir():
-        raise FileError(f"data must be a folder with files such as {name}.csv; got {folder}. Check the name.", "data")
+        raise FileError(f"{folder}: no such folder. data must be a folder with files such as {name}.csv.", "data")
     for stem in (name, source.title):
-        for suffix in (f"{each}{end}" for each in SUFFIXES for end in ("", ".gz")):
-            if (folder / f"{stem}{suffix}").is_file():
-                return cache.checked(folder / f"{stem}{suffix}")
-    return cache.downloaded(source.address, cache.folder() / f"{name}.arff", name)
+        for suffix in (f"{suffix}{end}" for suffix in SUFFIXES for end in ("", ".gz")):
+            if (path := folder / f"{stem}{suffix}").is_file():
+                return cache.verify(path)
+    return cache.download(source.address, cache.folder() / f"{name}.arff", name)
 
 
-def checked_name(name: str) -> str:
-    """The name of a set, or an error that offers the close ones.
+def check_name(name: str) -> str:
+    """Check the name of a data set, and suggest the closest name if it is unknown.
 
-    >>> checked_name("cpu_atc")
+    >>> check_name("cpu_atc")
     Traceback (most recent call last):
-    manul.errors.ParameterError: dataset must be one of ds, wisconsin, ...; got 'cpu_atc'. Did you mean cpu_act?
+    manul.errors.ParameterError: dataset must be one of ds, wisconsin, ..., got 'cpu_atc'. Did you mean cpu_act?
     """
     if name in NAMES:
         return name
-    advice = remedy(str(name), NAMES, "Tables of your own go with --data and --target.")
-    raise ParameterError(f"dataset must be one of {', '.join(NAMES)}; got {name!r}. {advice}", "dataset")
+    advice = remedy(str(name), NAMES, "Use --data and --target for your own table.")
+    raise ParameterError(f"dataset must be one of {', '.join(NAMES)}, got {name!r}. {advice}", "dataset")

@@ -1,4 +1,4 @@
-"""The paper's experiments (section 5), repeated beside its published numbers: tables, figures and one page."""
+"""Repeats the experiments of section 5 of the paper: tables, figures and a page, with the published numbers."""
 
 from manul.paper.experiments.reproduction import NAMES, Reproduction, reproduce
 

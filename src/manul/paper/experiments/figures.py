@@ -1,4 +1,4 @@
-"""The paper's figures, drawn from the tables of results, with the published numbers in the same pictures."""
+"""The paper's figures from the tables of results, with the published numbers for comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = {
+COLOUR = {
     methods.PAPER: COLOURS[0],
     methods.MARGIN: COLOURS[0],
     methods.TREE: COLOURS[2],
@@ -39,11 +39,11 @@ INK = {
     "VW dTree": COLOURS[4],
     "VW dLinear": COLOURS[4],
 }
-RECIPES: Any = {"svg.hashsalt": "manul", "font.size": 10, "axes.titlesize": 11}
+STYLE: Any = {"svg.hashsalt": "manul", "font.size": 10, "axes.titlesize": 11}
 
 
 def losses(rows: Sequence[Row], xlabel: str) -> Figure:
-    """A panel per set, a line per player: its loss with the interval, and the published loss as a hollow diamond."""
+    """Plot the losses: a panel per data set and a line per method, with the interval and the published loss."""
     from matplotlib.figure import Figure
 
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
@@ -65,82 +65,82 @@ def losses(rows: Sequence[Row], xlabel: str) -> Figure:
 
 
 def _loss_panel(axes: Axes, rows: Sequence[Row], names: list[str]) -> None:
-    furthest = max(max(row["high"], row["published"] or 0) for row in rows)
+    highest = max(max(row["high"], row["published"] or 0) for row in rows)
     for row in rows:
-        place, old = names.index(row["player"]), row["published"]
-        reach = [[row["loss"] - row["low"]], [row["high"] - row["loss"]]]
-        ink = INK.get(row["player"], COLOURS[0])
-        axes.errorbar([row["loss"]], [place], xerr=reach, fmt="o", markersize=6, capsize=4, color=ink, label="_")
-        _number(axes, row, place, furthest)
+        line, old = names.index(row["player"]), row["published"]
+        error = [[row["loss"] - row["low"]], [row["high"] - row["loss"]]]
+        colour = COLOUR.get(row["player"], COLOURS[0])
+        axes.errorbar([row["loss"]], [line], xerr=error, fmt="o", markersize=6, capsize=4, color=colour, label="_")
+        _annotate_loss(axes, row, line, highest)
         if old is not None:
-            axes.plot(old, place, "D", markersize=7, fillstyle="none", color="black", label="_")
+            axes.plot(old, line, "D", markersize=7, fillstyle="none", color="black", label="_")
     axes.plot([], [], "o", color="black", label="here, with 95 % Clopper-Pearson interval")
     if any(row["published"] is not None for row in rows):
         axes.plot([], [], "D", fillstyle="none", color="black", label="published, same method")
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlim(0, furthest * 1.22)
+    axes.set_xlim(0, highest * 1.22)
     axes.grid(axis="x", alpha=0.3)
-    _open(axes)
+    _hide_spines(axes)
 
 
-def _number(axes: Axes, row: Row, place: int, furthest: float) -> None:
-    """The loss in digits, to the right of its interval, or to the left where the published one is in the way."""
+def _annotate_loss(axes: Axes, row: Row, line: int, highest: float) -> None:
+    """Write the loss to the right of its interval, or to the left if the published loss is in the way."""
     old = row["published"]
-    in_the_way = old is not None and row["loss"] < old < row["high"] + 0.11 * furthest
-    at, aside, side = (row["low"], -8, "right") if in_the_way else (row["high"], 8, "left")
-    style: dict[str, Any] = {"textcoords": "offset points", "va": "center", "ha": side, "fontsize": 8.5}
-    axes.annotate(f"{row['loss']:.4f}", (at, place), (aside, 0), **style)
+    in_the_way = old is not None and row["loss"] < old < row["high"] + 0.11 * highest
+    at, offset, alignment = (row["low"], -8, "right") if in_the_way else (row["high"], 8, "left")
+    style: dict[str, Any] = {"textcoords": "offset points", "va": "center", "ha": alignment, "fontsize": 8.5}
+    axes.annotate(f"{row['loss']:.4f}", (at, line), (offset, 0), **style)
 
 
 def grids(rows: Sequence[Row], dataset: str) -> Figure:
-    """The loss of every cell of the grid, for the paper's tree and for ours, in the same colours."""
+    """Plot the loss of every cell of the grid, for Cats.paper and for Cats, with the same colours."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 4.6), dpi=120, layout="constrained")
-    both = figure.subplots(1, 2, sharey=True)
+    panels = figure.subplots(1, 2, sharey=True)
     cells = [row for row in rows if row["dataset"] == dataset and row["player"] in (methods.PAPER, methods.OURS)]
-    shade: dict[str, Any] = {
+    limits: dict[str, Any] = {
         "vmin": min(row["loss"] for row in cells),
         "vmax": float(np.quantile([row["loss"] for row in cells], 0.8)),
     }
-    for axes, name in zip(both, (methods.PAPER, methods.OURS), strict=True):
-        mine = [row for row in cells if row["player"] == name]
-        mesh = _heat(axes, mine, shade)
-        least = min(mine, key=lambda row: float(row["loss"]))
-        axes.plot(math.log2(least["leaves"]), math.log2(least["bandwidth"]), "o", color=COLOURS[1], label="lowest")
+    for axes, name in zip(panels, (methods.PAPER, methods.OURS), strict=True):
+        chosen = [row for row in cells if row["player"] == name]
+        mesh = _heatmap(axes, chosen, limits)
+        best = min(chosen, key=lambda row: float(row["loss"]))
+        axes.plot(math.log2(best["leaves"]), math.log2(best["bandwidth"]), "o", color=COLOURS[1], label="lowest")
         axes.set_title(
-            f"{name}: lowest {least['loss']:.4f} (dot), K = {least['leaves']}, h = {fraction(least['bandwidth'])}",
+            f"{name}: lowest {best['loss']:.4f} (dot), K = {best['leaves']}, h = {fraction(best['bandwidth'])}",
             loc="left",
         )
         axes.set_xlabel("leaves K")
         axes.set_xticks(range(2, 14), [power_of_two(power) for power in range(2, 14)])
         axes.set_yticks(range(-13, 0), [power_of_two(power) for power in range(-13, 0)])
-    both[0].set_ylabel("bandwidth h (share of the range)")
-    figure.colorbar(mesh, ax=both, label=f"progressive loss on {dataset}", extend="max")
+    panels[0].set_ylabel("bandwidth h (share of the range)")
+    figure.colorbar(mesh, ax=panels, label=f"progressive loss on {dataset}", extend="max")
     return figure
 
 
-def _heat(axes: Axes, cells: Sequence[Row], shade: dict[str, Any]) -> Any:
+def _heatmap(axes: Axes, cells: Sequence[Row], limits: dict[str, Any]) -> Any:
     values = np.full((13, 12), np.nan)
     for row in cells:
         values[round(math.log2(row["bandwidth"])) + 13, round(math.log2(row["leaves"])) - 2] = row["loss"]
-    return axes.pcolormesh(np.arange(2, 14), np.arange(-13, 0), values, cmap="viridis", rasterized=True, **shade)
+    return axes.pcolormesh(np.arange(2, 14), np.arange(-13, 0), values, cmap="viridis", rasterized=True, **limits)
 
 
 def times(rows: Sequence[Row], dataset: str) -> Figure:
-    """Three panels: against the bandwidth, against the leaves, and the comparators against the leaves."""
+    """Plot the time per round against the bandwidth, against the leaves, and of the comparators against the leaves."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    mine = [row for row in rows if row["dataset"] == dataset]
+    chosen = [row for row in rows if row["dataset"] == dataset]
     figure = Figure(figsize=(14, 4.8), dpi=120, layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    _curves(left, mine, BANDWIDTH, (methods.PAPER, methods.OURS, "VW CATS"), dataset)
+    _curves(left, chosen, BANDWIDTH, (methods.PAPER, methods.OURS, "VW CATS"), dataset)
     left.set_title(f"{dataset}: against h, K = {power_of_two(13)}", loc="left")
-    _curves(middle, mine, LEAVES, (methods.PAPER, methods.OURS), dataset, old=False)
+    _curves(middle, chosen, LEAVES, (methods.PAPER, methods.OURS), dataset, with_published=False)
     middle.set_title("against K, h = 1/4", loc="left")
-    _curves(right, mine, LEAVES, tuple(INK), dataset)
+    _curves(right, chosen, LEAVES, tuple(COLOUR), dataset)
     right.set_title("CATS (h = 1/4), dTree and dLinear against K", loc="left")
     for axes in (left, right):
         axes.set_yscale("log")
@@ -158,7 +158,7 @@ def times(rows: Sequence[Row], dataset: str) -> Figure:
 
 
 def _curves(
-    axes: Axes, rows: Sequence[Row], against: str, names: Sequence[str], dataset: str, *, old: bool = True
+    axes: Axes, rows: Sequence[Row], against: str, names: Sequence[str], dataset: str, *, with_published: bool = True
 ) -> None:
     from matplotlib.ticker import NullLocator
 
@@ -169,11 +169,11 @@ def _curves(
         if points:
             dashes = {"VW dTree": "--", "VW dLinear": ":"}.get(name, "-")
             axes.plot(
-                *zip(*points, strict=True), marker="o", markersize=4, color=INK[name], linestyle=dashes, label=name
+                *zip(*points, strict=True), marker="o", markersize=4, color=COLOUR[name], linestyle=dashes, label=name
             )
-        known = sorted(_old(dataset, name, against)) if old else []
-        if known:
-            axes.plot(*zip(*known, strict=True), color=INK[name], alpha=0.45, linewidth=1, marker="D", markersize=4,
+        old = sorted(_published_times(dataset, name, against)) if with_published else []
+        if old:
+            axes.plot(*zip(*old, strict=True), color=COLOUR[name], alpha=0.45, linewidth=1, marker="D", markersize=4,
                       fillstyle="none", linestyle="--", label=f"{name}, published")  # fmt: skip
     axes.set_xscale("log", base=2)
     powers = range(-13, -1, 2) if against == BANDWIDTH else range(1, 14, 2)
@@ -182,32 +182,32 @@ def _curves(
     axes.set_xlabel("bandwidth h (share of the range)" if against == BANDWIDTH else "leaves K")
     axes.set_ylabel("CPU time (µs per round)")
     axes.grid(alpha=0.3)
-    _open(axes)
+    _hide_spines(axes)
 
 
-def _old(dataset: str, name: str, against: str) -> list[tuple[float, float]]:
+def _published_times(dataset: str, name: str, against: str) -> list[tuple[float, float]]:
     cells = [cell for cell in published.online() if (cell.dataset, cell.player) == (dataset, name)]
     if against == BANDWIDTH:
         return [(cell.bandwidth or 0.0, cell.microseconds) for cell in cells if cell.leaves == 2**13]
     return [(cell.leaves, cell.microseconds) for cell in cells if cell.bandwidth in (None, 1 / 4)]
 
 
-def _open(axes: Axes) -> None:
+def _hide_spines(axes: Axes) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 
 
 def save(figure: Figure, path: Path) -> bytes:
-    """Write a figure as PNG and SVG, whole or not at all, and give back the SVG."""
+    """Write a figure as PNG and SVG, and return the SVG."""
     import matplotlib as mpl
 
-    with mpl.rc_context(RECIPES):
+    with mpl.rc_context(STYLE):
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
-        made = {}
+        contents = {}
         for kind, metadata in ((".png", {"Software": None}), (".svg", {"Date": None, "Creator": None})):
-            content = io.BytesIO()
-            figure.savefig(content, format=kind[1:], metadata=metadata)
-            made[kind] = content.getvalue()
-            write_whole(path.with_suffix(kind), made[kind])
-    return made[".svg"]
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind[1:], metadata=metadata)
+            contents[kind] = buffer.getvalue()
+            write_whole(path.with_suffix(kind), contents[kind])
+    return contents[".svg"]

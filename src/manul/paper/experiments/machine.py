@@ -1,4 +1,4 @@
-"""On what machine something was run."""
+"""The machine that an experiment ran on."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
-def described() -> dict[str, str]:
-    """Processor, cores, memory, system and versions, in words.
+def describe() -> dict[str, str]:
+    """Describe the processor, cores, memory, system and versions.
 
-    >>> "processor" in described()
+    >>> "processor" in describe()
     True
     """
     versions = {"manul": version("manul"), "Python": platform.python_version(), "NumPy": version("numpy")}

@@ -1,4 +1,4 @@
-"""Who plays: the paper's three methods over their settings, and manul's own agents, each with a guess of its speed."""
+"""The methods of the experiments: those of the paper with all their settings, and manul's own agents."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MARGIN = CoinBetting(target="margin")
 
 PAPER, MARGIN, TREE, LINEAR = "Cats.paper", "Cats.paper, margin", "dTree", "dLinear"
 OURS, DEFAULT, ADAPTIVE, AUTO = "Cats", "Cats(leaves=512, bandwidth=1/32)", "AdaptiveCats", "Auto"
-# Players whose round takes time proportional to the leaves, and not to their logarithm.
+# Methods whose time per round is proportional to the leaves, not to their logarithm.
 EVERY_LEAF = (LINEAR, "VW dLinear")
 CONSTANT, OPTIMUM = "best constant", "smoothed optimum"
 
 
 @dataclass(frozen=True)
 class Player:
-    """A name, its settings, a function that makes a fresh agent from a seed, and guessed µs per round."""
+    """A method with its settings; `make` returns a new agent for a seed, `cost` is the estimated time per round in µs."""
 
     name: str
     leaves: int | None
@@ -36,7 +36,7 @@ class Player:
 
 
 def tree(name: str, leaves: int, bandwidth: float) -> Player:
-    """CATS in one of its forms.
+    """A variant of CATS.
 
     >>> tree(PAPER, 16, 1/8).make(0)
     Cats.paper(actions=(0.0, 1.0), leaves=16, bandwidth=0.125, ...)
@@ -59,7 +59,7 @@ def discrete(name: str, leaves: int) -> Player:
 
 
 def online() -> Iterator[Player]:
-    """Every cell of the paper's grid for CATS in three forms, its settings of the comparators, and our own agents."""
+    """Three variants of CATS over the paper's grid, the comparators with the paper's settings, and manul's agents."""
     for name in (PAPER, MARGIN, OURS):
         yield from (tree(name, leaves, bandwidth) for bandwidth, leaves in Grid.paper().cells)
     for name in (TREE, LINEAR):

@@ -16,10 +16,10 @@ STYLE = files("manul.paper.experiments").joinpath("data", "page.css").read_text(
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a few sentences, figures with their captions, findings and a table."""
+    """A heading, a text, figures with their captions, findings and a table."""
 
     title: str
-    words: str
+    text: str
     figures: Sequence[tuple[bytes, str]]
     findings: Sequence[str]
     table: str
@@ -28,7 +28,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that the page says."""
+    """The contents of the page."""
 
     command: str
     facts: Mapping[str, str]
@@ -36,8 +36,8 @@ class Page:
     has_published: bool
 
     def html(self) -> str:
-        """The page, with nothing to load from elsewhere."""
-        beside = " and compared with the published numbers" if self.has_published else ""
+        """Format the page as one file without external resources."""
+        comparison = " and compared with the published numbers" if self.has_published else ""
         links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in self.sections)
         return "\n".join(
             [
@@ -46,10 +46,10 @@ class Page:
                 f"<title>CATS, reproduced by manul</title>\n<style>{STYLE}</style>\n</head>\n<body>",
                 "<h1>Efficient contextual bandits with continuous actions: reproduction of the experiments</h1>",
                 "<p>Experiments of the paper by Majzoubi et al. (2020), section 5, "
-                f"repeated with manul{beside}. Losses are absolute errors on targets scaled to [0, 1].</p>",
-                f"<nav>{links}<a href='#what'>Settings</a></nav>",
+                f"repeated with manul{comparison}. Losses are absolute errors on targets scaled to [0, 1].</p>",
+                f"<nav>{links}<a href='#settings'>Settings</a></nav>",
                 *map(_section, self.sections),
-                '<h2 id="what">Settings</h2>',
+                '<h2 id="settings">Settings</h2>',
                 f"<p><code>{escape(self.command)}</code></p>",
                 _facts(self.facts),
                 "</body>\n</html>\n",
@@ -77,9 +77,9 @@ def loss_table(rows: Sequence[Row]) -> str:
         ]
         marked = {2} if old is not None and row["loss"] < old else set()
         lines.append((cells, marked))
-    used = [place for place in range(len(head)) if any(cells[place] for cells, _ in lines)]
+    used = [column for column in range(len(head)) if any(cells[column] for cells, _ in lines)]
     return _table(
-        [head[place] for place in used],
+        [head[column] for column in used],
         [([cells[p] for p in used], {used.index(m) for m in marked}) for cells, marked in lines],
     )
 
@@ -99,8 +99,8 @@ def slope_table(rows: Sequence[Row]) -> str:
     lines = []
     for row in rows:
         numbers = (f"{row['fastest']:.2f}", f"{row['slowest']:.2f}", f"{row['exponent']:.3f}")
-        grown = (f"{row['microseconds_per_doubling']:+.3f}", f"{row['doubling_explained']:.0%}")
-        lines.append(([row["dataset"], row["player"], row["against"], *numbers, *grown], set[int]()))
+        growth = (f"{row['microseconds_per_doubling']:+.3f}", f"{row['doubling_explained']:.0%}")
+        lines.append(([row["dataset"], row["player"], row["against"], *numbers, *growth], set[int]()))
     return _table(head, lines)
 
 
@@ -113,21 +113,21 @@ def _table(head: Iterable[str], lines: Iterable[tuple[Sequence[str], set[int]]])
     body = []
     for cells, marked in lines:
         parts = (
-            f"<td{' class=better' if place in marked else ''}>{escape(cell)}</td>" for place, cell in enumerate(cells)
+            f"<td{' class=better' if column in marked else ''}>{escape(cell)}</td>" for column, cell in enumerate(cells)
         )
         body.append(f"<tr>{''.join(parts)}</tr>")
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
 
 
 def _section(section: Section) -> str:
-    drawn = []
+    figures = []
     for svg, caption in section.figures:
         source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
-        drawn.append(
+        figures.append(
             f'<figure><img alt="{escape(caption)}" src="{source}"><figcaption>{escape(caption)}</figcaption></figure>'
         )
-    heading = f'<h2 id="{section.anchor}">{escape(section.title)}</h2>\n<p>{escape(section.words)}</p>'
-    return "\n".join([heading, *drawn, _list(section.findings), section.table])
+    heading = f'<h2 id="{section.anchor}">{escape(section.title)}</h2>\n<p>{escape(section.text)}</p>'
+    return "\n".join([heading, *figures, _list(section.findings), section.table])
 
 
 def _list(sentences: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""What is played: the sets that were asked for, as worlds of so many rounds."""
+"""The problems of the experiments: the selected data sets as worlds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from manul.errors import ParameterError
 from manul.paper import datasets
-from manul.paper.datasets.catalogue import SOURCES, checked_name, located
+from manul.paper.datasets.catalogue import SOURCES, check_name, find_file
 from manul.utils.validation import check_whole_number
 from manul.worlds import Regression
 
-SUFFIXED = ("csv", "arff", "parquet", "gz")
+TABLE_SUFFIXES = ("csv", "arff", "parquet", "gz")
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A world with a name; `origin` says where its rows are from."""
+    """A world with a name; `origin` describes the source of its rows."""
 
     name: str
     world: Regression
@@ -29,29 +29,29 @@ class Problem:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are."""
+        """The number of rounds."""
         return len(self.world)
 
     @property
     def width(self) -> int:
-        """How many numbers a context has."""
+        """The number of features of a context."""
         return int(self.world.contexts.shape[1])
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What a result is a result of: the bytes of the world, and the seed of the agents."""
+        """The settings that identify a result: a hash of the data, and the seed of the agents."""
         digest = hashlib.sha256(self.world.contexts.tobytes())
         digest.update(self.world.targets.tobytes())
         return {"dataset": self.name, "rounds": self.rounds, "data": digest.hexdigest()[:16], "seed": self.seed}
 
     def part(self, first: int, last: int) -> Regression:
-        """Some of the rounds."""
+        """Select consecutive rounds."""
         return Regression(self.world.contexts[first:last], self.world.targets[first:last])
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which problems were asked for; a file of one's own with its target takes the place of the named sets."""
+class Selection:
+    """The selected data sets, by name or as the user's own table with its target."""
 
     names: Sequence[str] | None = None
     rounds: int | None = None
@@ -60,53 +60,53 @@ class Wanted:
     target: str | None = None
 
     def check(self) -> None:
-        """Refuses what cannot work before anything is played."""
+        """Check the selection before anything runs."""
         if self.rounds is not None:
             check_whole_number("rounds", self.rounds, 100, None, "Try 100000.")
         if self.is_own:
             if self.names is not None:
                 raise ParameterError(
-                    f"datasets must be left out if data is a table; got {', '.join(self.names)}.", "datasets"
+                    f"datasets and data cannot be combined if data is a table, got {', '.join(self.names)}.", "datasets"
                 )
             return
         if self.target is not None:
-            raise ParameterError(f"target must go with data; got {self.target!r}. Add --data FILE.", "target")
+            raise ParameterError(f"target requires data, got target {self.target!r} alone. Add --data FILE.", "target")
         for name in self._all:
-            if checked_name(name) != "ds":
-                located(name, self.data)
+            if check_name(name) != "ds":
+                find_file(name, self.data)
 
     @property
     def is_own(self) -> bool:
-        """Whether a file takes the place of the named sets."""
-        if self.data is None or self.data.suffix.lstrip(".").lower() not in SUFFIXED:
+        """Whether the data are the user's own table."""
+        if self.data is None or self.data.suffix.lstrip(".").lower() not in TABLE_SUFFIXES:
             return False
         if self.target is None:
             raise ParameterError(
-                f"target must be the column of {self.data.name} to predict; got none. Add --target NAME.", "target"
+                f"{self.data.name} needs a target, the column to predict. Add --target NAME.", "target"
             )
         return True
 
     def problems(self) -> list[Problem]:
-        """Read or draw them all."""
+        """Read or generate the data sets."""
         if self.is_own:
             assert self.data is not None
             assert self.target is not None
-            read = datasets.read(self.data, target=self.target)
-            return [self._shuffled(read, f"{self.data.name}, target {self.target}")]
-        return [self._named(name) for name in self._all]
+            table = datasets.read(self.data, target=self.target)
+            return [self._shuffle(table, f"{self.data.name}, target {self.target}")]
+        return [self._load(name) for name in self._all]
 
     @property
     def _all(self) -> Sequence[str]:
         return datasets.NAMES if self.names is None else tuple(dict.fromkeys(self.names))
 
-    def _named(self, name: str) -> Problem:
-        read = datasets.load(name, rows=self.rounds if name == "ds" else None, seed=self.seed, data=self.data)
+    def _load(self, name: str) -> Problem:
+        table = datasets.load(name, rows=self.rounds if name == "ds" else None, seed=self.seed, data=self.data)
         if name == "ds":
-            return Problem(name, Regression(read.contexts, read.targets), self.seed, "drawn by the authors' recipe")
-        return self._shuffled(read, f"OpenML file {SOURCES[name].file}")
+            return Problem(name, Regression(table.contexts, table.targets), self.seed, "generated as in the paper")
+        return self._shuffle(table, f"OpenML file {SOURCES[name].file}")
 
-    def _shuffled(self, read: datasets.Dataset, origin: str) -> Problem:
-        world = read.shuffled(self.seed, self.rounds)
-        low, high = read.span
-        told = f"{origin}; rows in the order of the seed, targets from [{low:g}, {high:g}] to [0, 1]"
-        return Problem(read.name, world, self.seed, told)
+    def _shuffle(self, table: datasets.Dataset, origin: str) -> Problem:
+        world = table.shuffle(self.seed, self.rounds)
+        low, high = table.span
+        description = f"{origin}; rows shuffled with the seed, targets scaled from [{low:g}, {high:g}] to [0, 1]"
+        return Problem(table.name, world, self.seed, description)

@@ -1,4 +1,4 @@
-"""The authors' published results, read off the outputs of their notebook; losses are scaled to [0, 1]."""
+"""The authors' published results, from the output of their notebook; losses are scaled to [0, 1]."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NAMES = {
     "zurich": "zurich_delay",
 }
 METHODS = {"cats": methods.PAPER, "disc_tree": methods.TREE, "disc_linear": methods.LINEAR}
-# The rows that the published seconds are of.
+# The number of rows that the published times are for.
 ROWS = dict.fromkeys(NAMES.values(), 1_000_000) | {"black_friday": 166_821, "zurich_delay": 5_465_575}
 
 
 @dataclass(frozen=True)
 class Online:
-    """One cell: `player` is the one of ours that follows the same method."""
+    """One cell; `player` is our name for the same method."""
 
     dataset: str
     player: str
@@ -35,13 +35,13 @@ class Online:
 
     @property
     def microseconds(self) -> float:
-        """Per round, reading the data included."""
+        """Time per round, including reading the data."""
         return self.seconds * 1e6 / ROWS[self.dataset]
 
 
 @dataclass(frozen=True)
 class Offline:
-    """Test losses of the logging policy and of CATS_Off, with half of their intervals."""
+    """Test losses of the logging policy and of CATS_Off, each with half the width of its interval."""
 
     dataset: str
     initial: float
@@ -52,7 +52,7 @@ class Offline:
 
 @cache
 def online() -> tuple[Online, ...]:
-    """Every published cell.
+    """All published cells.
 
     >>> len(online())
     624

@@ -16,9 +16,9 @@ from manul.paper.experiments.offline import sweep as offline_sweep
 from manul.paper.experiments.online import analysis as online_analysis
 from manul.paper.experiments.online import sweep as online_sweep
 from manul.paper.experiments.page import Page, Section, loss_table, slope_table
-from manul.paper.experiments.problem_sets import Problem, Wanted
-from manul.paper.experiments.results_file import Memory
-from manul.paper.experiments.timed_tasks import Crew
+from manul.paper.experiments.problem_sets import Problem, Selection
+from manul.paper.experiments.results_file import ResultsFile
+from manul.paper.experiments.timed_tasks import TaskRunner
 from manul.paper.experiments.timing import analysis as timing_analysis
 from manul.paper.experiments.timing import sweep as timing_sweep
 from manul.utils.atomic_files import writable_folder, write_whole
@@ -42,10 +42,10 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class _Run:
-    """What every experiment needs."""
+    """The inputs of every experiment."""
 
     problems: Sequence[Problem]
-    crew: Crew
+    runner: TaskRunner
     out: Path
     scratch: Path
     with_vw: bool
@@ -87,38 +87,34 @@ def reproduce(
     Vowpal Wabbit; by default, if it is installed. An interrupted run resumes if it is started again with the same folder.
     """
     started = time.perf_counter()
-    chosen = [_checked(each) for each in dict.fromkeys(experiments)] or list(NAMES)
-    wanted = Wanted(datasets, rounds, check_seed(seed), None if data is None else Path(data), target)
-    wanted.check()
-    with_vw = _has_vw(wanted=vw)
+    chosen = [_check_name(name) for name in dict.fromkeys(experiments)] or list(NAMES)
+    selection = Selection(datasets, rounds, check_seed(seed), None if data is None else Path(data), target)
+    selection.check()
+    with_vw = _has_vw(requested=vw)
     _require_plots()
-    problems = wanted.problems()
+    problems = selection.problems()
     folder = writable_folder(out)
-    crew = Crew(Memory(folder / "cells.json"), threads, progress)
+    runner = TaskRunner(ResultsFile(folder / "cells.json"), threads, progress)
     with TemporaryDirectory() as scratch:
-        run = _Run(problems, crew, folder, Path(scratch), with_vw)
-        made = [_EXPERIMENTS[name](run) for name in NAMES if name in chosen]
-    sections = [section for section, _ in made]
+        run = _Run(problems, runner, folder, Path(scratch), with_vw)
+        outputs = [_EXPERIMENTS[name](run) for name in NAMES if name in chosen]
+    sections = [section for section, _ in outputs]
     findings = [finding for section in sections for finding in section.findings]
     facts = _facts(run, time.perf_counter() - started)
-    page = Page(
-        command or f"manul.paper.experiments.reproduce({', '.join(map(repr, chosen))})",
-        facts,
-        sections,
-        run.has_published,
-    )
+    call = command or f"manul.paper.experiments.reproduce({', '.join(map(repr, chosen))})"
+    page = Page(call, facts, sections, run.has_published)
     write_whole(folder / "index.html", page.html())
-    tables = dict(item for _, several in made for item in several.items())
+    tables = dict(item for _, tables in outputs for item in tables.items())
     return Reproduction(tables, folder / "index.html", tuple(findings))
 
 
-Made = tuple[Section, dict[str, list[result_tables.Row]]]
+Output = tuple[Section, dict[str, list[result_tables.Row]]]
 
 
-def _online(run: _Run) -> Made:
+def _online(run: _Run) -> Output:
     from manul.paper.experiments import figures as plots
 
-    table = [row for problem in run.problems for row in online_sweep.sweep(problem, run.crew, folder=run.vw_folder)]
+    table = [row for problem in run.problems for row in online_sweep.sweep(problem, run.runner, folder=run.vw_folder)]
     best = online_analysis.best(table)
     run.write("online", table)
     run.write("online-best", best)
@@ -130,44 +126,44 @@ def _online(run: _Run) -> Made:
     for problem in run.problems:
         picture = plots.save(plots.grids(table, problem.name), run.out / f"online-grid-{problem.name}")
         figures.append((picture, f"Every cell of the paper's grid on {problem.name}: the effect of K and h."))
-    findings = [text for problem in run.problems for text in online_analysis.explain(table, problem.name)]
-    words = (
+    findings = [line for problem in run.problems for line in online_analysis.explain(table, problem.name)]
+    text = (
         "Each method runs over the rows once, decides before it learns, and explores with ε = 0.05. The progressive loss is the "
         "mean loss of its decisions. CATS (Cats.paper: two cost regressors per node; margin: one, as in the authors' program), "
         "dTree and dLinear are run with all settings of the paper. Not in the paper: Cats over the same grid and with one fixed "
         "setting, AdaptiveCats, which finds its bandwidth, and Auto, which has no settings. The best constant action and the "
         "best linear policy in hindsight (the smoothed optimum) use their best h and explore as well."
     )
-    return Section("Online", words, figures, findings, loss_table(best), "online"), {
+    return Section("Online", text, figures, findings, loss_table(best), "online"), {
         "online": table,
         "online-best": best,
     }
 
 
-def _offline(run: _Run) -> Made:
+def _offline(run: _Run) -> Output:
     from manul.paper.experiments import figures as plots
 
     folder = run.out / "stopped"
-    measured = [row for problem in run.problems for row in offline_sweep.sweep(problem, run.crew, folder=folder)]
+    measured = [row for problem in run.problems for row in offline_sweep.sweep(problem, run.runner, folder=folder)]
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
-    table = analysis.compared(measured)
+    table = analysis.compare(measured)
     run.write("offline", table)
     caption = "Losses on the held-out rows: of the logging policy, and of the policy that CATS_Off trained on its log."
     figures = [(plots.save(plots.losses(table, "test loss"), run.out / "offline"), caption)]
-    findings = [text for problem in run.problems for text in analysis.explain(table, problem.name)]
-    words = (
+    findings = [line for problem in run.problems for line in analysis.explain(table, problem.name)]
+    text = (
         "CATS with K = 4 and h = 1/4 runs over 80 % of the rows and logs its decisions. CATS_Off trains every cell of the grid on "
         "that log, evaluates each with importance weights before it learns from a row, and selects the one with the lowest estimate "
         "plus penalty (constant 1, as in the paper). All policies then run over the other 20 % with ε = 0.05, without learning."
     )
-    return Section("Offline", words, figures, findings, loss_table(table), "offline"), {"offline": table}
+    return Section("Offline", text, figures, findings, loss_table(table), "offline"), {"offline": table}
 
 
-def _timing(run: _Run) -> Made:
+def _timing(run: _Run) -> Output:
     from manul.paper.experiments import figures as plots
 
-    table = [row for problem in run.problems for row in timing_sweep.sweep(problem, run.crew, folder=run.vw_folder)]
+    table = [row for problem in run.problems for row in timing_sweep.sweep(problem, run.runner, folder=run.vw_folder)]
     slopes = timing_analysis.slopes(table)
     run.write("timing", table)
     run.write("timing-slopes", slopes)
@@ -178,19 +174,19 @@ def _timing(run: _Run) -> Made:
     figures = []
     for problem in run.problems:
         figures.append((plots.save(plots.times(table, problem.name), run.out / f"timing-{problem.name}"), caption))
-    findings = [f"{p.name}: {text}" for p in run.problems for text in timing_analysis.explain(table, p.name)]
-    words = (
+    findings = [f"{p.name}: {line}" for p in run.problems for line in timing_analysis.explain(table, p.name)]
+    text = (
         "The time of a round (decision and learning) as a function of bandwidth and leaves, with slopes fitted by least squares. "
         "The paper's CATS learns along two paths, from the two ends of the window up to the root. The paths of a narrow window meet "
         "early, those of a wide one late, so the time grows slightly with h, up to that of two whole paths."
     )
-    return Section("Timing", words, figures, findings, slope_table(slopes), "timing"), {
+    return Section("Timing", text, figures, findings, slope_table(slopes), "timing"), {
         "timing": table,
         "timing-slopes": slopes,
     }
 
 
-_EXPERIMENTS: dict[str, Callable[[_Run], Made]] = {"online": _online, "offline": _offline, "timing": _timing}
+_EXPERIMENTS: dict[str, Callable[[_Run], Output]] = {"online": _online, "offline": _offline, "timing": _timing}
 
 
 def _facts(run: _Run, seconds: float) -> dict[str, str]:
@@ -202,23 +198,23 @@ def _facts(run: _Run, seconds: float) -> dict[str, str]:
         **sets,
         "seed": f"{seed} (for the data of ds, the order of the rows and every agent); one run per cell, as in the paper",
         "Vowpal Wabbit": "included" if run.with_vw else "not installed or not requested",
-        **machine.described(),
+        **machine.describe(),
         "time": f"{seconds / 60:.1f} minutes for this run, without results that an earlier run had already written to this folder",
     }
 
 
-def _checked(experiment: str) -> str:
+def _check_name(experiment: str) -> str:
     if experiment in NAMES:
         return experiment
-    advice = remedy(experiment, NAMES, "Leave it out for all three.")
-    raise ParameterError(f"experiment must be one of {', '.join(NAMES)}; got {experiment!r}. {advice}", "experiment")
+    advice = remedy(experiment, NAMES, "Omit it to run all three.")
+    raise ParameterError(f"experiment must be one of {', '.join(NAMES)}, got {experiment!r}. {advice}", "experiment")
 
 
-def _has_vw(*, wanted: bool | None) -> bool:
+def _has_vw(*, requested: bool | None) -> bool:
     installed = importlib.util.find_spec("vowpalwabbit") is not None
-    if wanted and not installed:
+    if requested and not installed:
         raise MissingDependency("Vowpal Wabbit is not installed. Install it: pip install vowpalwabbit.")
-    return installed if wanted is None else wanted
+    return installed if requested is None else requested
 
 
 def _require_plots() -> None:

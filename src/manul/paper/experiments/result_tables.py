@@ -25,7 +25,7 @@ def clopper_pearson(mean: float, rounds: int, level: float = 0.95) -> Within:
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
-    """Write rows with every digit, whole or not at all.
+    """Write rows as CSV at full precision, atomically.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +38,7 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 
 def power_of_two(power: int) -> str:
-    """2 with its exponent, without a formula to be set: that would take longer than the rest of a picture.
+    """2 with a superscript exponent in Unicode, because matplotlib typesets formulas slowly.
 
     >>> power_of_two(-13)
     '2⁻¹³'

@@ -1,4 +1,4 @@
-"""What was measured, kept in a file after every result, so that a stopped run goes on."""
+"""A file of results, written after every measurement, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from manul.utils.atomic_files import write_whole
 Result = dict[str, Any]
 
 
-class Memory:
-    """Results by what was measured, in a JSON file.
+class ResultsFile:
+    """Results in a JSON file, by the settings of the measurement.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Memory(Path(folder, "cells.json")).keep({"leaves": 4}, {"loss": 0.5})
-    ...     Memory(Path(folder, "cells.json")).recall({"leaves": 4})
+    ...     ResultsFile(Path(folder, "cells.json")).add({"leaves": 4}, {"loss": 0.5})
+    ...     ResultsFile(Path(folder, "cells.json")).get({"leaves": 4})
     {'loss': 0.5}
     """
 
@@ -31,18 +31,18 @@ class Memory:
             try:
                 self._results = dict(json.loads(path.read_text(encoding="utf-8")))
             except (OSError, ValueError) as error:
-                raise FileError(f"{path} must be as it was written; got {error}. Delete it to start anew.") from error
+                raise FileError(f"{path}: cannot read earlier results: {error}. Delete it to start over.") from error
 
-    def recall(self, what: Mapping[str, Any]) -> Result | None:
-        """The result, if it was kept."""
-        return self._results.get(_key(what))
+    def get(self, settings: Mapping[str, Any]) -> Result | None:
+        """The result for these settings, or None."""
+        return self._results.get(_key(settings))
 
-    def keep(self, what: Mapping[str, Any], result: Result) -> None:
-        """Write a result down, beside all others."""
+    def add(self, settings: Mapping[str, Any], result: Result) -> None:
+        """Add a result and write the file."""
         with self._lock:
-            self._results[_key(what)] = result
+            self._results[_key(settings)] = result
             write_whole(self.path, json.dumps(dict(sorted(self._results.items())), indent=0))
 
 
-def _key(what: Mapping[str, Any]) -> str:
-    return json.dumps(dict(what), sort_keys=True)
+def _key(settings: Mapping[str, Any]) -> str:
+    return json.dumps(dict(settings), sort_keys=True)

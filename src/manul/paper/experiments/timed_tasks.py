@@ -1,4 +1,4 @@
-"""Work that is measured: side by side on all cores, with a bar that knows the time left, and never twice."""
+"""Runs measurements in parallel with a progress bar, and skips those whose results are already saved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from manul.paper.experiments.results_file import Memory, Result
+from manul.paper.experiments.results_file import Result, ResultsFile
 
 Report = Callable[[float], None]
 
@@ -23,33 +23,33 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """What to measure; `seconds` is a guess for the bar, and `run` reports the share of it that was done since."""
+    """A measurement; `seconds` is its estimated duration, and `run` reports each share of it that is done."""
 
-    what: Mapping[str, Any]
+    settings: Mapping[str, Any]
     seconds: float
     run: Callable[[Report], Result]
 
 
 @dataclass(frozen=True)
-class Crew:
-    """Where results are kept, how many threads work, and whether they show a bar."""
+class TaskRunner:
+    """Runs tasks in threads, and saves their results in a file."""
 
-    memory: Memory
+    file: ResultsFile
     threads: int | None = None
     progress: bool = False
 
     def results(self, tasks: Sequence[Task], title: str) -> list[Result]:
-        """The result of each task, in their order; what was measured before is not measured again."""
-        with _Bar(title, tasks, self.memory, shown=self.progress) as bar, self._pool(bar) as pool:
-            missing = [task for task in tasks if self.memory.recall(task.what) is None]
-            # The longest first, so that none is left over when all others are done.
+        """The results of the tasks in order; only tasks without a saved result run."""
+        with _Bar(title, tasks, self.file, visible=self.progress) as bar, self._pool(bar) as pool:
+            missing = [task for task in tasks if self.file.get(task.settings) is None]
+            # The longest tasks start first, so that no thread is idle while the last one runs.
             for done in as_completed([pool.submit(self._measure, task, bar) for task in sorted(missing, key=_longest)]):
                 done.result()
-        found = [self.memory.recall(task.what) for task in tasks]
-        return [result for result in found if result is not None]
+        results = [self.file.get(task.settings) for task in tasks]
+        return [result for result in results if result is not None]
 
     def _measure(self, task: Task, bar: _Bar) -> None:
-        self.memory.keep(task.what, task.run(bar.report(task)))
+        self.file.add(task.settings, task.run(bar.report(task)))
         bar.close(task)
 
     @contextmanager
@@ -68,13 +68,13 @@ def _longest(task: Task) -> float:
 
 
 class _Bar:
-    def __init__(self, title: str, tasks: Sequence[Task], memory: Memory, *, shown: bool) -> None:
+    def __init__(self, title: str, tasks: Sequence[Task], file: ResultsFile, *, visible: bool) -> None:
         self.stopped, self._lock = threading.Event(), threading.Lock()
         self._done: dict[int, float] = {}
         self._total = total = sum(task.seconds for task in tasks)
-        before = sum(task.seconds for task in tasks if memory.recall(task.what) is not None)
-        style = "{desc}: {percentage:3.0f}%|{bar:30}| {elapsed} gone, {remaining} left"
-        self._bar = tqdm(total=total, initial=before, desc=title, bar_format=style, disable=not shown)
+        before = sum(task.seconds for task in tasks if file.get(task.settings) is not None)
+        style = "{desc}: {percentage:3.0f}%|{bar:30}| {elapsed} elapsed, {remaining} left"
+        self._bar = tqdm(total=total, initial=before, desc=title, bar_format=style, disable=not visible)
 
     def __enter__(self) -> _Bar:
         return self
@@ -96,4 +96,4 @@ class _Bar:
     def _add(self, task: Task, seconds: float) -> None:
         with self._lock:
             self._done[id(task)] = self._done.get(id(task), 0.0) + seconds
-            self._bar.update(min(seconds, self._total - self._bar.n))  # sums of floats end a little beyond
+            self._bar.update(min(seconds, self._total - self._bar.n))  # rounding could exceed the total

@@ -1,8 +1,8 @@
-"""Vowpal Wabbit, the paper's own implementation, run and timed on equal terms.
+"""Runs and times Vowpal Wabbit, the paper's own implementation.
 
-Everything here follows the online protocol of the paper's section on experiments: a regression file
-with targets in [0, 1], absolute loss, epsilon-greedy, coin betting. Bandwidths are fractions of the
-range. It needs NumPy and the wheel `vowpalwabbit`, and nothing of manul.
+The online protocol is that of section 5 of the paper: a regression file with targets in [0, 1], absolute loss,
+epsilon-greedy exploration and coin betting. Bandwidths are fractions of the range. Requires NumPy and the package
+`vowpalwabbit`, but nothing else of manul.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Kind = Literal["cats", "dtree", "dlinear"]
 Array = NDArray[np.float64]
 Contexts = NDArray[np.float64] | NDArray[np.float32]
 
-WHEEL = "vowpalwabbit==9.11.9"
+PACKAGE = "vowpalwabbit==9.11.9"
 REPEATS = 3
 
 
@@ -47,22 +47,22 @@ class Cell:
 
     def __post_init__(self) -> None:
         if self.kind not in ("cats", "dtree", "dlinear"):
-            raise ValueError(f"kind must be cats, dtree or dlinear; got {self.kind!r}.")
+            raise ValueError(f"kind must be cats, dtree or dlinear, got {self.kind!r}.")
         if self.leaves < 2 or self.leaves & (self.leaves - 1):
             raise ValueError(
-                f"leaves must be a power of two, at least 2; got {self.leaves}. "
-                "Vowpal Wabbit's trees silently break on others."
+                f"leaves must be a power of two of at least 2, got {self.leaves}. "
+                "Vowpal Wabbit's trees give wrong results for other numbers."
             )
         if self.kind != "cats" and self.bandwidth is not None:
-            raise ValueError(f"bandwidth must be None for {self.kind}; got {self.bandwidth}.")
+            raise ValueError(f"bandwidth must be None for {self.kind}, got {self.bandwidth}.")
         if self.kind == "cats" and not 0 < (self.bandwidth or 0) < 0.5:
-            raise ValueError(f"bandwidth must be in (0, 0.5), a fraction of the range; got {self.bandwidth}.")
+            raise ValueError(f"bandwidth must be in (0, 0.5), a fraction of the range, got {self.bandwidth}.")
 
     @property
     def bits(self) -> int:
-        """The logarithm of the number of weights (-b): the authors' 18, or 20 where they would collide."""
-        # A weight is shared once the intercept's slot, 11650396 mod 2^bits / K, is below the width of
-        # the context: from 29 columns on at K = 4096 and 18 bits. This rule holds up to 92 columns.
+        """The logarithm of the number of weights (-b): the authors' 18, or 20 if weights would collide."""
+        # Weights collide if the slot of the intercept, 11650396 mod 2^bits / K, is below the width of the context:
+        # from 29 columns on at K = 4096 and 18 bits. This rule avoids collisions up to 92 columns.
         return 20 if self.leaves >= 4096 else 18
 
     @property
@@ -78,14 +78,14 @@ class Cell:
 
     @property
     def off_policy(self) -> list[str]:
-        """The options that learn from a log instead of playing; CATS only."""
+        """The command-line options to learn from a log; CATS only."""
         options = ["--cats", str(self.leaves), "--bandwidth", str(self.bandwidth), "--min_value", "0"]
         return [*options, "--max_value", "1", "--epsilon", str(self.epsilon), "--coin"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Seconds of a measured run, and of the same run without the learner.
+    """The seconds of a run, and of the same run without the learner.
 
     >>> round(Timing(seconds=0.9, overhead=0.1, rounds=100_000).per_round * 1e6, 3)
     8.0
@@ -116,7 +116,7 @@ def grid() -> list[Cell]:
 
 
 def write_regression(*, path: Path, contexts: Contexts, targets: Array) -> None:
-    """Write rows `y | 0:x0 1:x1 …`, exact to float32, which is all that Vowpal Wabbit keeps.
+    """Write rows `y | 0:x0 1:x1 …` with the precision of float32, as Vowpal Wabbit stores them.
 
     >>> file = Path(tempfile.mkdtemp()) / "two.vw"
     >>> write_regression(path=file, contexts=np.array([[1.5], [-2.0]]), targets=np.array([0.0, 0.25]))
@@ -125,8 +125,8 @@ def write_regression(*, path: Path, contexts: Contexts, targets: Array) -> None:
     """
     if not np.all((targets >= 0) & (targets <= 1)):
         raise ValueError(
-            f"targets must be in [0, 1]; got [{np.min(targets)}, {np.max(targets)}]. "
-            "Scale them first: Vowpal Wabbit silently breaks on other ranges."
+            f"targets must be in [0, 1], got [{np.min(targets)}, {np.max(targets)}]. "
+            "Vowpal Wabbit gives wrong results for other ranges."
         )
     features = "".join(f" {index}:%.9g" for index in range(contexts.shape[1]))
     np.savetxt(path, np.column_stack([targets, contexts]), fmt="%.9g |" + features)
@@ -147,37 +147,34 @@ def write_log(*, path: Path, contexts: Array, actions: Array, densities: Array, 
 def make_cache(*, file: Path, cell: Cell | None = None) -> Path:
     """Parse a file once into Vowpal Wabbit's binary cache, which later runs read instead of text.
 
-    The labels of a log are kept only by a learner that knows them, so a cell has to be named for one.
+    The cache of a log contains its labels only if the learner uses them, so a log requires a cell.
     """
-    cache = _cache_of(file)
+    cache = _cache_path(file)
     reader = ["--noop"] if cell is None else cell.off_policy
     _drive(["-d", str(file), "--cache_file", str(cache), "-k", *reader, "-b", "26"])
     return cache
 
 
 def loss(*, cell: Cell, file: Path, seed: int, rounds: int | None = None) -> float:
-    """The progressive mean absolute loss of the actions played, on [0, 1], over the first rounds or all.
+    """The progressive mean absolute loss over all rounds or the first `rounds`.
 
-    It is the line `average loss` of Vowpal Wabbit's own report, which with --loss_option 1 equals the
-    mean of |action - target| recomputed from its `-p` (CATS) or `-P 1` (discrete) output. The seed is
-    --random_seed for CATS; dTree and dLinear ignore that option, so for
-    them the seed shuffles the rows. CATS reads the cache of the file if make_cache has made it.
+    It is the `average loss` of Vowpal Wabbit's report, which with --loss_option 1 equals the mean of |action - target|
+    recomputed from its `-p` (CATS) or `-P 1` (discrete) output. The seed is --random_seed for CATS; dTree and dLinear
+    ignore that option, so for them the seed shuffles the rows. CATS reads the cache of the file if it exists.
     """
     options = [] if rounds is None else ["--examples", str(rounds)]
     if cell.kind == "cats":
-        cache = _cache_of(file)
+        cache = _cache_path(file)
         options += ["--cache_file", str(cache)] if cache.exists() else []
         return _average_loss(cell, file, [*options, "--random_seed", str(seed)])
-    with _shuffled(file, seed) as shuffled:
+    with _shuffle(file, seed) as shuffled:
         return _average_loss(cell, shuffled, options)
 
 
-def played_loss(*, cell: Cell, contexts: Array, loss: Callable[[int, float], float], seed: int) -> float:
-    """The same for any loss of (round, action) on [0, 1], which the driver cannot play: round by round, through Python."""
+def interactive_loss(*, cell: Cell, contexts: Array, loss: Callable[[int, float], float], seed: int) -> float:
+    """The progressive loss for any loss of (round, action) in [0, 1], round by round through Python."""
     if cell.kind != "cats":
-        raise ValueError(
-            f"kind must be cats; got {cell.kind}. Vowpal Wabbit plays the others on regression files only."
-        )
+        raise ValueError(f"kind must be cats, got {cell.kind}. Vowpal Wabbit runs the others on regression files only.")
     workspace, losses = _workspace(cell, ["--random_seed", str(seed)]), []
     for number, row in enumerate(contexts):
         example = workspace.parse(_features(row))
@@ -191,34 +188,34 @@ def played_loss(*, cell: Cell, contexts: Array, loss: Callable[[int, float], flo
 
 
 def deployed_losses(*, cells: Sequence[Cell], log: Path, contexts: Contexts, targets: Array) -> list[float]:
-    """What each cell, trained off-policy on the cache of a log, then loses on other rows without learning."""
+    """The test loss of each cell, trained off-policy on the cache of a log, on other rows without learning."""
     losses = []
     with tempfile.TemporaryDirectory() as folder:
-        model, rows, played = Path(folder) / "model", Path(folder) / "rows.vw", Path(folder) / "played"
+        model, rows, output = Path(folder) / "model", Path(folder) / "rows.vw", Path(folder) / "output"
         np.savetxt(rows, contexts, fmt="|" + "".join(f" {index}:%.9g" for index in range(contexts.shape[1])))
         for cell in cells:
-            trained = ["-d", str(log), "--cache_file", str(_cache_of(log)), "-b", str(cell.bits), *cell.off_policy]
-            _drive([*trained, "-f", str(model)])
-            _drive(["-d", str(rows), "-t", "-i", str(model), "-p", str(played)])
-            actions = np.loadtxt(played, delimiter=",")[:, 0]
+            options = ["-d", str(log), "--cache_file", str(_cache_path(log)), "-b", str(cell.bits), *cell.off_policy]
+            _drive([*options, "-f", str(model)])
+            _drive(["-d", str(rows), "-t", "-i", str(model), "-p", str(output)])
+            actions = np.loadtxt(output, delimiter=",")[:, 0]
             losses.append(float(np.abs(actions - targets).mean()))
     return losses
 
 
 def learn_seconds(*, cell: Cell, cache: Path, rounds: int) -> Timing:
-    """CPU time of the learner over the first rounds of a cache; the overhead is the same with --noop."""
+    """The CPU time of the learner over the first rounds of a cache; the overhead is measured with --noop."""
     return _timing(cell, cell.learner, cache, cache, rounds)
 
 
 def off_policy_seconds(*, cell: Cell, cache: Path, plain: Path, rounds: int) -> Timing:
-    """The same for learning from the cache of a log; --noop cannot read its labels, so `plain` has others."""
+    """The CPU time of learning from the cache of a log; --noop cannot read it, so it reads the cache `plain`."""
     return _timing(cell, cell.off_policy, cache, plain, rounds)
 
 
 def _timing(cell: Cell, learner: list[str], cache: Path, plain: Path, rounds: int) -> Timing:
-    for each in (cache, plain):
-        if not each.exists():
-            raise FileNotFoundError(f"cache must exist; got {each}. Make it with make_cache.")
+    for path in (cache, plain):
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file. Create it with make_cache.")
     with_learner, without = zip(
         *(
             (
@@ -233,28 +230,28 @@ def _timing(cell: Cell, learner: list[str], cache: Path, plain: Path, rounds: in
 
 
 def _source(cell: Cell, cache: Path, rounds: int) -> list[str]:
-    # With a cache the text is ignored, but Vowpal Wabbit wants the option -d all the same.
+    # With a cache the text is ignored, but Vowpal Wabbit requires the option -d.
     return ["-d", str(cache), "--cache_file", str(cache), "--examples", str(rounds), "-b", str(cell.bits)]
 
 
 def python_call_seconds(*, cell: Cell, contexts: Array, targets: Array) -> Timing:
-    """CPU time of rounds of one predict and one learn call in Python, all examples parsed beforehand.
+    """The CPU time of one predict and one learn call per round in Python, with all examples parsed in advance.
 
-    The examples to learn from are those of a first, untimed run of the online protocol.
+    The labelled examples come from a first, untimed run of the online protocol.
     """
     if cell.kind != "cats":
-        raise ValueError(f"kind must be cats; got {cell.kind}.")
+        raise ValueError(f"kind must be cats, got {cell.kind}.")
     lines = [_features(row) for row in contexts]
-    labelled = _play(_workspace(cell), lines, targets)
+    labelled_lines = _play(_workspace(cell), lines, targets)
     workspace = _workspace(cell)
     unlabelled_examples = [workspace.parse(line) for line in lines]
-    labelled_examples = [workspace.parse(line) for line in labelled]
+    labelled_examples = [workspace.parse(line) for line in labelled_lines]
 
     def run() -> float:
         start = time.process_time()
-        for ask, answer in zip(unlabelled_examples, labelled_examples, strict=True):
-            workspace.predict(ask)
-            workspace.learn(answer)
+        for unlabelled, labelled in zip(unlabelled_examples, labelled_examples, strict=True):
+            workspace.predict(unlabelled)
+            workspace.learn(labelled)
         return time.process_time() - start
 
     seconds = min(run() for _ in range(REPEATS))
@@ -264,26 +261,26 @@ def python_call_seconds(*, cell: Cell, contexts: Array, targets: Array) -> Timin
     return Timing(seconds=seconds, overhead=0.0, rounds=len(contexts))
 
 
-def _cache_of(file: Path) -> Path:
+def _cache_path(file: Path) -> Path:
     return file.with_name(file.name + ".cache")
 
 
 def _average_loss(cell: Cell, file: Path, options: list[str]) -> float:
     report, _ = _drive(["-d", str(file), "-b", str(cell.bits), *cell.learner, *options])
-    return float(_reported("average loss", report))
+    return float(_parse_report("average loss", report))
 
 
 def _cpu_seconds(options: list[str], rounds: int) -> float:
-    report, seconds = _drive(options, prepare=_as_batch_job_on_one_core)
-    count = int(_reported("number of examples", report))
+    report, seconds = _drive(options, prepare=_pin_as_batch_job)
+    count = int(_parse_report("number of examples", report))
     if count != rounds:
-        raise ValueError(f"rounds must be at most the rows of the cache, {count}; got {rounds}.")
+        raise ValueError(f"rounds must be at most the number of rows of the cache, {count}, got {rounds}.")
     return seconds
 
 
 def _drive(options: list[str], *, prepare: Callable[[], None] | None = None) -> tuple[str, float]:
     """Run the C++ driver; return its report and its CPU time, user and system."""
-    _require_wheel()
+    _require_package()
     process = subprocess.Popen(
         [sys.executable, "-m", "vowpalwabbit", *options],
         stdout=subprocess.PIPE,
@@ -301,22 +298,22 @@ def _drive(options: list[str], *, prepare: Callable[[], None] | None = None) -> 
     return report, usage.ru_utime + usage.ru_stime
 
 
-def _as_batch_job_on_one_core() -> None:
-    # The driver's parser and learner are two threads. Under the default policy they switch at every
-    # row, 3 µs that are not the learner's; as a batch job on one core, about 800 times in 100,000 rows.
+def _pin_as_batch_job() -> None:
+    # The driver's parser and learner are two threads. With the default scheduler they switch at every row, which adds
+    # 3 µs that are not the learner's; as a batch job on one core they switch about 800 times in 100,000 rows.
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-def _reported(name: str, report: str) -> str:
-    found = re.search(rf"^{name} = (\S+)$", report, re.MULTILINE)
-    if found is None:
+def _parse_report(name: str, report: str) -> str:
+    match = re.search(rf"^{name} = (\S+)$", report, re.MULTILINE)
+    if match is None:
         raise RuntimeError(f"vowpalwabbit did not report {name!r}:\n{report}")
-    return found[1]
+    return match[1]
 
 
 @contextmanager
-def _shuffled(file: Path, seed: int) -> Iterator[Path]:
+def _shuffle(file: Path, seed: int) -> Iterator[Path]:
     rows = file.read_bytes().splitlines(keepends=True)
     order = np.random.default_rng(seed).permutation(len(rows))
     with tempfile.TemporaryDirectory() as folder:
@@ -326,16 +323,16 @@ def _shuffled(file: Path, seed: int) -> Iterator[Path]:
 
 
 def _workspace(cell: Cell, options: Sequence[str] = ()) -> Any:
-    _require_wheel()
-    wheel = importlib.import_module("vowpalwabbit")
-    return wheel.Workspace(
+    _require_package()
+    package = importlib.import_module("vowpalwabbit")
+    return package.Workspace(
         f"--cats {cell.leaves} --bandwidth {cell.bandwidth} --min_value 0 --max_value 1 "
         f"--epsilon {cell.epsilon} --coin -b {cell.bits} --quiet {' '.join(options)}"
     )
 
 
 def _play(workspace: Any, lines: list[str], targets: Array) -> list[str]:
-    """Play the online protocol from text and return its rows `ca action:loss:density | features`."""
+    """Run the online protocol and return its rows `ca action:loss:density | features`."""
     labelled = []
     for line, target in zip(lines, targets, strict=True):
         action, density = workspace.predict(line)
@@ -349,6 +346,6 @@ def _features(row: Array) -> str:
     return "|" + "".join(f" {index}:{value:.9g}" for index, value in enumerate(row))
 
 
-def _require_wheel() -> None:
+def _require_package() -> None:
     if importlib.util.find_spec("vowpalwabbit") is None:
-        raise ModuleNotFoundError(f"vowpalwabbit must be installed: pip install {WHEEL}")
+        raise ModuleNotFoundError(f"vowpalwabbit is not installed. Install it: pip install {PACKAGE}")

@@ -30,7 +30,7 @@ class Calls:
     def __init__(self, url: str, token: str | None, timeout: float, retries: int) -> None:
         if not url.startswith(("http://", "https://")):
             raise ParameterError(
-                f"url must start with http:// or https://, got {url!r}. Example: http://127.0.0.1:8000."
+                f"url must start with http:// or https://, got {url!r}. Example: http://127.0.0.1:8000.", "url"
             )
         self._retries = retries
         # Any number of calls may wait for a free connection; every other step of a request has a time limit.
@@ -94,7 +94,9 @@ class Calls:
         columns = {"context": contexts, "within": withins, "id": ids}
         for name, column in columns.items():
             if column is not None and len(column) != len(contexts):
-                raise ParameterError(f"{name}s must have one value per context ({len(contexts)}), got {len(column)}.")
+                raise ParameterError(
+                    f"{name}s must have one value per context ({len(contexts)}), got {len(column)}.", f"{name}s"
+                )
         rows = [
             {name: column[place] for name, column in columns.items() if column is not None}
             for place in range(len(contexts))
@@ -233,7 +235,9 @@ def _batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
 def _to_builtin(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    raise ParameterError(f"context must contain only numbers, texts and lists of these, got {type(value).__name__}.")
+    raise ParameterError(
+        f"context must contain numbers, texts and lists of these, got {type(value).__name__}.", "context"
+    )
 
 
 _encode = msgspec.json.Encoder(enc_hook=_to_builtin).encode

@@ -45,7 +45,7 @@ def check_context(loop: Loop, context: Any, limits: Limits, field: str = "contex
         needed = models.estimated_bytes(loop.settings, len(context) if isinstance(context, list) else None)
         if needed > limits.loop_bytes:
             raise Invalid(
-                f"an agent for contexts of {len(context)} features needs {needed >> 20} MiB of memory, more than the limit "
+                f"An agent for contexts of {len(context)} features needs {needed >> 20} MiB of memory, more than the limit "
                 f"of {limits.loop_bytes >> 20} MiB (--max-loop-bytes). Send fewer features, or use fewer leaves.",
                 field,
             )

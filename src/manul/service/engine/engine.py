@@ -162,7 +162,7 @@ class Engine:
             )
         if len(self.loops) >= self.limits.loops:
             raise Conflict(
-                f"the limit of {self.limits.loops} loops is reached. Delete one, or raise --max-loops.", "name"
+                f"The limit of {self.limits.loops} loops is reached. Delete one, or raise --max-loops.", "name"
             )
         body, created = msgspec.json.encode(settings), self.now()
         number = await self.write(lambda tx: tx.add_loop(settings.name, body, created, apprentice=settings.apprentice))

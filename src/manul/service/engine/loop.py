@@ -157,11 +157,6 @@ class Loop:
             self.behind = True
             self.queue.clear()
 
-    @property
-    def queued(self) -> int:
-        """The number of events in the queue."""
-        return len(self.queue)
-
     def update_behind(self, events: int) -> None:
         """Queue events from now on if the model contains all that the store has."""
         with self._queueing:

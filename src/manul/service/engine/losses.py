@@ -29,7 +29,7 @@ def classify(
     if outcome.kind == "loss":
         if outcome.loss != loss:
             raise Conflict(
-                f"a loss of {outcome.loss:g} was already reported for this decision, got {loss:g}. "
+                f"A loss of {outcome.loss:g} was already reported for this decision, got {loss:g}. "
                 "To report several losses, create the loop with combine='last', 'sum' or 'mean'.",
                 field,
             )
@@ -44,7 +44,7 @@ def _part(before: Sequence[Event], loss: float, key: str | None, field: str) -> 
         return "waiting", "part"
     if same.loss != loss:
         raise Conflict(
-            f"a loss of {same.loss:g} was already reported with this key, got {loss:g}. Use another key.", field
+            f"A loss of {same.loss:g} was already reported with this key, got {loss:g}. Use another key.", field
         )
     return "repeated", None
 

@@ -80,20 +80,20 @@ def checked(model: bytes, settings: NewLoop, context: Context | None) -> LoopAge
     agent = from_bytes(model)
     for name in ("decide_again", "learn", "actions", "losses"):
         if not hasattr(agent, name):
-            raise Invalid(f"the model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
+            raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
     for name, expected in (("actions", settings.actions), ("losses", settings.losses)):
         if tuple(getattr(agent, name)) != tuple(expected):
             raise Invalid(
-                f"the loop has {name} {tuple(expected)}, but the model has {getattr(agent, name)}.",
+                f"The loop has {name} {tuple(expected)}, but the model has {getattr(agent, name)}.",
                 "model",
             )
     if context is not None:
         try:
             drawn = agent.decide_again(0, context)
         except ManulError as error:
-            raise Invalid(f"the model does not accept this loop's contexts: {error}", "model") from None
+            raise Invalid(f"The model does not accept this loop's contexts: {error}", "model") from None
         if not (np.isfinite(drawn.action) and drawn.density > 0):
-            raise Invalid("the model gives actions or densities that are not finite.", "model")
+            raise Invalid("The model gives actions or densities that are not finite.", "model")
     return agent
 
 

@@ -1,4 +1,4 @@
-"""The service as one ASGI application: admits a request, answers it, counts it, and logs what went wrong."""
+"""The ASGI application: checks a request, routes it, counts the response and logs errors."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ GONE = 499
 
 
 class Replier:
-    """Sends an answer with the id of its request, and remembers its status."""
+    """Sends a response with its request id, and remembers the status."""
 
     def __init__(self, send: Send, request_id: bytes) -> None:
         self._send, self.request_id, self.status = send, request_id, 0
 
     async def __call__(self, message: Message) -> None:
-        """A message of an answer."""
+        """Send one ASGI message of a response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id)]
         await self._send(message)
 
     async def answer(self, answer: Answer) -> None:
-        """A whole answer."""
+        """Send a complete response."""
         self.status = answer.status
         length = (b"content-length", b"%d" % len(answer.body))
         headers = [length, *answer.headers, (b"x-request-id", self.request_id)]
@@ -71,7 +71,7 @@ class Application:
         return self._router.routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         began, headers = time.perf_counter(), dict(scope["headers"])
         error: BaseException | None = None
         replier = Replier(send, self.request_id(headers.get(b"x-request-id")))
@@ -90,14 +90,14 @@ class Application:
         del error
 
     async def refuse(self, scope: Scope, send: Send, problem: Problem) -> None:
-        """Refuse a request before it is looked at, and close its connection."""
+        """Reject a request without looking at it, and close its connection."""
         replier = Replier(send, self.request_id(dict(scope["headers"]).get(b"x-request-id")))
         answer = answers.refusal(problem)
         await replier.answer(answer._replace(headers=(*answer.headers, (b"connection", b"close"))))
         self.note(OTHER, answer.status, 0.0, replier.request_id, problem)
 
     def request_id(self, given: bytes | None = None) -> bytes:
-        """The caller's id of a request if it is well formed, or else a fresh one."""
+        """The request id that the client sent, if it is valid, or a new one."""
         if given is not None and REQUEST_ID.fullmatch(given):
             return given
         return b"%s-%d" % (self._prefix.encode(), next(self._numbers))
@@ -105,7 +105,7 @@ class Application:
     def note(
         self, route: str, status: int, seconds: float, request_id: bytes, error: BaseException | None = None
     ) -> None:
-        """Count an answer, and log it if it is an error, a refusal or slow."""
+        """Count a response, and log it if it is an error or slow."""
         self.requests.add(route, status, seconds)
         if status < 400 and seconds < SLOW:
             return
@@ -117,13 +117,13 @@ class Application:
             log.warning("a request was refused" if status >= 400 else "a slow request", extra=said | why)
 
     def _may_log(self) -> bool:
-        """Refusals may be as many as anybody likes to cause, so only some of each second are logged."""
+        """Whether to log a client error: anybody can cause many, so their number per second is limited."""
         second = int(time.monotonic())
         self._second, self._lines = second, self._lines + 1 if second == self._second else 1
         return self._lines <= LINES
 
     def refuses(self, path: str, headers: Mapping[bytes, bytes], right: Right) -> bool:
-        """Whether a POST that sends no header twice is refused for its headers alone."""
+        """Whether a POST without repeated headers is rejected because of its headers."""
         try:
             if b"host" in headers and not self._tokens:
                 self._origins.check("POST", path, headers)
@@ -137,8 +137,8 @@ class Application:
             names = [name for name, _ in scope["headers"]]
             for name in ONLY_ONCE:
                 if names.count(name) > 1:
-                    raise Malformed(f"header {name.decode()} must come once; got {names.count(name)}. Send one.")
+                    raise Malformed(f"The header {name.decode()} was sent {names.count(name)} times; send it once.")
         if b"host" not in headers and scope["http_version"] == "1.1":
-            raise Malformed("header host must be there in HTTP/1.1; got none. Add it.")
+            raise Malformed("HTTP/1.1 requires the header host.")
         if not self._tokens:
             self._origins.check(scope["method"], scope["path"], headers)

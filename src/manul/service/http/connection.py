@@ -1,6 +1,6 @@
-"""One connection of a caller: uvicorn's protocol with limits on what a caller may make the service hold, and how long.
+"""A client connection: uvicorn's protocol with limits on memory and time.
 
-It overrides internals of uvicorn, so that pyproject.toml names the versions that the tests have run with.
+This overrides internals of uvicorn, so pyproject.toml pins the range of versions that was tested.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from manul.service.errors import HeadTooLarge, Malformed, Problem, Timeout, Unavailable
 from manul.service.http import answers
 from manul.service.http.application import Application
-from manul.service.http.fast_path import FastRequest, HeaderParser, whole
+from manul.service.http.fast_path import FastRequest, HeaderParser, encode_response
 from manul.service.http.origins import ALWAYS
 
 END = b"\r\n\r\n"
-# Bytes of a body in chunks that are parsed at a time, at least and at most: its data may have ends of its own, and each
-# must not cost a call; chunks may be tiny, and others must get their turn.
+# Bytes of a chunked body that are parsed at a time: at least CHUNK_LEAST, because its data may contain many blank lines and
+# each would cost a call; at most CHUNK_MOST, so that other connections get their turn.
 CHUNK_LEAST, CHUNK_MOST = 2**6, 2**12
-# Seconds and bytes that a caller who was refused has to read the answer, and to stop sending.
+# Time for a rejected client to read the response, and bytes that it may still send.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**20
-# Bytes per second: a large body has more time, as long as it comes at least that fast.
+# Bytes per second: a large body gets more time if it arrives at least this fast.
 SLOWEST = 2**16
 REACHABLE = ALWAYS | {"/metrics"}
 
 
 class Flow(FlowControl):
-    """Reading that stays paused while what was read before waits, whatever uvicorn wishes."""
+    """Flow control that keeps reading paused while earlier data waits, even if uvicorn resumes it."""
 
     held = False
 
     def resume_reading(self) -> None:
-        """Read on, if nothing waits."""
+        """Resume reading unless it is held."""
         if not self.held:
             super().resume_reading()
 
     def hold(self) -> None:
-        """Stop reading."""
+        """Pause reading until `release`."""
         self.held = True
         self.pause_reading()
 
     def release(self) -> None:
-        """Read on."""
+        """Resume reading."""
         if self.held:
             self.held = False
             self.resume_reading()
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that is parsed request by request; what comes behind one waits for its answer, mostly unread."""
+    """A connection that parses one request at a time; pipelined requests wait for the response, mostly unread."""
 
     flow: Flow
 
@@ -70,8 +70,8 @@ class Connection(HttpToolsProtocol):
         self._since = self.loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection; one too many takes the place of the one that has been waited for longest."""
-        # Not uvicorn's own: it makes two sockets to find out addresses that nobody asks for.
+        """Accept a connection; at the limit, close the one that has been idle longest."""
+        # Not uvicorn's own version, which creates two sockets to look up addresses that nobody needs.
         self.connections.add(self)
         self.transport, self.flow, self.scheme = transport, Flow(transport), "http"
         self._service.wait_for(self)
@@ -79,13 +79,13 @@ class Connection(HttpToolsProtocol):
             self.app = self._service.refusing
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what waits."""
+        """Discard the unparsed data."""
         self._service.forget(self)
         self._waiting = b""
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what the present request needs, and keep the rest for later."""
+        """Parse the current request and keep the rest for later."""
         if self._refused:
             self._lingered += len(data)
             if self._lingered > LINGER_BYTES:
@@ -100,7 +100,7 @@ class Connection(HttpToolsProtocol):
         self._parse()
 
     def _is_idle(self) -> bool:
-        """Whether the next byte begins a request, which is the only one and may be answered at once."""
+        """Whether no request is in progress, so that the next one may take the fast path."""
         begun = self._waiting or self._in_head or self._in_body or self._unanswered
         return not begun and not self.flow.write_paused and self.app is not self._service.refusing
 
@@ -113,25 +113,25 @@ class Connection(HttpToolsProtocol):
         fast.respond()
 
     def expire(self, now: float) -> None:
-        """Refuse a request that takes too long to arrive, and close a connection that nothing comes from."""
+        """Reject a request that arrives too slowly, and close an idle connection."""
         limits, waited = self._limits, now - self._since
         if self._refused or self.transport.is_closing():
             return
         if self._in_head and waited > limits.head_seconds:
-            self.refuse(Timeout(f"head must arrive within {limits.head_seconds:g} seconds; it did not. Send it again."))
+            self.refuse(Timeout(f"The request head did not arrive within {limits.head_seconds:g} seconds."))
         elif self._in_body and waited > limits.body_seconds + self._more_time():
-            self.refuse(Timeout(f"body must arrive within {limits.body_seconds:g} seconds; it did not. Send it again."))
+            self.refuse(Timeout(f"The request body did not arrive within {limits.body_seconds:g} seconds."))
         elif self.flow.write_paused and waited > limits.body_seconds:
             self.transport.abort()
         elif not self._in_head and not self._unanswered and waited > limits.idle_seconds:
             self.transport.close()
 
     def _more_time(self) -> float:
-        """Seconds for a large body that comes fast enough, if anybody still waits for it."""
+        """Extra seconds for a large body that arrives fast enough and is still needed."""
         return 0.0 if self.cycle.response_complete else self._body / SLOWEST
 
     def refuse(self, problem: Problem) -> None:
-        """Answer what cannot be answered otherwise, after what came before it, and close."""
+        """Respond with an error after all earlier responses, and close the connection."""
         self._refused, self._waiting = problem, b""
         if self._in_body and self.cycle.response_started:
             self.transport.close()
@@ -148,28 +148,28 @@ class Connection(HttpToolsProtocol):
     def _close(self, problem: Problem) -> None:
         request_id = self.application.request_id()
         self.application.note("none", problem.status, self.loop.time() - self._since, request_id, problem)
-        self.transport.write(whole(self, answers.refusal(problem), request_id, (b"connection", b"close")))
+        self.transport.write(encode_response(self, answers.refusal(problem), request_id, (b"connection", b"close")))
         self.transport.write_eof()
         self.flow.held = False
         self.flow.resume_reading()
         self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
     def on_message_begin(self) -> None:
-        """A request has begun."""
+        """Start a request."""
         super().on_message_begin()
         self._in_head, self._since = True, self.loop.time()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; those that follow a body in chunks are for nobody."""
+        """Add a header; trailers of a chunked body are ignored."""
         if not self._in_body:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Its head is complete."""
+        """Start handling the request: its head is complete."""
         self._in_head, self._head = False, 0
         if len(self.headers) > self._limits.headers:
             self.refuse(
-                HeadTooLarge(f"request must have at most {self._limits.headers} headers; got {len(self.headers)}.")
+                HeadTooLarge(f"A request may have at most {self._limits.headers} headers, got {len(self.headers)}.")
             )
         if self._refused:
             return
@@ -179,14 +179,14 @@ class Connection(HttpToolsProtocol):
         self._in_body, self._since = True, self.loop.time()
 
     def on_body(self, body: bytes) -> None:
-        """Some of its body has come."""
+        """Add a part of the body."""
         self._body += len(body)
         self._framing -= len(body)
         if not self._refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """It has been received."""
+        """Note that the request is complete."""
         if not self._refused:
             self._in_body, self._since = False, self.loop.time()
             super().on_message_complete()
@@ -194,9 +194,9 @@ class Connection(HttpToolsProtocol):
                 self._service.waiting.pop(self, None)
 
     def on_response_complete(self) -> None:
-        """It has been answered: go on with what came behind it."""
+        """Continue with the next pipelined request after a response."""
         if isinstance(self.cycle, FastRequest):
-            # Not uvicorn's own, which sets a timer for idle connections each time: `expire` closes those.
+            # Not uvicorn's own version, which sets a timer per response to close idle connections: `expire` closes them.
             self.server_state.total_requests += 1
         else:
             super().on_response_complete()
@@ -210,19 +210,19 @@ class Connection(HttpToolsProtocol):
             self._parse()
 
     def pause_writing(self) -> None:
-        """The caller does not read its answer."""
+        """The client does not read the response."""
         super().pause_writing()
         self._since = self.loop.time()
         self._service.wait_for(self)
 
     def resume_writing(self) -> None:
-        """It reads on."""
+        """The client reads again."""
         super().resume_writing()
         if self._unanswered and not self._in_body:
             self._service.waiting.pop(self, None)
 
     def _parse(self) -> None:
-        """Parse up to the end of the present request; what is behind it waits, and nothing more is read meanwhile."""
+        """Parse up to the end of the current request, and pause reading while later requests wait."""
         if self.transport.is_closing():
             return
         chunks = False
@@ -249,18 +249,18 @@ class Connection(HttpToolsProtocol):
         self._parse()
 
     def _count(self, size: int) -> None:
-        """Refuse a head that is too large, and a body in chunks that is mostly not body."""
+        """Reject a head that is too large, and a chunked body that is mostly framing."""
         if not self._in_body:
             if self._head >= self._limits.head:
-                self.refuse(HeadTooLarge(f"head must have at most {self._limits.head} bytes; got more."))
+                self.refuse(HeadTooLarge(f"The request head may have at most {self._limits.head} bytes."))
             self._head += size
         elif self._announced is None:
             self._framing += size
             if self._framing > self._limits.head + self._body + CHUNK_MOST:
-                self.refuse(HeadTooLarge("chunks must be larger, and what follows them shorter; got mostly framing."))
+                self.refuse(HeadTooLarge("The chunked body is mostly framing: send larger chunks and fewer trailers."))
 
     def _end(self) -> int:
-        """Where the present request may end: after its head, after a body of known length, or where chunks may end."""
+        """The position where the current request may end: after its head, its body of known length, or a chunk."""
         if self._in_body and self._announced is not None:
             return min(len(self._waiting), self._parsed + max(1, self._announced - self._body))
         least, most = (CHUNK_LEAST, CHUNK_MOST) if self._in_body else (0, self._limits.head - self._head)
@@ -275,44 +275,42 @@ class Connection(HttpToolsProtocol):
                 self.parser.feed_data(piece)
                 return
             except httptools.HttpParserUpgrade as upgrade:
-                # There is no other protocol to change to: the request is answered as if it had not asked.
+                # No other protocol is supported: the request is handled as if it had not asked for an upgrade.
                 piece = piece[upgrade.args[0] :]
             except httptools.HttpParserError as error:
-                self.refuse(
-                    Malformed(f"request must be HTTP/1.1; got something else ({error}). Check how it was made.")
-                )
+                self.refuse(Malformed(f"The request is not valid HTTP/1.1: {error}."))
 
 
 class Connections:
-    """The application behind a limited number of connections; those that are waited for, the oldest first."""
+    """The application with a limited number of connections; `waiting` has those that wait for their client, oldest first."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
         self.header_parser = HeaderParser(application.limits.body)
-        # One object, so that connections which it answers can be told from others.
+        # One object, so that connections over the limit can be recognised by it.
         self.refusing: ASGIApp = self.overloaded
         self.waiting: dict[Connection, None] = {}
         self._ahead: dict[Connection, int] = {}
         self._total = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         await self.application(scope, receive, send)
 
     async def overloaded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request of a connection too many: only whoever watches the service gets more than a 503."""
+        """Handle a request over the limit of connections: 503, except for health checks and metrics."""
         if scope["path"] in REACHABLE:
             await self.application(scope, receive, send)
         else:
             await self.application.refuse(scope, send, Unavailable(self._full()))
 
     def wait_for(self, connection: Connection) -> None:
-        """A connection begins to wait for its caller."""
+        """Note that a connection waits for its client."""
         self.waiting.pop(connection, None)
         self.waiting[connection] = None
 
     def close_oldest(self, new: Connection) -> bool:
-        """Close the connection that has been waited for longest; whether there was one."""
+        """Close the connection that has waited longest; whether there was one."""
         oldest = next(iter(self.waiting))
         if oldest is new:
             return False
@@ -321,7 +319,7 @@ class Connections:
         return True
 
     def has_room(self, connection: Connection, size: int) -> bool:
-        """Whether so many bytes of requests sent ahead may wait; together they may be as many as those of bodies."""
+        """Whether a connection may hold that many unparsed bytes; all connections share the limit of all bodies."""
         before = self._ahead.pop(connection, 0)
         if size:
             self._ahead[connection] = size
@@ -329,21 +327,21 @@ class Connections:
         return self._total <= self.application.limits.all_bodies
 
     def forget(self, connection: Connection) -> None:
-        """A connection is closed."""
+        """Remove a closed connection."""
         self.waiting.pop(connection, None)
         self._total -= self._ahead.pop(connection, 0)
 
     def expire(self, now: float) -> None:
-        """Close what takes too long."""
+        """Close connections that take too long."""
         for connection in list(self.waiting):
             connection.expire(now)
 
     def _full(self) -> str:
         most = self.application.limits.connections
-        return f"connections must be at most {most}; all are in use. Try again later, or raise --max-connections."
+        return f"All {most} connections are in use. Try again later, or raise --max-connections."
 
 
 def _announced(headers: list[tuple[bytes, bytes]]) -> int | None:
-    """Bytes of the body; None if it comes in chunks."""
+    """The length of the body; None if it is chunked."""
     known = dict(headers)
     return None if b"transfer-encoding" in known else int(known.get(b"content-length", 0))

@@ -1,8 +1,7 @@
-"""The two busiest routes, answered without a task, without ASGI messages and with one write.
+"""A fast path for the two busiest routes: no task, no ASGI messages, one write.
 
-Only a plain and admissible request that arrives whole takes this path; every other one goes through uvicorn and the router,
-which give the same answers. Its head is parsed by the same library as theirs, and once only: the next request on any
-connection that repeats the same header lines, as clients do, is recognised by them.
+Only plain, authorised requests that arrive in one piece take it. All others go through uvicorn and the router, which give
+the same responses. Header lines are parsed by the same library as there, and remembered: clients repeat them.
 """
 
 from __future__ import annotations
@@ -24,31 +23,31 @@ from manul.service.http.routes import Encode, start_decision, start_loss_report
 if TYPE_CHECKING:
     from manul.service.http.connection import Connection
 
-# The end of the pattern is that of the line: what matches holds no character that has a meaning in HTTP.
+# Strict: a line that matches has no character with a special meaning in HTTP.
 LINE = re.compile(rb"POST (/v1/loops/([\w.-]+)/decisions(?:/([\w.~-]+)/loss)?) HTTP/1\.1\r\n")
 END = b"\r\n\r\n"
-# Headers that change how a request is read or its connection is used.
+# Headers that change how the request is parsed or the connection is used.
 UNUSUAL = frozenset({b"transfer-encoding", b"connection", b"upgrade", b"expect"})
-# Blocks of header lines that are remembered, and the longest that is.
+# Blocks of header lines to remember, and the longest of them in bytes.
 REMEMBERED, LONGEST = 1024, 1024
 
 
 class Headers(NamedTuple):
-    """The header lines of a plain request: what they say, and the length of the body."""
+    """The headers of a plain request, and the length of its body."""
 
     values: dict[bytes, bytes]
     length: int
 
 
 class HeaderParser:
-    """Reads the header lines of plain requests."""
+    """Parses header lines, and remembers the result."""
 
     def __init__(self, body_limit: int) -> None:
         self._body_limit = body_limit
         self._known: dict[bytes, Headers | None] = {}
 
     def read(self, lines: bytes) -> Headers | None:
-        """What some header lines say; None if a request with them is not plain."""
+        """The headers in these lines; None if the request needs the slow path."""
         if lines not in self._known:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
@@ -71,25 +70,25 @@ class HeaderParser:
 
 
 class _Collector:
-    """Receives the headers from the parser."""
+    """Receives headers from the parser."""
 
     def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
         self._headers = headers
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
+        """Add a header."""
         self._headers.append((name, value))
 
 
 class _NoEvent:
-    """Nobody waits for the body of a request that arrived whole."""
+    """Stands in for an event that nobody waits for, because the body has arrived."""
 
     def set(self) -> None:
-        """Wake nobody."""
+        """Do nothing."""
 
 
 class FastRequest:
-    """A request and its answer, in the place of uvicorn's cycle, whose attributes it has."""
+    """A request and its response; it has the attributes of uvicorn's request cycle and takes its place."""
 
     message_event = _NoEvent()
     response_started = False
@@ -104,7 +103,7 @@ class FastRequest:
 
     @classmethod
     def read(cls, connection: Connection, data: bytes) -> FastRequest | None:
-        """The request that some bytes are, if it can take this path."""
+        """Parse a request; None if it needs the slow path."""
         line = LINE.match(data)
         if line is None:
             return None
@@ -118,7 +117,7 @@ class FastRequest:
         return cls(connection, line, headers.values.get(b"x-request-id"), data[end:])
 
     def respond(self) -> None:
-        """Answer the request once what it asks for is durable."""
+        """Respond once the decision or the loss is stored durably."""
         try:
             written, encode = self._ask()
         except Exception as error:
@@ -153,14 +152,14 @@ class FastRequest:
         if self.disconnected or connection.transport.is_closing():
             return
         ends = () if self.keep_alive else ((b"connection", b"close"),)
-        connection.transport.write(whole(connection, answer, self._request_id, *ends))
+        connection.transport.write(encode_response(connection, answer, self._request_id, *ends))
         if not self.keep_alive:
             connection.transport.close()
         connection.on_response_complete()
 
 
-def whole(connection: Connection, answer: Answer, request_id: bytes, *more: tuple[bytes, bytes]) -> bytes:
-    """The bytes of an answer."""
+def encode_response(connection: Connection, answer: Answer, request_id: bytes, *more: tuple[bytes, bytes]) -> bytes:
+    """Encode a response."""
     headers = [
         *connection.server_state.default_headers,
         (b"content-length", b"%d" % len(answer.body)),

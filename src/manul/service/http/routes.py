@@ -179,7 +179,7 @@ class Routes:
         span: Any = request.query_params.get("span", "all")
         if span not in loop.history.spans:
             known = ", ".join(loop.history.spans)
-            raise Invalid(f"span must be one of {known},  got {span!r}.", "span")
+            raise Invalid(f"span must be one of {known}, got {span!r}.", "span")
         examined = self.examinations.latest(loop)
         return json(summary(loop, await self._status(loop), examined, self.engine.now(), span))
 

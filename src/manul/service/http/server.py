@@ -84,8 +84,8 @@ def _bind(listener: socket.socket, address: Any) -> None:
 
 def _bind_error(host: str, port: int, error: OSError) -> ParameterError:
     if error.errno == errno.EADDRINUSE:
-        return ParameterError(f"port {port} is already in use. Choose another with --port.")
-    return ParameterError(f"cannot listen on {host}, port {port}: {error.strerror}")
+        return ParameterError(f"port {port} is already in use. Choose another with --port.", "port")
+    return ParameterError(f"cannot listen on {host}, port {port}: {error.strerror}", "host")
 
 
 async def _serve(configuration: Configuration) -> None:

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from manul.errors import FileError, ParameterError
 from manul.service.errors import Forbidden, Unauthorized
-from manul.utils.suggestions import missing
+from manul.utils.suggestions import missing_file
 
 Right = Literal["decide", "report", "admin"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
@@ -34,7 +34,9 @@ def line(token: str, rights: Iterable[str]) -> str:
     """
     for right in rights:
         if right not in RIGHTS:
-            raise ParameterError(f"rights must be among {', '.join(RIGHTS)}, got {right!r}. Example: decide,report.")
+            raise ParameterError(
+                f"rights must be among {', '.join(RIGHTS)}, got {right!r}. Example: decide,report.", "rights"
+            )
     return f"sha256:{_hash(token)} {','.join(rights)}"
 
 
@@ -52,7 +54,7 @@ def add(path: Path, rights: Iterable[str]) -> str:
 def read(path: Path) -> Tokens:
     """The tokens of a file, one `sha256:hash rights` per line; `#` starts a comment."""
     if not path.exists():
-        raise missing(path)
+        raise missing_file(path)
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError):

@@ -26,6 +26,7 @@ class Connections:
     def __init__(self, url: str) -> None:
         self._url = url
         self._free: list[Connection] = []
+        self._closed = False
         self.watchdog = Watchdog()
         self.watchdog.start()
 
@@ -54,7 +55,7 @@ class Connections:
             except GONE as error:
                 connection.close()
                 self._drop_free()
-                if is_new:
+                if is_new or self._closed:
                     raise StoreFailure(str(error).strip()) from error
                 continue
             except BaseException:
@@ -62,14 +63,20 @@ class Connections:
                 self._drop_free()
                 raise
             self._free.append(connection)
+            if self._closed:
+                self._drop_free()
             return rows
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; reads that are still running fail."""
+        self._closed = True
+        self.watchdog.end_waits()
         self.watchdog.stop()
         self._drop_free()
 
     def _new(self) -> Connection:
+        if self._closed:
+            raise StoreFailure("the store is closed")
         try:
             return self.connect()
         except GONE as error:

@@ -58,7 +58,7 @@ VERSION = len(MIGRATIONS)
 def is_current(connection: psycopg.Connection[Any]) -> bool:
     """Whether a store has the current version; refuses a server or store that cannot be used."""
     if connection.info.server_version < MIN_SERVER_VERSION:
-        raise FileError(f"the store needs PostgreSQL {MIN_SERVER_VERSION // 10_000} or newer")
+        raise FileError(f"the store needs PostgreSQL {MIN_SERVER_VERSION // 10_000} or newer", "store")
     return _version(connection) == VERSION
 
 

@@ -15,10 +15,10 @@ _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S
 
 
 def header(stream: IO[bytes], path: Path) -> list[str]:
-    """The names of the columns; the stream is then at the first row.
+    """Read the names of the columns, up to the first row of data.
 
     >>> import io
-    >>> header(io.BytesIO(b"% words\\n@relation r\\n@attribute 'a b' numeric\\n@attribute c {x,y}\\n@data\\n1,x\\n"), Path("r.arff"))
+    >>> header(io.BytesIO(b"% comment\\n@relation r\\n@attribute 'a b' numeric\\n@attribute c {x,y}\\n@data\\n1,x\\n"), Path("r.arff"))
     ['a b', 'c']
     """
     names: list[str] = []
@@ -27,15 +27,15 @@ def header(stream: IO[bytes], path: Path) -> list[str]:
         if text.lower().startswith("@data"):
             return names
         if text.lower().startswith("@attribute"):
-            found = _ATTRIBUTE.match(text)
-            if found is None:
-                raise FileError(f"{path} must have lines '@attribute name type'; got {text[:60]!r}. Save it again.")
-            names.append(_unquoted(found[1]))
-    raise FileError(f"{path} must have a line @data; got none. Check that it is a whole ARFF file.")
+            match = _ATTRIBUTE.match(text)
+            if match is None:
+                raise FileError(f"{path}: expected '@attribute name type', got {text[:60]!r}.")
+            names.append(_unquote(match[1]))
+    raise FileError(f"{path}: no @data line; the file is incomplete or not in ARFF format.")
 
 
 def rows(stream: IO[bytes], names: list[str], path: Path) -> pa.Table:
-    """The rows after the header, every cell as text."""
+    """Read the rows after the header, with every cell as text."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -43,7 +43,7 @@ def rows(stream: IO[bytes], names: list[str], path: Path) -> pa.Table:
         line for line in stream.read().splitlines() if line.strip() and not line.lstrip().startswith(b"%")
     )
     if body.lstrip()[:1] == b"{":
-        raise FileError(f"{path} must have one cell per column in every row; got sparse rows. Convert it to CSV.")
+        raise FileError(f"{path}: sparse ARFF rows are not supported. Convert the file to CSV.")
     return csv.read_csv(
         pa.py_buffer(body + b"\n"),
         read_options=csv.ReadOptions(column_names=names),
@@ -52,5 +52,5 @@ def rows(stream: IO[bytes], names: list[str], path: Path) -> pa.Table:
     )
 
 
-def _unquoted(name: str) -> str:
+def _unquote(name: str) -> str:
     return re.sub(r"\\(.)", r"\1", name[1:-1]) if name[0] in "'\"" else name

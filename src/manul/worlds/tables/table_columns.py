@@ -1,4 +1,4 @@
-"""The columns of a table as a person has them, each of them numbers or text, with gaps."""
+"""The columns of a user's table: numeric or text, with missing values."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats.csv import MISSING
-from manul.logs.formats.text_lines import is_gzipped, opened
-from manul.utils.suggestions import missing, remedy
+from manul.logs.formats.text_lines import is_gzipped, open_bytes
+from manul.utils.suggestions import missing_file, remedy
 from manul.worlds.tables import arff, vw_examples
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arff", ".vw")
-MOST_NAMED = 20
+MOST_NAMED = 20  # columns that an error message lists
 Floats = NDArray[np.float64]
 
 
 def read_columns(path: str | Path) -> dict[str, pa.Array]:
-    """Read CSV, Parquet, ARFF or Vowpal Wabbit's text, each also with .gz: arrays of float64 or text, by name.
+    """Read CSV, Parquet, ARFF or Vowpal Wabbit's text, each optionally with .gz, as arrays of float64 or text by name.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,29 +38,29 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     source = Path(path)
     suffix = suffix_of(source)
     if not source.is_file():
-        raise missing(source)
+        raise missing_file(source)
     try:
         return columns(_READERS[suffix](source))
     except (pa.ArrowException, EOFError, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200]
-        raise FileError(f"{source} must be a whole {suffix} file; got {reason.rstrip('.')}. Save it again.") from error
+        raise FileError(f"{source}: not a valid {suffix} file: {reason.rstrip('.')}.") from error
 
 
 def columns(table: Any) -> dict[str, pa.Array]:
-    """The columns of an Arrow table, a data frame or a mapping of lists, as numbers or text."""
+    """Convert the columns of an Arrow table, a data frame or a mapping of lists to float64 or text."""
     import pyarrow as pa
 
     if not isinstance(table, pa.Table):
         table = table.to_arrow() if hasattr(table, "to_arrow") else _from_frame(table)
     names = table.column_names
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"columns must have different names; got {twice!r} twice. Rename one.", "columns")
-    return {name: _plain(name, table.column(name)) for name in names}
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"columns must have different names, got {duplicate!r} twice.", "columns")
+    return {name: _convert(name, table.column(name)) for name in names}
 
 
 def numbers_of(column: pa.Array) -> Floats:
-    """A column of numbers as an array, its gaps as nan.
+    """A numeric column as an array, with NaN for missing values.
 
     >>> import pyarrow as pa
     >>> numbers_of(pa.array([1.0, None])).tolist()
@@ -71,36 +71,34 @@ def numbers_of(column: pa.Array) -> Floats:
 
 
 def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Floats:
-    """The column of a table that is to be predicted, its gaps as nan."""
+    """The target column of a table, with NaN for missing values."""
     import pyarrow as pa
 
     if target not in cells:
         advice = remedy(target, cells, f"It has {', '.join(list(cells)[:MOST_NAMED])}.")
-        raise ParameterError(f"target must be a column of {name}; got {target!r}. {advice}", "target")
+        raise ParameterError(f"target must be a column of {name}, got {target!r}. {advice}", "target")
     if not len(cells[target]):
-        raise FileError(f"{name} must have at least one row; got none. Check the file.")
+        raise FileError(f"{name} has no rows.")
     if pa.types.is_string(cells[target].type):
         row, text = _first_text(cells[target])
-        raise InputError(
-            f"target {target!r} of {name} must be numbers; got {text!r} in row {row}. Choose another target.", "target"
-        )
+        raise InputError(f"target {target!r} of {name} must be numeric, got {text!r} in row {row}.", "target")
     outcomes = numbers_of(cells[target])
     if not np.isfinite(outcomes).any():
-        raise InputError(f"target {target!r} of {name} must have numbers; got none. Choose another target.", "target")
+        raise InputError(f"target {target!r} of {name} has no values.", "target")
     return outcomes
 
 
 def suffix_of(path: Path) -> str:
-    """How a file is to be read.
+    """The format of a file, from its name.
 
     >>> suffix_of(Path("shop.CSV.gz"))
     '.csv'
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
-        advice = remedy(suffix, SUFFIXES, "Convert it first.")
+        advice = remedy(suffix, SUFFIXES, "Convert the file first.")
         raise ParameterError(
-            f"{path} must end with {', '.join(SUFFIXES)}, also with .gz; got {suffix!r}. {advice}", "path"
+            f"{path} must end with {', '.join(SUFFIXES)}, optionally with .gz, got {suffix!r}. {advice}", "path"
         )
     return suffix
 
@@ -122,26 +120,28 @@ def _from_frame(table: Any) -> pa.Table:
             return pa.table({str(name): pa.array(values) for name, values in table.items()})
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InputError(
-                f"columns must be equally long lists of numbers or text; got {str(error).rstrip('.')}.", "columns"
+                f"columns must be lists of numbers or text of equal length: {str(error).rstrip('.')}.", "columns"
             ) from error
     if hasattr(table, "columns") and hasattr(table, "to_dict"):
         return pa.Table.from_pandas(table, preserve_index=False)
-    raise InputError(f"table must be a file, a frame or columns by name; got {type(table).__name__}.", "table")
+    raise InputError(
+        f"table must be a file, a data frame or a mapping of columns, got {type(table).__name__}.", "table"
+    )
 
 
 def _read_csv(path: Path) -> pa.Table:
-    """Arrow reads a large table ten times as fast as the reader of logs, which names the line of each bad row."""
+    """Read CSV with Arrow, which is ten times as fast as the reader of logs but does not report the line of a bad row."""
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         header = stream.readline().decode("utf-8-sig")
     delimiter = max(",;\t", key=header.count)
     names = [
-        name.strip() or f"column {place}"
-        for place, name in enumerate(next(csv.reader([header], delimiter=delimiter), []))
+        name.strip() or f"column {index}"
+        for index, name in enumerate(next(csv.reader([header], delimiter=delimiter), []))
     ]
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         return arrow.read_csv(
             stream,
             arrow.ReadOptions(column_names=names, skip_rows=1),
@@ -151,14 +151,14 @@ def _read_csv(path: Path) -> pa.Table:
 
 
 def _read_arff(path: Path) -> pa.Table:
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         return arff.rows(stream, arff.header(stream, path), path)
 
 
 def _read_parquet(path: Path) -> pa.Table:
     from pyarrow import parquet
 
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         return parquet.read_table(_in_memory(stream) if is_gzipped(path) else stream)
 
 
@@ -177,8 +177,8 @@ _READERS = {
 }
 
 
-def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:
-    """A column as float64 or text; times are seconds since 1970, infinities are gaps."""
+def _convert(name: str, column: pa.ChunkedArray) -> pa.Array:
+    """Convert a column to float64 or text; times become seconds since 1970, infinities missing values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -194,7 +194,7 @@ def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:
     elif pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
     elif pa.types.is_nested(kind) or pa.types.is_binary(kind):
-        raise InputError(f"column {name!r} must be numbers or text; got {kind}. Leave it out.", name)
+        raise InputError(f"column {name!r} must be numbers or text, got {kind}.", name)
     numbers = array.cast(pa.float64(), safe=False)
     return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, pa.float64()))
 
@@ -204,11 +204,11 @@ def _numbers_or_text(texts: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     trimmed = pc.utf8_trim_whitespace(texts)
-    known = pc.if_else(
+    values = pc.if_else(
         pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(sorted(MISSING))), pa.scalar(None, pa.string()), trimmed
     )
     try:
-        numbers = known.cast(pa.float64())
+        numbers = values.cast(pa.float64())
     except pa.ArrowInvalid:
-        return known
+        return values
     return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, pa.float64()))

@@ -1,7 +1,7 @@
-"""Tables as regression worlds: a target scaled to [0, 1], and every other column as numbers of a context.
+"""Tables as regression worlds: a target scaled to [0, 1], and the other columns encoded as contexts.
 
-A column of numbers stays as it is, its gaps filled with the mean: agents standardise for themselves. A column of text
-becomes a column of zeros and ones per frequent text, and one for the others.
+Missing values of a numeric column are filled with its mean; agents standardise contexts themselves. A categorical column
+becomes an indicator column per frequent category, and one for the others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from manul.errors import InputError
 from manul.types import Within
 from manul.worlds import Regression
 from manul.worlds.tables.table_columns import columns, read_columns, target_numbers
-
-if TYPE_CHECKING:
-    pass
 
 Floats = NDArray[np.float64]
 
@@ -39,8 +36,8 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def shuffled(self, seed: int, rounds: int | None = None) -> Regression:
-        """The first so many rows, or all, in the order of a seed."""
+    def shuffle(self, seed: int, rounds: int | None = None) -> Regression:
+        """The rows as a world, shuffled with a seed; all or the first `rounds`."""
         order = np.random.default_rng(seed).permutation(len(self))[:rounds]
         return Regression(self.contexts[order], self.targets[order])
 
@@ -55,9 +52,9 @@ def read(
     percentiles: Within = (0.0, 100.0),
     standardised: bool = False,
 ) -> Dataset:
-    """Read a table from CSV, ARFF or Parquet, also with .gz; with `rows`, that many drawn at random, always the same.
+    """Read a table from CSV, ARFF or Parquet, optionally with .gz, and sample `rows` of its rows with a fixed seed.
 
-    Targets outside the percentiles are clipped to them. Rows without a target are left out.
+    Targets are clipped to the percentiles. Rows without a target are dropped. Categorical columns keep `levels` categories.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +85,7 @@ def from_columns(
     percentiles: Within = (0.0, 100.0),
     standardised: bool = False,
 ) -> Dataset:
-    """The same of columns by name, an Arrow table or a data frame."""
+    """Create a data set from columns by name, an Arrow table or a data frame; see `read`."""
     cells = dict(columns(table)) if not _are_columns(table) else dict(table)
     outcomes = target_numbers(cells, target, name)
     known = np.flatnonzero(np.isfinite(outcomes))
@@ -97,25 +94,25 @@ def from_columns(
     span, targets = scaled(outcomes[np.isfinite(outcomes)], percentiles, f"target {target!r} of {name}")
     del cells[target]
     encoded = [
-        encode_column(each, column.take(known), levels, standardised=standardised) for each, column in cells.items()
+        encode_column(label, column.take(known), levels, standardised=standardised) for label, column in cells.items()
     ]
-    names = tuple(each for several, _ in encoded for each in several)
+    names = tuple(label for labels, _ in encoded for label in labels)
     contexts = np.column_stack([part for _, part in encoded] or [np.empty((len(known), 0), dtype=np.float32)]).astype(
         np.float32
     )
-    where = np.cumsum(np.isfinite(outcomes)) - 1
-    return Dataset(name, names, contexts, targets[where[known]], span)
+    index = np.cumsum(np.isfinite(outcomes)) - 1
+    return Dataset(name, names, contexts, targets[index[known]], span)
 
 
 def scaled(outcomes: Floats, percentiles: Within = (0.0, 100.0), what: str = "targets") -> tuple[Within, Floats]:
-    """The ends, and the outcomes clipped to them and mapped to [0, 1].
+    """Clip the outcomes to the percentiles and scale them to [0, 1]; returns the range before scaling, and the result.
 
     >>> scaled(np.array([3.0, 3.0, 5.0, 4.0]))
     ((3.0, 5.0), array([0. , 0. , 1. , 0.5]))
     """
     low, high = (float(end) for end in np.percentile(outcomes, percentiles))
     if low == high:
-        raise InputError(f"{what} must vary; got {low:g} throughout. Choose another target.", "target")
+        raise InputError(f"{what} must vary, got {low:g} in every row.", "target")
     return (low, high), np.clip((outcomes - low) / (high - low), 0.0, 1.0)
 
 

@@ -20,7 +20,7 @@ LABEL = "label"
 
 
 def examples(path: Path) -> pa.Table:
-    """A column for the label and one per feature; a feature that a row does not name is 0.
+    """Read a column for the label and one per feature; features that a row does not contain are 0.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,16 +30,16 @@ def examples(path: Path) -> pa.Table:
     """
     import pyarrow as pa
 
-    labels, rows = _parsed(path)
+    labels, rows = _parse(path)
     names = list(dict.fromkeys(name for features in rows for name in features))
-    place = {name: at for at, name in enumerate(names)}
+    index = {name: column for column, name in enumerate(names)}
     matrix = np.zeros((len(rows), len(names)))
-    for at, features in enumerate(rows):
-        matrix[at, [place[name] for name in features]] = list(features.values())
-    return pa.table({LABEL: labels, **{name: matrix[:, at] for name, at in place.items() if name != LABEL}})
+    for row, features in enumerate(rows):
+        matrix[row, [index[name] for name in features]] = list(features.values())
+    return pa.table({LABEL: labels, **{name: matrix[:, column] for name, column in index.items() if name != LABEL}})
 
 
-def _parsed(path: Path) -> tuple[list[float | None], list[dict[str, float]]]:
+def _parse(path: Path) -> tuple[list[float | None], list[dict[str, float]]]:
     labels: list[float | None] = []
     rows: list[dict[str, float]] = []
     problems = Problems(path)
@@ -47,7 +47,7 @@ def _parsed(path: Path) -> tuple[list[float | None], list[dict[str, float]]]:
         head, *spaces = line.rstrip("\r\n").replace("\t", " ").split("|")
         words = head.split()
         if words[:1] == ["ca"]:
-            raise FileError(f"{path} must be a table of labels and features; got a log. Try manul optimize.")
+            raise FileError(f"{path} is a log of decisions, not a table of labels and features. Use manul optimize.")
         if line.strip():
             try:
                 labels.append(number(LABEL, words[0]) if words else None)

@@ -1,4 +1,4 @@
-"""Where the candidates are trained: on this machine, or on a Ray cluster. Both give the same numbers to the byte."""
+"""Engines that train the candidates: this machine or a Ray cluster, with identical results."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from manul.offpolicy.optimization.grid import AnyAgent
-from manul.offpolicy.optimization.replay import Seen
+from manul.offpolicy.optimization.replay import LogSummary
 from manul.types import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
-    """What was seen of the log, the progressive sum of each candidate, and the agents themselves."""
+class TrainingResult:
+    """A summary of the log, the sum of the progressive losses of each candidate, and the trained agents by index."""
 
-    seen: Seen
+    seen: LogSummary
     sums: Floats
     agent: Callable[[int], AnyAgent]

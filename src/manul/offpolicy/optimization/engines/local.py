@@ -1,4 +1,4 @@
-"""All candidates side by side in the threads of this machine, in one pass over the log."""
+"""Training of all candidates in the threads of this machine, in one pass over the log."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tqdm import tqdm
 
 from manul.logs.log import Log
 from manul.offpolicy.optimization.checkpoint import Checkpoint
-from manul.offpolicy.optimization.engines import Trained
+from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import Candidate
-from manul.offpolicy.optimization.replay import Logs, Replay, Seen, pieces
+from manul.offpolicy.optimization.replay import Logs, LogSummary, Replay, pieces
 from manul.utils.validation import check_has_rows
 
 
@@ -23,20 +23,20 @@ def train(
     threads: int | None,
     resume: str | Path | None,
     progress: bool,
-) -> Trained:
-    """Train every candidate; with `resume`, from where the run in that folder stopped."""
-    replay, seen = Replay(candidates, draw=draw, threads=threads), Seen()
-    kept = None if resume is None else Checkpoint(resume, replay, {"draw": draw})
+) -> TrainingResult:
+    """Train every candidate; with `resume`, continue the run in that folder."""
+    replay, seen = Replay(candidates, draw=draw, threads=threads), LogSummary()
+    checkpoint = None if resume is None else Checkpoint(resume, replay, {"draw": draw})
     stream = pieces(log)
     total = len(log) if isinstance(log, Log) else None
     with tqdm(total=total, unit=" rows", unit_scale=True, disable=not progress) as bar:
-        for piece in stream if kept is None else kept.skip(stream, seen):
+        for piece in stream if checkpoint is None else checkpoint.skip(stream, seen):
             replay.learn(piece)
             seen.add(piece)
             bar.update(seen.rows - bar.n)
-            if kept is not None:
-                kept.keep(seen)
+            if checkpoint is not None:
+                checkpoint.keep(seen)
     check_has_rows(seen.rows)
-    if kept is not None:
-        kept.keep(seen, now=True)
-    return Trained(seen, replay.sums, lambda number: replay.drawn[number])
+    if checkpoint is not None:
+        checkpoint.keep(seen, now=True)
+    return TrainingResult(seen, replay.sums, lambda index: replay.snapshots[index])

@@ -1,1 +1,1 @@
-"""From a log of one setting to a better policy (right panel of the paper's first figure)."""
+"""Off-policy optimisation from the log of one setting (right panel of the paper's first figure)."""

@@ -1,4 +1,4 @@
-"""Compares test losses before and after with the published ones, and checks whether the intervals overlap."""
+"""Compares the test losses before and after optimisation with each other and with the published ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from manul.paper.experiments.offline.sweep import INITIAL, RULES
 from manul.paper.experiments.result_tables import Row
 
 
-def compared(rows: Sequence[Row]) -> list[Row]:
-    """The rows with the published loss of the same policy."""
+def compare(rows: Sequence[Row]) -> list[Row]:
+    """Add the published loss of the same policy to each row."""
     return [{**row, **_published(row)} for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""The paper's protocol: 80 % of the rows are logged by CATS with (4, 1/4), CATS_Off learns from the log, the rest is the test."""
+"""The paper's protocol: CATS with (4, 1/4) logs 80 % of the rows, CATS_Off learns from the log, the rest is the test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from manul.paper.experiments import hindsight
 from manul.paper.experiments.methods import CONSTANT, EPSILON, OPTIMUM
 from manul.paper.experiments.problem_sets import Problem
 from manul.paper.experiments.result_tables import Row, clopper_pearson
-from manul.paper.experiments.timed_tasks import Crew
+from manul.paper.experiments.results_file import Result
+from manul.paper.experiments.timed_tasks import TaskRunner
 from manul.worlds import Regression
 from manul.worlds.simulation import simulate
 
@@ -29,25 +30,25 @@ GRID = Grid.paper()
 TRAIN = 0.8
 
 
-def sweep(problem: Problem, crew: Crew, *, folder: Path) -> list[Row]:
-    """A row per policy: what it loses on the test rows; the folder is for going on after a stop."""
+def sweep(problem: Problem, runner: TaskRunner, *, folder: Path) -> list[Row]:
+    """A row per policy with its loss on the test rows; an interrupted run resumes from the folder."""
     cut = round(TRAIN * problem.rounds)
     train, test = problem.part(0, cut), problem.part(cut, problem.rounds)
     agent = Cats.paper(leaves=4, bandwidth=1 / 4, epsilon=EPSILON, seed=problem.seed)
     log = simulate(agent, train).log
     rows = [_row(problem, INITIAL, 4, 1 / 4, _test_loss(agent, test), len(test))]
     for rule, name in RULES.items():
-        what = {"experiment": "offline", **problem.identity, "rule": rule}
-        found = crew.memory.recall(what)
-        if found is None:
-            found = _optimised(problem, crew, log, test, rule, folder / f"{problem.name}-{rule}")
-            crew.memory.keep(what, found)
-        rows.append(_row(problem, name, found["leaves"], found["bandwidth"], found["loss"], len(test)))
-    return rows + _hindsight(problem, test)
+        settings = {"experiment": "offline", **problem.identity, "rule": rule}
+        result = runner.file.get(settings)
+        if result is None:
+            result = _optimise(problem, runner, log, test, rule, folder / f"{problem.name}-{rule}")
+            runner.file.add(settings, result)
+        rows.append(_row(problem, name, result["leaves"], result["bandwidth"], result["loss"], len(test)))
+    return rows + _hindsight_rows(problem, test)
 
 
-def _optimised(problem: Problem, crew: Crew, log: Log, test: Regression, rule: Rule, folder: Path) -> dict[str, Any]:
-    with _kept_or_gone(folder):
+def _optimise(problem: Problem, runner: TaskRunner, log: Log, test: Regression, rule: Rule, folder: Path) -> Result:
+    with _remove_incomplete(folder):
         best = optimize(
             log,
             grid=GRID,
@@ -55,9 +56,9 @@ def _optimised(problem: Problem, crew: Crew, log: Log, test: Regression, rule: R
             penalty=1.0,
             epsilon=EPSILON,
             seed=problem.seed,
-            threads=crew.threads,
+            threads=runner.threads,
             resume=folder,
-            progress=crew.progress,
+            progress=runner.progress,
         )
     loss = _test_loss(best.policy, test)
     shutil.rmtree(folder, ignore_errors=True)
@@ -65,8 +66,8 @@ def _optimised(problem: Problem, crew: Crew, log: Log, test: Regression, rule: R
 
 
 @contextmanager
-def _kept_or_gone(folder: Path) -> Iterator[None]:
-    """After a full disk, what cannot be gone on from is not left behind."""
+def _remove_incomplete(folder: Path) -> Iterator[None]:
+    """Remove the folder if a full disk leaves it without a checkpoint to resume from."""
     try:
         yield
     except FileError:
@@ -78,16 +79,16 @@ def _kept_or_gone(folder: Path) -> Iterator[None]:
 
 
 def _test_loss(policy: Any, test: Regression) -> float:
-    """The mean loss of what a policy plays without learning."""
+    """The mean loss of a policy that does not learn."""
     return float(np.abs(policy.decide_many(test.contexts).actions - test.targets).mean())
 
 
-def _hindsight(problem: Problem, test: Regression) -> list[Row]:
+def _hindsight_rows(problem: Problem, test: Regression) -> list[Row]:
     constant = hindsight.best_constant(test.targets)
     centres, _ = hindsight.linear_centres(test.contexts, test.targets)
     optimum = hindsight.best_bandwidth(test.targets, centres)
     named = {CONSTANT: constant, OPTIMUM: optimum}
-    return [_row(problem, name, None, each.bandwidth, each.loss, len(test)) for name, each in named.items()]
+    return [_row(problem, name, None, best.bandwidth, best.loss, len(test)) for name, best in named.items()]
 
 
 def _row(problem: Problem, player: str, leaves: int | None, bandwidth: float, loss: float, rounds: int) -> Row:

@@ -24,17 +24,7 @@ ORDER = (
     players.CONSTANT,
     players.OPTIMUM,
 )
-SEARCHED = {
-    players.PAPER,
-    players.MARGIN,
-    players.TREE,
-    players.LINEAR,
-    players.OURS,
-    "VW CATS",
-    "VW dTree",
-    "VW dLinear",
-}
-# The published program learned like Vowpal Wabbit, and like Cats.paper with one regressor per node.
+# The published program is Vowpal Wabbit, which trains one regressor per node like Cats.paper with margin.
 COUNTERPART = {
     players.MARGIN: players.PAPER,
     "VW CATS": players.PAPER,
@@ -45,15 +35,15 @@ COUNTERPART = {
 
 def best(rows: Sequence[Row]) -> list[Row]:
     """The row with the lowest loss of each method on each data set, with the published best of the same method."""
-    found: dict[tuple[str, str], Row] = {}
+    lowest: dict[tuple[str, str], Row] = {}
     cells: dict[tuple[str, str], int] = {}
     for row in rows:
         key = row["dataset"], row["player"]
         cells[key] = cells.get(key, 0) + 1
-        if key not in found or row["loss"] < found[key]["loss"]:
-            found[key] = row
-    ranked = sorted(found, key=lambda key: ORDER.index(key[1]))
-    return [{**found[key], "cells": cells[key], **_published(*key)} for key in ranked]
+        if key not in lowest or row["loss"] < lowest[key]["loss"]:
+            lowest[key] = row
+    ranked = sorted(lowest, key=lambda key: ORDER.index(key[1]))
+    return [{**lowest[key], "cells": cells[key], **_published(*key)} for key in ranked]
 
 
 def _published(dataset: str, player: str) -> Row:

@@ -1,4 +1,4 @@
-"""Play every cell once through, and say what it lost on the way."""
+"""Runs every cell once over the rows and measures its progressive loss."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from manul.paper.experiments import methods as players
 from manul.paper.experiments.methods import Player
 from manul.paper.experiments.problem_sets import Problem
 from manul.paper.experiments.result_tables import Row, clopper_pearson
-from manul.paper.experiments.timed_tasks import Crew, Report, Task
+from manul.paper.experiments.timed_tasks import Report, Task, TaskRunner
 from manul.worlds.simulation import simulate_many
 
 VW_NAMES: dict[vowpal_wabbit.Kind, str] = {"cats": "VW CATS", "dtree": "VW dTree", "dlinear": "VW dLinear"}
-# What Vowpal Wabbit can play in the time of the others: its dTree and dLinear take a time that grows with the leaves.
+# Cells that Vowpal Wabbit runs in reasonable time: its dTree and dLinear take time proportional to the leaves.
 VW_CELLS = (
     *vowpal_wabbit.grid(),
     *(vowpal_wabbit.Cell(kind="dtree", leaves=2**power) for power in range(1, 11)),
     *(vowpal_wabbit.Cell(kind="dlinear", leaves=2**power) for power in range(1, 7)),
 )
-SECONDS_AT_ONCE = 0.2
+SECONDS_AT_ONCE = 0.2  # between two updates of the progress bar
 
 
-def sweep(problem: Problem, crew: Crew, *, folder: Path | None) -> list[Row]:
-    """A row per cell; with a folder for its files, also Vowpal Wabbit's."""
+def sweep(problem: Problem, runner: TaskRunner, *, folder: Path | None) -> list[Row]:
+    """A row per cell; with a folder for temporary files, also the cells of Vowpal Wabbit."""
     tasks = [_task(problem, player) for player in players.online()] + [_hindsight_task(problem)]
     if folder is not None:
         tasks += _vw_tasks(problem, folder)
-    found = crew.results(tasks, f"online {problem.name}")
-    return [row for result in found for row in result["rows"]]
+    results = runner.results(tasks, f"online {problem.name}")
+    return [row for result in results for row in result["rows"]]
 
 
 def _task(problem: Problem, player: Player) -> Task:
-    what = {"experiment": "online", **problem.identity, **_settings(player)}
-    return Task(what, player.cost * problem.rounds / 1e6, partial(_played, problem, player))
+    settings = {"experiment": "online", **problem.identity, **_settings(player)}
+    return Task(settings, player.cost * problem.rounds / 1e6, partial(_measure, problem, player))
 
 
-def _played(problem: Problem, player: Player, report: Report) -> dict[str, Any]:
+def _measure(problem: Problem, player: Player, report: Report) -> dict[str, Any]:
     agent, total, seconds = player.make(problem.seed), 0.0, 0.0
     step = max(256, int(SECONDS_AT_ONCE * 1e6 / player.cost))
     for first in range(0, problem.rounds, step):
@@ -62,26 +62,26 @@ def _row(problem: Problem, *, loss: float, seconds: float | None, **settings: An
 
 
 def _hindsight_task(problem: Problem) -> Task:
-    what = {"experiment": "hindsight", **problem.identity}
-    return Task(what, 40e-6 * problem.rounds, lambda _: {"rows": _hindsight(problem)})
+    settings = {"experiment": "hindsight", **problem.identity}
+    return Task(settings, 40e-6 * problem.rounds, lambda _: {"rows": _hindsight_rows(problem)})
 
 
-def _hindsight(problem: Problem) -> list[Row]:
+def _hindsight_rows(problem: Problem) -> list[Row]:
     targets = problem.world.targets
     constant = hindsight.best_constant(targets)
     centres, _ = hindsight.linear_centres(problem.world.contexts, targets)
     optimum = hindsight.best_bandwidth(targets, centres)
     named = {players.CONSTANT: constant, players.OPTIMUM: optimum}
     return [
-        _row(problem, player=name, leaves=None, bandwidth=found.bandwidth, loss=found.loss, seconds=None)
-        for name, found in named.items()
+        _row(problem, player=name, leaves=None, bandwidth=best.bandwidth, loss=best.loss, seconds=None)
+        for name, best in named.items()
     ]
 
 
 def _vw_tasks(problem: Problem, folder: Path) -> list[Task]:
     file = folder / f"{problem.name}.vw"
 
-    def played(cell: vowpal_wabbit.Cell, _: Report) -> dict[str, Any]:
+    def measure(cell: vowpal_wabbit.Cell, _: Report) -> dict[str, Any]:
         loss = vowpal_wabbit.loss(cell=cell, file=file, seed=problem.seed)
         settings = {"player": VW_NAMES[cell.kind], "leaves": cell.leaves, "bandwidth": cell.bandwidth}
         return {"rows": [_row(problem, **settings, loss=loss, seconds=None)]}
@@ -90,26 +90,26 @@ def _vw_tasks(problem: Problem, folder: Path) -> list[Task]:
     vowpal_wabbit.make_cache(file=file)
     tasks = []
     for cell in VW_CELLS:
-        what = {
+        settings = {
             "experiment": "online",
             **problem.identity,
             "vw": cell.kind,
             "leaves": cell.leaves,
             "bandwidth": cell.bandwidth,
         }
-        tasks.append(Task(what, 0.5 + vw_cost(cell) * problem.rounds / 1e6, partial(played, cell)))
+        tasks.append(Task(settings, 0.5 + vw_cost(cell) * problem.rounds / 1e6, partial(measure, cell)))
     return tasks
 
 
 def vw_cost(cell: vowpal_wabbit.Cell) -> float:
-    """Guessed µs per round.
+    """The estimated time per round in µs.
 
     >>> vw_cost(vowpal_wabbit.Cell(kind="dlinear", leaves=64))
     37.0
     """
-    each = {
+    costs = {
         "cats": 3 + 0.9 * cell.leaves.bit_length(),
         "dtree": 3 + 0.006 * cell.leaves,
         "dlinear": 5 + 0.5 * cell.leaves,
     }
-    return each[cell.kind]
+    return costs[cell.kind]

@@ -1,1 +1,1 @@
-"""What a round costs in time, against bandwidth and leaves (the paper's second figure)."""
+"""The time of a round as a function of bandwidth and leaves (the paper's second figure)."""

@@ -1,6 +1,6 @@
 """CPU time per round on one core: against h at K = 2^13, against K at h = 1/4, and of the comparators against K.
 
-The cells take turns for a few passes, and the least time of each counts: what else the machine does only ever adds.
+The cells take turns for several passes, and the lowest time of each counts, because other processes only add time.
 """
 
 from __future__ import annotations
@@ -12,61 +12,61 @@ from typing import Any
 
 from tqdm import tqdm
 
-from manul.paper.experiments import methods as players
-from manul.paper.experiments import vowpal_wabbit
+from manul.paper.experiments import methods, vowpal_wabbit
 from manul.paper.experiments.methods import Player
 from manul.paper.experiments.online.sweep import VW_NAMES, vw_cost
 from manul.paper.experiments.problem_sets import Problem
 from manul.paper.experiments.result_tables import Row
-from manul.paper.experiments.timed_tasks import Crew
+from manul.paper.experiments.timed_tasks import TaskRunner
 from manul.worlds.simulation import simulate_many
 
 BANDWIDTH, LEAVES = "bandwidth", "leaves"
 MOST_LEAVES, WIDEST = 2**13, 1 / 4
+# A measurement runs for about SECONDS, but for at most ROUNDS.
 PASSES, ROUNDS, SECONDS, VW_ROUNDS = 5, 50_000, 0.25, 60_000
 
 
 def cells() -> Iterator[tuple[str, Player]]:
-    """What is timed, and against what."""
-    for name in (players.PAPER, players.OURS):
-        yield from ((BANDWIDTH, players.tree(name, MOST_LEAVES, 2.0**-power)) for power in range(2, 14))
-        yield from ((LEAVES, players.tree(name, 2**power, WIDEST)) for power in range(2, 14))
-    for name in (players.TREE, players.LINEAR):
-        yield from ((LEAVES, players.discrete(name, 2**power)) for power in players.POWERS)
+    """Yield each cell to be timed, with the axis that it belongs to."""
+    for name in (methods.PAPER, methods.OURS):
+        yield from ((BANDWIDTH, methods.tree(name, MOST_LEAVES, 2.0**-power)) for power in range(2, 14))
+        yield from ((LEAVES, methods.tree(name, 2**power, WIDEST)) for power in range(2, 14))
+    for name in (methods.TREE, methods.LINEAR):
+        yield from ((LEAVES, methods.discrete(name, 2**power)) for power in methods.POWERS)
 
 
-def sweep(problem: Problem, crew: Crew, *, folder: Path | None) -> list[Row]:
-    """A row per cell with its µs per round; with a folder for its files, also Vowpal Wabbit's."""
-    what = {"experiment": "timing", **problem.identity}
-    rows = _recalled(crew, what, lambda: _timed(problem, progress=crew.progress))
+def sweep(problem: Problem, runner: TaskRunner, *, folder: Path | None) -> list[Row]:
+    """A row per cell with its µs per round; with a folder for temporary files, also the cells of Vowpal Wabbit."""
+    settings = {"experiment": "timing", **problem.identity}
+    rows = _saved_or_new(runner, settings, lambda: _measure(problem, progress=runner.progress))
     if folder is not None:
-        vw_what = {**what, "experiment": "timing of VW"}
-        rows += _recalled(crew, vw_what, lambda: _vw_timed(problem, folder, progress=crew.progress))
+        vw_settings = {**settings, "experiment": "timing of VW"}
+        rows += _saved_or_new(runner, vw_settings, lambda: _measure_vw(problem, folder, progress=runner.progress))
     return rows
 
 
-def _recalled(crew: Crew, what: Mapping[str, Any], measure: Callable[[], list[Row]]) -> list[Row]:
-    found = crew.memory.recall(what)
-    if found is None:
-        found = {"rows": measure()}
-        crew.memory.keep(what, found)
-    return list(found["rows"])
+def _saved_or_new(runner: TaskRunner, settings: Mapping[str, Any], measure: Callable[[], list[Row]]) -> list[Row]:
+    result = runner.file.get(settings)
+    if result is None:
+        result = {"rows": measure()}
+        runner.file.add(settings, result)
+    return list(result["rows"])
 
 
-def _timed(problem: Problem, *, progress: bool) -> list[Row]:
-    timed = list(cells())
-    rounds = [_rounds(problem, player.cost) for _, player in timed]
+def _measure(problem: Problem, *, progress: bool) -> list[Row]:
+    players = list(cells())
+    rounds = [_rounds(problem, player.cost) for _, player in players]
     parts = {count: problem.part(0, count) for count in set(rounds)}
-    least = [float("inf")] * len(timed)
-    turns = [place for _ in range(PASSES) for place in range(len(timed))]
-    for place in tqdm(turns, desc=f"timing {problem.name}", disable=not progress, unit=" runs"):
-        agent, part = timed[place][1].make(problem.seed), parts[rounds[place]]
+    lowest = [float("inf")] * len(players)
+    turns = [index for _ in range(PASSES) for index in range(len(players))]
+    for index in tqdm(turns, desc=f"timing {problem.name}", disable=not progress, unit=" runs"):
+        agent, part = players[index][1].make(problem.seed), parts[rounds[index]]
         started = time.process_time()
         simulate_many([agent], part, threads=1)
-        least[place] = min(least[place], (time.process_time() - started) / len(part))
+        lowest[index] = min(lowest[index], (time.process_time() - started) / len(part))
     return [
-        _row(problem, player.name, against, player.leaves, player.bandwidth, count, each)
-        for (against, player), count, each in zip(timed, rounds, least, strict=True)
+        _row(problem, player.name, against, player.leaves, player.bandwidth, count, seconds)
+        for (against, player), count, seconds in zip(players, rounds, lowest, strict=True)
     ]
 
 
@@ -74,7 +74,7 @@ def _rounds(problem: Problem, cost: float) -> int:
     return min(problem.rounds, ROUNDS, max(200, int(SECONDS * 1e6 / cost)))
 
 
-def _vw_timed(problem: Problem, folder: Path, *, progress: bool) -> list[Row]:
+def _measure_vw(problem: Problem, folder: Path, *, progress: bool) -> list[Row]:
     file = folder / f"{problem.name}-timing.vw"
     part = problem.part(0, min(problem.rounds, VW_ROUNDS))
     vowpal_wabbit.write_regression(path=file, contexts=part.contexts, targets=part.targets)

@@ -1,4 +1,4 @@
-"""Logs of any length, cut into pieces of one size: how a log arrives in batches changes no bit of a result."""
+"""Batches of a log, regrouped into pieces of a fixed size, so that results do not depend on the batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from manul.logs.log import Fields, Log
 from manul.types import Floats, Within
 from manul.utils.validation import check_range
 
-SIZE = 8192
+SIZE = 8192  # rows per piece; results depend on it in the last digits
 Logs = Log | Iterable[Log]
 
 
 class Rows(NamedTuple):
-    """Some rows of a log; `first` is the number of the first one, `estimated` whether densities are not as logged."""
+    """Rows of a log; `first` is the number of the first row, `estimated` whether the densities were estimated."""
 
     first: int
     contexts: npt.NDArray[np.float32]
@@ -31,8 +31,8 @@ class Rows(NamedTuple):
     estimated: bool = False
     fields: Fields | None = None
 
-    def chosen(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
-        """Some of the rows, under the same first number."""
+    def select(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
+        """A selection of the rows; `first` stays as it is."""
         return Rows(
             self.first,
             self.contexts[which],
@@ -45,35 +45,35 @@ class Rows(NamedTuple):
             None if self.fields is None else {name: values[which] for name, values in self.fields.items()},
         )
 
-    def named(self) -> list[dict[str, object]]:
-        """The contexts by name, gaps left out."""
+    def to_dicts(self) -> list[dict[str, object]]:
+        """The contexts as dicts, without missing values."""
         assert self.fields is not None
         columns = zip(*(values.tolist() for values in self.fields.values()), strict=True)
         rows = (dict(zip(self.fields, values, strict=True)) for values in columns)
-        return [{name: it for name, it in row.items() if it is not None and it == it} for row in rows]
+        return [{name: value for name, value in row.items() if value is not None and value == value} for row in rows]
 
-    def plain(self) -> Any:
-        """The contexts as a function of one's own gets them: by name where there is text, and else as rows of numbers."""
+    def function_inputs(self) -> Any:
+        """The contexts for a policy that is a plain function: dicts if there is text, otherwise rows of numbers."""
         if self.fields is None or not self.fields:
             return self.contexts
         if any(values.dtype == object for values in self.fields.values()):
-            return self.named()
+            return self.to_dicts()
         return np.column_stack(list(self.fields.values())).astype(np.float32)
 
     @property
     def within(self) -> Floats | None:
-        """One (low, high) per row, or None where every row has the whole range."""
+        """One (low, high) per row, or None if every row has the whole range."""
         return None if self.lows is None or self.highs is None else np.column_stack([self.lows, self.highs])
 
     def ends(self, actions: Within) -> tuple[Floats, Floats]:
-        """The range of each row."""
+        """The lower and upper ends of the range of each row."""
         if self.lows is None or self.highs is None:
             return np.full(len(self.actions), actions[0]), np.full(len(self.actions), actions[1])
         return self.lows, self.highs
 
 
 def batches(log: Logs) -> Iterable[Log]:
-    """A log as batches: a log is one, and anything that yields logs stays as it is.
+    """The batches of a log; a single log is one batch.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> [len(batch) for batch in batches(log)]
@@ -83,51 +83,51 @@ def batches(log: Logs) -> Iterable[Log]:
 
 
 def repeatable(log: Logs, reason: str) -> Iterable[Log]:
-    """Batches that can be gone through more than once; refuses a generator.
+    """The batches of a log that is read twice; rejects iterators, which can be read only once.
 
     >>> len(repeatable([], "dr"))
     0
     """
-    found = batches(log)
-    if isinstance(found, Iterator):
-        raise ParameterError(f"log must be readable twice for {reason}; got an iterator. Pass a list of logs.", "log")
-    return found
+    result = batches(log)
+    if isinstance(result, Iterator):
+        raise ParameterError(f"{reason} reads the log twice, but log is an iterator. Pass a list of logs.", "log")
+    return result
 
 
 def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
     """The rows of all batches in pieces of one size; the last one may be shorter.
 
-    Contexts with names are also there as numbers, by the columns of the first batch.
+    Named fields are also encoded as numbers, with the columns of the first batch.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> [(piece.first, len(piece.actions)) for piece in pieces([log, log], size=3)]
     [(0, 3), (3, 3), (6, 2)]
     """
-    held: list[Rows] = []
-    first = waiting = 0
+    buffer: list[Rows] = []
+    first = count = 0
     columns: Columns | None = None
     for batch in batches(log):
         columns = Columns.fit(batch.fields) if columns is None and batch.fields is not None else columns
         rows = _rows(batch, columns)
         for start in range(0, len(batch), size):
-            held.append(rows.chosen(slice(start, start + size)))
-            waiting += len(held[-1].actions)
-            if waiting >= size:
-                joined = _joined(held, first)
-                yield joined.chosen(slice(0, size))
-                held, waiting, first = [joined.chosen(slice(size, None))], waiting - size, first + size
-    if waiting:
-        yield _joined(held, first)
+            buffer.append(rows.select(slice(start, start + size)))
+            count += len(buffer[-1].actions)
+            if count >= size:
+                piece = _concatenate(buffer, first)
+                yield piece.select(slice(0, size))
+                buffer, count, first = [piece.select(slice(size, None))], count - size, first + size
+    if count:
+        yield _concatenate(buffer, first)
 
 
 def declared_ranges(log: Logs, actions: Within | None, losses: Within | None) -> tuple[Within | None, Within]:
-    """The ranges of actions and of losses: as given, or as the first batch declares them; losses are else in (0, 1).
+    """The ranges of actions and losses: the given ones, or those that the first batch declares; losses default to (0, 1).
 
     >>> declared_ranges([], (0, 32), None)
     ((0.0, 32.0), (0.0, 1.0))
     """
-    look = (actions is None or losses is None) and not isinstance(log, Iterator)
-    first = next(iter(batches(log)), None) if look else None
+    undeclared = (actions is None or losses is None) and not isinstance(log, Iterator)
+    first = next(iter(batches(log)), None) if undeclared else None
     actions = getattr(first, "action_range", None) if actions is None else actions
     losses = getattr(first, "loss_range", None) if losses is None else losses
     span = None if actions is None else check_range("actions", actions)
@@ -137,24 +137,22 @@ def declared_ranges(log: Logs, actions: Within | None, losses: Within | None) ->
 def _rows(batch: Log, columns: Columns | None) -> Rows:
     estimated = bool(getattr(batch, "densities_estimated", False))
     contexts = batch.contexts if columns is None or batch.fields is None else columns.rows(batch.fields)
-    given = contexts, batch.actions, batch.densities, batch.losses
-    return Rows(0, *given, batch.lows, batch.highs, estimated, batch.fields)
+    numbers = contexts, batch.actions, batch.densities, batch.losses
+    return Rows(0, *numbers, batch.lows, batch.highs, estimated, batch.fields)
 
 
-def _joined(held: list[Rows], first: int) -> Rows:
-    held = [rows for rows in held if len(rows.actions)]
-    widths = {rows.contexts.shape[1] for rows in held}
+def _concatenate(parts: list[Rows], first: int) -> Rows:
+    parts = [rows for rows in parts if len(rows.actions)]
+    widths = {rows.contexts.shape[1] for rows in parts}
     if len(widths) > 1:
-        raise InputError(
-            f"contexts must have one width; got {sorted(widths)}. Evaluate such logs one by one.", "contexts"
-        )
-    if len({None if rows.fields is None else tuple(rows.fields) for rows in held}) > 1:
-        raise InputError("logs must have the same fields in one order; got others. Evaluate them one by one.", "logs")
-    if len({rows.lows is None for rows in held}) > 1:
-        raise InputError("lows and highs must be in all batches or in none; got some. Fill in the whole range.")
-    contexts = np.concatenate([rows.contexts for rows in held])
+        raise InputError(f"The contexts of all batches must have the same width, got {sorted(widths)}.", "contexts")
+    if len({None if rows.fields is None else tuple(rows.fields) for rows in parts}) > 1:
+        raise InputError("All batches must have the same fields in the same order.", "contexts")
+    if len({rows.lows is None for rows in parts}) > 1:
+        raise InputError("lows and highs must be in all batches or in none. Fill in the whole range.", "lows")
+    contexts = np.concatenate([rows.contexts for rows in parts])
     actions, densities, losses, lows, highs = (
-        [getattr(rows, name) for rows in held] for name in ("actions", "densities", "losses", "lows", "highs")
+        [getattr(rows, name) for rows in parts] for name in ("actions", "densities", "losses", "lows", "highs")
     )
     return Rows(
         first,
@@ -164,10 +162,10 @@ def _joined(held: list[Rows], first: int) -> Rows:
         np.concatenate(losses),
         None if lows[0] is None else np.concatenate(lows),
         None if highs[0] is None else np.concatenate(highs),
-        any(rows.estimated for rows in held),
+        any(rows.estimated for rows in parts),
         None
-        if held[0].fields is None
-        else {name: np.concatenate([_field(it, name) for it in held]) for name in held[0].fields},
+        if parts[0].fields is None
+        else {name: np.concatenate([_field(rows, name) for rows in parts]) for name in parts[0].fields},
     )
 
 
