@@ -17,7 +17,7 @@ from manul.agents.player import AnyPlayer
 from manul.agents.player_host import SKETCH, PlayerHost
 from manul.contexts import conversion
 from manul.errors import InputError
-from manul.policies.plottable import Drawn
+from manul.policies.plot_mixin import PlotMixin
 from manul.types import Context, Decision, Decisions, Floats, Policy, Within
 from manul.utils import model_files
 from manul.utils.validation import check_epsilon, check_half_life, check_outcomes, check_range, check_seed, check_shape
@@ -25,7 +25,7 @@ from manul.utils.validation import check_epsilon, check_half_life, check_outcome
 _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
 
 
-class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
+class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     """An agent around a player: a subclass defines `make_player(width)` and stores its arguments as attributes.
 
     The first context sets the width.
