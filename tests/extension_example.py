@@ -79,10 +79,6 @@ class BestPoint(BaseAgent):
         self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
 
     @property
-    def parameters(self):
-        return {name: getattr(self, name) for name in ("actions", "losses", "bandwidth", "epsilon", "seed")}
-
-    @property
     def narrowest_bandwidth(self):
         return self.bandwidth
 

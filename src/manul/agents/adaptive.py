@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -71,12 +71,6 @@ class AdaptiveCats(BaseAgent[_core.Player]):
         self.penalty = penalty
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        names = ("actions", "leaves", "bandwidths", "penalty", "epsilon", "losses", "seed", "half_life")
-        return {name: getattr(self, name) for name in names}
-
-    @property
     def bandwidth(self) -> float:
         """The bandwidth in use, in action units."""
         if self.player is None:
@@ -115,15 +109,12 @@ class AdaptiveCats(BaseAgent[_core.Player]):
 
     def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:
         return _core.AdaptiveCatsPlayer(
-            actions=self.actions,
-            losses=self.losses,
             width=width,
             depth=self.leaves.bit_length() - 1,
             bandwidths=list(bandwidths),
             penalty=_PENALTIES[self.penalty],
             complexity=_complexity(self.penalty, self.leaves, width),
-            epsilon=self.epsilon,
-            seed=self.seed,
+            **self._common,
         )
 
 

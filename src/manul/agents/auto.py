@@ -73,11 +73,6 @@ class Auto(BaseAgent[_core.Player]):
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {name: getattr(self, name) for name in ("actions", "epsilon", "losses", "seed")}
-
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The current state; with a context, also the predicted loss of `points` actions.
 
@@ -113,6 +108,4 @@ class Auto(BaseAgent[_core.Player]):
 
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
-        return _core.AutoPlayer(
-            actions=self.actions, losses=self.losses, width=width, epsilon=self.epsilon, seed=self.seed
-        )
+        return _core.AutoPlayer(width=width, **self._common)

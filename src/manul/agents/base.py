@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import inspect
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from manul.agents.player import AnyPlayer
 from manul.agents.player_host import SKETCH, PlayerHost
 from manul.contexts import conversion
 from manul.errors import InputError
-from manul.policies.plottable import Drawn
+from manul.policies.plot_mixin import PlotMixin
 from manul.types import Context, Decision, Decisions, Floats, Policy, Within
 from manul.utils import model_files
 from manul.utils.validation import check_epsilon, check_half_life, check_outcomes, check_range, check_seed, check_shape
@@ -25,8 +25,8 @@ from manul.utils.validation import check_epsilon, check_half_life, check_outcome
 _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
 
 
-class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
-    """An agent around a player: a subclass defines `parameters` and `make_player(width)`.
+class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
+    """An agent around a player: a subclass defines `make_player(width)` and stores its arguments as attributes.
 
     The first context sets the width.
     """
@@ -42,9 +42,13 @@ class BaseAgent(Drawn, PlayerHost[AnyPlayer]):
         super().__init__(check_half_life(half_life))
 
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        return {"actions": self.actions, "losses": self.losses, "epsilon": self.epsilon, "seed": self.seed}
 
     @property
     def narrowest_bandwidth(self) -> float:

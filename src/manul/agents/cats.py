@@ -71,12 +71,6 @@ class Cats(BaseAgent[_core.Player]):
         agent._paper = learner
         return agent
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        names = ("actions", "leaves", "bandwidth", "epsilon", "losses", "seed", "half_life", "table_bits")
-        return {name: getattr(self, name) for name in names}
-
     def _saved_settings(self) -> model_files.Parameters:
         return {**self.parameters, "paper": None if self._paper is None else learners.describe(self._paper)}
 
@@ -105,15 +99,7 @@ class Cats(BaseAgent[_core.Player]):
         return _core.PaperCatsPlayer(**self._settings(width), offset=0.0, learner=learner)
 
     def _settings(self, width: int) -> dict[str, Any]:
-        return {
-            "actions": self.actions,
-            "losses": self.losses,
-            "width": width,
-            "depth": self.leaves.bit_length() - 1,
-            "bandwidth": self.bandwidth,
-            "epsilon": self.epsilon,
-            "seed": self.seed,
-        }
+        return {"width": width, "depth": self.leaves.bit_length() - 1, "bandwidth": self.bandwidth, **self._common}
 
     def __repr__(self) -> str:
         if self._paper is None:

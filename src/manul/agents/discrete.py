@@ -36,11 +36,7 @@ class _Discrete(BaseAgent[_core.Player]):
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
         self.leaves = check_leaves(leaves)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {name: getattr(self, name) for name in ("actions", "leaves", "epsilon", "losses", "seed", "half_life")}
+        self._depth = self.leaves.bit_length() - 1
 
     def narrow(self, within: Within | None) -> Within:
         low, high = self._range.narrow(within, bandwidth=0.0)
@@ -91,7 +87,8 @@ class DiscreteTree(_Discrete):
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {**super().parameters, "learner": self.learner}
+        names = ("actions", "leaves", "epsilon", "losses", "seed", "half_life", "learner")
+        return {name: getattr(self, name) for name in names}
 
     def _saved_settings(self) -> model_files.Parameters:
         return {**self.parameters, "learner": learners.describe(self.learner)}
@@ -102,15 +99,8 @@ class DiscreteTree(_Discrete):
 
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
-        return _core.DiscreteTreePlayer(
-            actions=self.actions,
-            losses=self.losses,
-            width=width,
-            depth=self.leaves.bit_length() - 1,
-            learner=learners.native(self.learner),
-            epsilon=self.epsilon,
-            seed=self.seed,
-        )
+        learner = learners.native(self.learner)
+        return _core.DiscreteTreePlayer(width=width, depth=self._depth, learner=learner, **self._common)
 
 
 @register_agent(
@@ -133,11 +123,4 @@ class DiscreteLinear(_Discrete):
 
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
-        return _core.DiscreteLinearPlayer(
-            actions=self.actions,
-            losses=self.losses,
-            width=width,
-            depth=self.leaves.bit_length() - 1,
-            epsilon=self.epsilon,
-            seed=self.seed,
-        )
+        return _core.DiscreteLinearPlayer(width=width, depth=self._depth, **self._common)

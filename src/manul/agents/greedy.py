@@ -55,10 +55,6 @@ class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
             self.policies.start(width, self.actions, bandwidth).restore(saved[str(index)])
         return True
 
-    @property
-    def _common(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("actions", "losses", "epsilon", "seed")}
-
 
 _RANGES: dict[str, Any] = {"actions": (-2.0, 8.0), "losses": (-1.0, 3.0)}
 

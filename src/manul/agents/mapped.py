@@ -15,7 +15,7 @@ from manul.agents.base import densities_by_row, moments_by_row
 from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Fourier, describe, from_description
 from manul.errors import InputError, ManulError, ParameterError
-from manul.policies.plottable import Drawn
+from manul.policies.plot_mixin import PlotMixin
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
 from manul.utils import model_files
 
@@ -36,7 +36,7 @@ class SaveableAgent(Agent, model_files.Saveable, Protocol):
     lambda seed: Mapped(agent=AGENTS["cats"].make(leaves=16, bandwidth=1 / 8, seed=seed), features=Crosses()),
     lambda seed: Mapped(agent=AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), features=Fourier(count=8)),
 )
-class Mapped(Drawn):
+class Mapped(PlotMixin):
     """An agent that applies a feature map to each context.
 
     >>> import manul

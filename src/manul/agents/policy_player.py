@@ -9,7 +9,7 @@ import numpy as np
 from manul import _core
 from manul.actions.smoothing import densities_of_many, explore, smooth
 from manul.contexts.conversion import Row
-from manul.policies.finite import checked_action
+from manul.policies.finite import check_action
 from manul.policies.policy_class import Estimating, Learner
 from manul.types import Decision, Floats, Within
 from manul.utils import model_files
@@ -120,7 +120,7 @@ class PolicyPlayer:
         return action, explore(greedy, self._epsilon, within).density(action)
 
     def _centre(self, index: int, context: Row, within: Within) -> float:
-        action = checked_action(self._learners[index].action(context, within), self._actions)
+        action = check_action(self._learners[index].action(context, within), self._actions)
         return min(max(action, within[0]), within[1])
 
     # Progressive validation: each learner is evaluated on an example before it learns from it. The paper estimates every

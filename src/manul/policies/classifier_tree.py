@@ -18,7 +18,7 @@ from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.contexts import conversion
 from manul.policies import classifiers
-from manul.policies.plottable import Drawn
+from manul.policies.plot_mixin import PlotMixin
 from manul.types import Context, Floats, Within
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth, check_epsilon, check_leaves, check_range, check_shape
@@ -135,7 +135,7 @@ class Nodes:
 
 
 @model_files.saveable()
-class TreePolicy(Drawn):
+class TreePolicy(PlotMixin):
     """A tree of classifiers trained on a log; `train_tree` returns it.
 
     >>> import manul

@@ -55,13 +55,13 @@ class Finite:
         return self._last[1]
 
     def _action(self, context: Row, index: int, actions: Within) -> float:
-        return checked_action(self.functions[index](context), actions, f"policy {index}")
+        return check_action(self.functions[index](context), actions, f"policy {index}")
 
 
-def checked_action(action: float, actions: Within, name: str = "policy") -> float:
+def check_action(action: float, actions: Within, name: str = "policy") -> float:
     """Check that a policy returned an action in the range.
 
-    >>> checked_action(0.25, (0.0, 1.0))
+    >>> check_action(0.25, (0.0, 1.0))
     0.25
     """
     low, high = actions

@@ -174,9 +174,8 @@ def restore(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "f
     """The object with these contents; see `contents` for an example."""
     known = KINDS.find(kind)
     if known is None:
-        raise FileError(
-            f"{name} must hold one of {', '.join(KINDS.names())}; got {kind}. A newer manul or a plugin may read it."
-        )
+        known_kinds = ", ".join(KINDS.names())
+        raise FileError(f"{name} has the unknown kind {kind}, expected one of {known_kinds}. Is a plugin missing?")
     try:
         return known.restore(parameters, arrays)
     except ManulError:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Drawn:
+class PlotMixin:
     """A policy with a `plot` method."""
 
     def plot(
