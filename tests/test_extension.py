@@ -171,5 +171,6 @@ def test_a_plugin_that_cannot_be_imported_is_one_sentence(tmp_path):
     )
     assert done.returncode == 2
     assert (
-        done.stderr == f"plugin {tmp_path / 'broken.py'} cannot be imported: No module named 'nothing_of_that_name'\n"
+        done.stderr
+        == f"plugin {tmp_path / 'broken.py'} cannot be imported: ModuleNotFoundError: No module named 'nothing_of_that_name'.\n"
     )

@@ -21,9 +21,18 @@ from manul.utils import model_files
             {"bandwidths": theory.BandwidthGrid(horizon=1000)},
             "bandwidths must be 1 to 10000 numbers, got 3998001.",
         ),
-        ({"bandwidths": (0.1, 0.0)}, "bandwidths must be at most the range of actions, in (0, 1], got 0.0."),
-        ({"bandwidths": (0.1, float("nan"))}, "bandwidths must be at most the range of actions, in (0, 1], got nan."),
-        ({"bandwidths": "ab"}, "bandwidths must be at most the range of actions, in (0, 1], got 'a'."),
+        (
+            {"bandwidths": (0.1, 0.0)},
+            "bandwidths must be above 0 and at most the length of the range of actions, 1, got 0.0.",
+        ),
+        (
+            {"bandwidths": (0.1, float("nan"))},
+            "bandwidths must be above 0 and at most the length of the range of actions, 1, got nan.",
+        ),
+        (
+            {"bandwidths": "ab"},
+            "bandwidths must be above 0 and at most the length of the range of actions, 1, got 'a'.",
+        ),
         ({"epsilon": 0}, "epsilon must be in (0, 1], got 0."),
         ({"epsilon": 0, "horizon": 10}, "epsilon must be in (0, 1], got 0."),
         ({"horizon": 0}, "horizon must be an integer of at least 1, got 0."),

@@ -205,7 +205,10 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
 def test_a_picture_of_nothing_is_a_usage_error(tmp_path):
     result = manul_inspect(saved(manul.Auto(), tmp_path / "a.manul"), "--plot", tmp_path / "a.png")
     assert result.exit_code == 2
-    assert result.stderr == "nothing to plot: Auto has no feature weights and no context was given. Give a context.\n"
+    assert (
+        result.stderr
+        == "nothing to plot: Auto has no feature weights and no context was given. Pass one, or use --context.\n"
+    )
 
 
 def test_an_agent_that_has_seen_nothing_says_so(tmp_path):

@@ -159,7 +159,7 @@ def test_shuffling_is_by_the_seed(houses):
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--leaves", "3"], "leaves must be a power of two"),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--agent", "auto", "--leaves", "4"], "agent auto has no setting leaves, got leaves=4."),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--actions", "3", "1"], "actions must be finite with low < high"),
-        ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "run.doc"], "run.doc must end with .csv"),
+        ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "run.doc"], "run.doc has the unknown suffix '.doc'"),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "none/run.csv"], "Cannot write none/run.csv: No such file or directory"),
     ],
 )  # fmt: skip

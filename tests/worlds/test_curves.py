@@ -57,7 +57,10 @@ def test_narrowed_rounds_stay_inside_the_agents_range(rng):
             "expected must have one row per context, 1, and at least two columns, got shape (1, 2).",
         ),
         ({"lows": [0.1]}, "lows and highs must both have one number per context, 1."),
-        ({"lows": [0.5], "highs": [0.5]}, "lows and highs must be shares of the range with 0 <= low < high <= 1."),
+        (
+            {"lows": [0.5], "highs": [0.5]},
+            "lows and highs must be fractions of the range of actions with 0 <= low < high <= 1, got (0.5, 0.5) in row 0.",
+        ),
     ],
 )
 def test_no_curve_is_refused(setting, sentence):

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from manul.contexts.encoding import encode_column
 
 import manul
+from manul.contexts.table_encoding import encode_column
 from manul.errors import FileError, InputError, ParameterError
 from manul.paper import datasets
 from manul.worlds.tables import dataset

@@ -115,10 +115,8 @@ class _Sums:
     def _check(self, largest_weight: float | None) -> None:
         check_has_rows(self.rows)
         if not self.weights:
-            raise InputError(
-                "The policy has density 0 at every logged action. Check that both use the same units, or use a larger bandwidth or epsilon.",
-                "log",
-            )
+            advice = "Check that both use the same units, or use a larger bandwidth or epsilon."
+            raise InputError(f"The policy has density 0 at every logged action. {advice}", "log")
         if largest_weight is not None and self.largest > largest_weight:
             rule = f"at least the largest weight, {self.largest:g}"
             raise InputError(f"largest_weight must be {rule}, got {largest_weight:g}.", "largest_weight")

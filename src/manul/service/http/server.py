@@ -114,7 +114,7 @@ async def _serve(configuration: Configuration) -> None:
             archiving.cancel()
             await engine.stop()
             gc.unfreeze()
-            log.info("the service has stopped")
+            log.info("stopped")
 
 
 def reload_tokens(tokens: Tokens, path: Path | None) -> None:
