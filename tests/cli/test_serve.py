@@ -127,3 +127,8 @@ def test_a_file_that_cannot_be_added_to_is_one_sentence(folder):
     result = CliRunner().invoke(main, ["token", "decide", "--file", str(folder)])
     assert result.exit_code == 1
     assert one_sentence(result) == f"cannot write {folder}: Is a directory"
+
+
+def test_paths_in_a_configuration_file_are_texts(folder):
+    (folder / "service.toml").write_text('token_file = "tokens.txt"\narchive = "old"\nport = 0\n')
+    assert refused("--config", "service.toml").startswith("tokens.txt: no such file")

@@ -76,7 +76,13 @@ def configure(path: Path | None, options: Mapping[str, Any]) -> Configuration:
     for name, value in options.items():
         if value not in (None, ()):
             (limits if name in Limits.__struct_fields__ else settings)[name] = value
-    return msgspec.convert({**settings, "limits": limits}, Configuration)
+    return _convert({**settings, "limits": limits})
+
+
+def _convert(settings: Mapping[str, Any]) -> Configuration:
+    """Check settings; paths may be texts, as in a TOML file."""
+    paths = {name: Path(value) for name in ("token_file", "archive") if isinstance(value := settings.get(name), str)}
+    return msgspec.convert({**settings, **paths}, Configuration)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -85,7 +91,7 @@ def read(path: Path) -> dict[str, Any]:
         settings: dict[str, Any] = msgspec.toml.decode(path.read_bytes())
         _check_names(path, settings, Configuration)
         _check_names(path, settings.get("limits", {}), Limits)
-        msgspec.convert(settings, Configuration)
+        _convert(settings)
     except FileNotFoundError:
         raise missing_file(path) from None
     except OSError as error:
