@@ -5,8 +5,8 @@
 // is steep. When predictions suddenly become worse, the world has changed: learning restarts with the current weights.
 #pragma once
 
-#include "critic/ensemble.hpp"
 #include "critic/drift_detector.hpp"
+#include "critic/ensemble.hpp"
 #include "models/settings.hpp"
 
 namespace manul::MANUL_SIMD {

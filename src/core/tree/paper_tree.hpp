@@ -1,5 +1,5 @@
-// The tree of Cats.paper and DiscreteTree: nodes send a context left or right, trained by the rule of the paper. Cats has
-// its own tree, in models/cats.hpp and tree/shared_nodes.hpp.
+// The tree of Cats.paper and DiscreteTree: nodes send a context left or right, trained by the rule of the paper. Cats
+// has its own tree, in models/cats.hpp and tree/shared_nodes.hpp.
 //
 //   K = 2^D leaves     nodes are numbered from 1 at the root; the children of v are 2v and 2v + 1, leaf i is K + i
 //
