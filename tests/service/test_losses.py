@@ -110,7 +110,7 @@ async def test_settings_that_cannot_work_together_are_refused(service):
         await service.post("", 201, **WAITING)
         loop = {"name": "other", "actions": [0, 1]}
         for wrong, field in (
-            ({"wait": 60}, "wait"),
+            ({"wait": 60}, "default_loss"),
             ({"default_loss": 0.5}, "wait"),
             ({"combine": "sum"}, "wait"),
             ({"wait": 60, "default_loss": 2}, "default_loss"),

@@ -39,7 +39,7 @@ def test_a_damaged_block_leaves_its_decisions_unknown_and_the_others_alone(kept,
     assert [(event.number, decided and decided.number) for event, decided in facts] == [(1, 1), (2, None), (3, 3)]
     assert [block.first for block in kept.store.blocks(kept.loop, 0, 1)] == [1]
     assert [block.first for block in kept.store.blocks(kept.loop, 1, 1)] == [3]
-    assert "block 2 of loop 1 is damaged" in caplog.text
+    assert "decisions from number 2 of loop 1 cannot be read" in caplog.text
     with kept.store.transaction() as transaction:
         assert transaction.decisions(kept.loop, [2, 3])[0] is None
 
