@@ -62,5 +62,5 @@ def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_lea
 
 @pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="builds everything anew: make soak")
 def test_the_whole_path_from_nothing(tmp_path):
-    typed(f"git clone -q {ROOT} clone", tmp_path)
+    typed(f"git clone -q '{ROOT}' clone", tmp_path)
     assert "95% bootstrap" in typed("set +u\n" + readme("sh install", "sh", "sh long"), tmp_path / "clone")
