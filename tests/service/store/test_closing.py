@@ -38,4 +38,4 @@ def test_closing_ends_a_long_read(store, request):
         time.sleep(0.3)
         kept.close()
     assert isinstance(read.exception(), StoreFailure)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 30
