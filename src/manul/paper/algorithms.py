@@ -22,6 +22,8 @@ import numpy.typing as npt
 
 F32 = np.float32
 Row = npt.NDArray[np.float32]
+Rounds = Iterable[tuple[npt.ArrayLike, Callable[[float], float]]]  # (x_t, l_t)
+History = list[tuple[float, float, float]]  # (a_t, P_t(a_t|x_t), l_t(a_t))
 Costs = npt.NDArray[np.float64]
 
 LEFT, RIGHT = 0, 1
@@ -311,9 +313,9 @@ def CATS(
     D: int,
     eps: float,
     base: Callable[[Row], Learner],
-    rounds: Iterable[tuple[npt.ArrayLike, Callable[[float], float]]],
+    rounds: Rounds,
     seed: int = 0,
-) -> list[tuple[float, float, float]]:
+) -> History:
     """Algorithm 1 with Algorithm 10 in its line 7: (a_t, P_t(a_t|x_t), l_t(a_t)) of each round (x_t, l_t)."""
     K, history = 2**D, []
     rounds = list(rounds)
@@ -347,9 +349,9 @@ def dTree(
     D: int,
     eps: float,
     base: Callable[[Row], Learner],
-    rounds: Iterable[tuple[npt.ArrayLike, Callable[[float], float]]],
+    rounds: Rounds,
     seed: int = 0,
-) -> list[tuple[float, float, float]]:
+) -> History:
     """CATS with zero bandwidth: only the chosen leaf has a cost, which is passed up while the nodes would choose it."""
     K, history = 2**D, []
     rounds = list(rounds)
@@ -372,9 +374,9 @@ def dTree(
 def dLinear(
     K: int,
     eps: float,
-    rounds: Iterable[tuple[npt.ArrayLike, Callable[[float], float]]],
+    rounds: Rounds,
     seed: int = 0,
-) -> list[tuple[float, float, float]]:
+) -> History:
     """One regressor per action on the doubly robust costs q_i(x) + [i = j] (l - q_i(x)) / p; q learns the losses."""
     history = []
     rounds = list(rounds)
