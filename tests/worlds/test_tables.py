@@ -55,7 +55,7 @@ def test_levels_beyond_the_most_frequent_share_a_column():
 
 
 def test_targets_beyond_the_percentiles_are_clipped_to_the_ends():
-    _, scaled = dataset.scaled(np.concatenate([np.linspace(0, 1, 999), [1e6]]), (0.5, 99.5))
+    _, scaled = dataset.scale_targets(np.concatenate([np.linspace(0, 1, 999), [1e6]]), (0.5, 99.5))
     assert (scaled.min(), scaled.max()) == (0.0, 1.0)
     assert np.median(scaled) == pytest.approx(0.5, abs=0.01)
 

@@ -1,4 +1,4 @@
-"""Agents: they decide, and learn from what each decision led to."""
+"""Agents: they decide, and learn from the losses of their decisions."""
 
 from manul.agents.adaptive import AdaptiveCats
 from manul.agents.auto import Auto

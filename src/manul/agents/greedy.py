@@ -16,7 +16,7 @@ from manul.errors import ParameterError
 from manul.paper import theory
 from manul.policies import Constant, Linear, Tree
 from manul.policies.native_learner import NativePolicies
-from manul.policies.policy_class import PolicyClass, checked_policies, described, from_description
+from manul.policies.policy_class import PolicyClass, check_policies, describe, from_description
 from manul.types import Within
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth
@@ -30,7 +30,7 @@ class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
     policies: PolicyClass
 
     def _saved_settings(self) -> model_files.Parameters:
-        return {**self.parameters, "policies": described(self.policies)}
+        return {**self.parameters, "policies": describe(self.policies)}
 
     @classmethod
     def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
@@ -85,7 +85,7 @@ class SmoothedGreedy(_PolicyClassAgent):
         seed: int = 0,
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
-        self.policies = checked_policies(policies)
+        self.policies = check_policies(policies)
         self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
 
     @property
@@ -151,7 +151,7 @@ class ParetoGreedy(_PolicyClassAgent):
         seed: int = 0,
     ) -> None:
         super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
-        self.policies = checked_policies(policies)
+        self.policies = check_policies(policies)
         self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         self.constant, self.horizon, self.failure = constant, horizon, failure
         self.log_class_size = _log_class_size(policies, log_class_size, horizon)

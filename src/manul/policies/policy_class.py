@@ -55,7 +55,7 @@ def saveable(kind: _Class) -> _Class:
     ... @dataclasses.dataclass(frozen=True)
     ... class Mine:
     ...     rate: float = 0.1
-    >>> described(Mine())
+    >>> describe(Mine())
     {'name': 'Mine', 'rate': 0.1}
     """
     if not is_dataclass(kind):
@@ -64,11 +64,11 @@ def saveable(kind: _Class) -> _Class:
     return kind
 
 
-def described(policies: PolicyClass) -> Parameters:
+def describe(policies: PolicyClass) -> Parameters:
     """Describe a policy class as parameters for a file.
 
     >>> from manul.policies import Tree
-    >>> described(Tree(leaves=8))
+    >>> describe(Tree(leaves=8))
     {'name': 'Tree', 'leaves': 8}
     """
     if type(policies) is not _SAVEABLE.get(type(policies).__name__):
@@ -94,11 +94,11 @@ def from_description(description: Parameters) -> PolicyClass:
     return policies
 
 
-def checked_policies(policies: PolicyClass) -> PolicyClass:
+def check_policies(policies: PolicyClass) -> PolicyClass:
     """Check that an object is a policy class.
 
     >>> from manul.policies import Linear
-    >>> checked_policies(Linear())
+    >>> check_policies(Linear())
     Linear(rate=0.01)
     """
     if not isinstance(policies, PolicyClass) or isinstance(policies, type):

@@ -23,7 +23,7 @@ from manul.types import Floats, Within
 from manul.utils.validation import check_range, check_seed
 from manul.worlds import Regression
 from manul.worlds.simulation import Run, simulate
-from manul.worlds.tables.dataset import scaled
+from manul.worlds.tables.dataset import scale_targets
 from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_columns, target_numbers
 from manul.worlds.tables.vw_examples import LABEL
 
@@ -69,7 +69,7 @@ class TargetTable:
         low, high = (
             check_range("actions", actions)
             if actions is not None
-            else scaled(targets, what=f"target {name!r} of {path}")[0]
+            else scale_targets(targets, what=f"target {name!r} of {path}")[0]
         )
         renamed = tuple(key for key in columns if key in RESERVED)
         fields = {f"{key}_" if key in renamed else key: _take(column, known) for key, column in columns.items()}

@@ -273,7 +273,7 @@ class Engine:
         """Replace the model of a loop, after checking that the new one fits."""
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused and cannot import a model. Resume it first.", "loop")
-        await asyncio.to_thread(agents.checked, model, loop.settings, loop.first)
+        await asyncio.to_thread(agents.load_model, model, loop.settings, loop.first)
 
         def add(transaction: Transaction) -> Event:
             event = transaction.add_events(loop.number, [Event(0, 0, "import", 0.0, self.now())])[0]

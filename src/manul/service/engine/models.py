@@ -30,10 +30,10 @@ class LoopAgent(Protocol):
         """Draw the decision of a number without counting it."""
 
     def learn(self, context: Context, decision: Decision, loss: float) -> None:
-        """Take in what a decision led to."""
+        """Learn from the loss of a decision."""
 
     def learn_many(self, contexts: Any, decisions: Decisions, losses: Any) -> None:
-        """Take in what many decisions led to, in order."""
+        """Learn from the losses of many decisions, in order."""
 
     def distribution(self, context: Context, within: Within | None = None) -> Any:
         """The distribution that decisions are drawn from."""
@@ -67,7 +67,7 @@ def estimated_bytes(settings: NewLoop, width: int | None) -> int:
 
 
 def from_bytes(model: bytes) -> LoopAgent:
-    """The agent of a `.manul` file; see `checked` for bytes from outside."""
+    """The agent of a `.manul` file; see `load_model` for bytes from outside."""
     try:
         agent: LoopAgent = manul.loads(model, name="model")
     except ManulError as error:
@@ -75,7 +75,7 @@ def from_bytes(model: bytes) -> LoopAgent:
     return agent
 
 
-def checked(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
+def load_model(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
     """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
     agent = from_bytes(model)
     for name in ("decide_again", "learn", "actions", "losses"):

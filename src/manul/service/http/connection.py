@@ -173,7 +173,7 @@ class Connection(HttpToolsProtocol):
             )
         if self._refused:
             return
-        self._announced, self._body, self._framing = _announced(self.headers), 0, 0
+        self._announced, self._body, self._framing = _body_length(self.headers), 0, 0
         super().on_headers_complete()
         self._unanswered += 1
         self._in_body, self._since = True, self.loop.time()
@@ -341,7 +341,7 @@ class Connections:
         return f"All {most} connections are in use. Try again later, or raise --max-connections."
 
 
-def _announced(headers: list[tuple[bytes, bytes]]) -> int | None:
+def _body_length(headers: list[tuple[bytes, bytes]]) -> int | None:
     """The length of the body; None if it is chunked."""
     known = dict(headers)
     return None if b"transfer-encoding" in known else int(known.get(b"content-length", 0))

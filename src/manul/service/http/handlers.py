@@ -263,18 +263,18 @@ def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodi
     """The router of all routes."""
     routes = Routes(engine, tokens, requests, reader)
 
-    def guarded(each: Operation) -> Answer:
+    def authorise(each: Operation) -> Answer:
         answer = getattr(routes, each.name)
 
-        async def checked(request: Request) -> Any:
+        async def handle(request: Request) -> Any:
             request.scope[ROUTE] = each.name
             if each.right is not None:
                 tokens.require(request.headers.get("authorization", "").encode("latin-1") or None, each.right)
             return await answer(request)
 
-        return checked
+        return handle
 
-    table: list[BaseRoute] = [Route(each.path, guarded(each), methods=[each.method]) for each in OPERATIONS]
+    table: list[BaseRoute] = [Route(each.path, authorise(each), methods=[each.method]) for each in OPERATIONS]
     table += [Route("/openapi.json", routes.openapi), Route("/docs", routes.docs), Route("/", routes.dashboard)]
     table.append(Mount("/dashboard", StaticFiles(directory=DASHBOARD)))
     return Router(table)

@@ -48,7 +48,7 @@ def write(
         count += len(rows)
         for decision, _ in rows:
             if isinstance(decision.context, dict):
-                fields = _note_types([flattened(decision.context)], fields)
+                fields = _note_types([flat_columns(decision.context)], fields)
     if not count:
         raise Conflict("The log is empty: no decision of this loop has an outcome yet. Report losses first.")
     with LogWriter(path) as writer:
@@ -83,10 +83,10 @@ def outcome(events: Sequence[Event]) -> float | None:
     return next((event.loss for event in events if event.kind in OUTCOMES), None)
 
 
-def flattened(context: dict[str, Any]) -> dict[str, float | str | None]:
+def flat_columns(context: dict[str, Any]) -> dict[str, float | str | None]:
     """A context with names as columns of a table.
 
-    >>> flattened({"sky": "grey", "rooms": [{"warm": True}], "loss": 2})
+    >>> flat_columns({"sky": "grey", "rooms": [{"warm": True}], "loss": 2})
     {'sky': 'grey', 'rooms[0].warm': 1.0, 'context.loss': 2.0}
     """
     return {
@@ -121,7 +121,7 @@ def log_of(
         numbers = [each.context for each in decisions] if contexts is None else contexts
         views: Any = {VIEWS[name]: column for name, column in columns.items()}
         return Log(np.array(numbers, np.float32), **views, **ranges)
-    flat = [flattened(each.context) if isinstance(each.context, dict) else {} for each in decisions]
+    flat = [flat_columns(each.context) if isinstance(each.context, dict) else {} for each in decisions]
     for name, text in (_note_types(flat) if fields is None else fields).items():
         values = [row.get(name) for row in flat]
         column = [None if value is None else str(value) for value in values] if text else values

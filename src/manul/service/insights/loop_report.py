@@ -88,7 +88,7 @@ def _numeric(loop: Loop, rows: Sequence[log_export.Row]) -> Log:
     if not _named(rows):
         return log_export.log_of(loop, rows)
     contexts: list[Any] = [decision.context for decision, _ in rows]
-    flat = [dict(map(_column, log_export.flattened(context).items())) for context in contexts]
+    flat = [dict(map(_column, log_export.flat_columns(context).items())) for context in contexts]
     names = list(dict.fromkeys(name for row in flat for name in row))[:MAX_COLUMNS]
     return log_export.log_of(loop, rows, contexts=np.array([[row.get(name, 0.0) for name in names] for row in flat]))
 

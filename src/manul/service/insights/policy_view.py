@@ -47,17 +47,17 @@ def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
     middles = (edges[:-1] + edges[1:]) / 2
     return schema.PolicyView(
         feature=feature,
-        values=[shown(value) for value in values],
-        typical=shown(typical_value(known[feature])),
+        values=[display_value(value) for value in values],
+        typical=display_value(typical_value(known[feature])),
         density=[each.tolist() for each in rows],
         mean=[float(each @ middles / each.sum()) for each in rows],
     )
 
 
-def shown(value: Value) -> float | str:
+def display_value(value: Value) -> float | str:
     """A value as it is sent: booleans become texts.
 
-    >>> shown(True), shown(2.5)
+    >>> display_value(True), display_value(2.5)
     ('true', 2.5)
     """
     return str(value).lower() if isinstance(value, bool) else value

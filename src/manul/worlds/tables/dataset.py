@@ -91,7 +91,7 @@ def from_columns(
     known = np.flatnonzero(np.isfinite(outcomes))
     if rows is not None and rows < len(known):
         known = np.sort(known[np.random.default_rng(0).permutation(len(known))[:rows]])
-    span, targets = scaled(outcomes[np.isfinite(outcomes)], percentiles, f"target {target!r} of {name}")
+    span, targets = scale_targets(outcomes[np.isfinite(outcomes)], percentiles, f"target {target!r} of {name}")
     del cells[target]
     encoded = [
         encode_column(label, column.take(known), levels, standardised=standardised) for label, column in cells.items()
@@ -104,10 +104,10 @@ def from_columns(
     return Dataset(name, names, contexts, targets[index[known]], span)
 
 
-def scaled(outcomes: Floats, percentiles: Within = (0.0, 100.0), what: str = "targets") -> tuple[Within, Floats]:
+def scale_targets(outcomes: Floats, percentiles: Within = (0.0, 100.0), what: str = "targets") -> tuple[Within, Floats]:
     """Clip the outcomes to the percentiles and scale them to [0, 1]; returns the range before scaling, and the result.
 
-    >>> scaled(np.array([3.0, 3.0, 5.0, 4.0]))
+    >>> scale_targets(np.array([3.0, 3.0, 5.0, 4.0]))
     ((3.0, 5.0), array([0. , 0. , 1. , 0.5]))
     """
     low, high = (float(end) for end in np.percentile(outcomes, percentiles))
