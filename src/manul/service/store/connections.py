@@ -51,6 +51,8 @@ class Connections:
                 connection, is_new = self._new(), True
             try:
                 with self.watchdog.watch(connection):
+                    # Checked once the watchdog knows the connection: a store closed later than this ends the wait.
+                    self._check_open()
                     rows = connection.execute(statement, values).fetchall()
             except GONE as error:
                 connection.close()
@@ -75,12 +77,15 @@ class Connections:
         self._drop_free()
 
     def _new(self) -> Connection:
-        if self._closed:
-            raise StoreFailure("the store is closed")
+        self._check_open()
         try:
             return self.connect()
         except GONE as error:
             raise StoreFailure(str(error).strip()) from error
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreFailure("the store is closed")
 
     def _drop_free(self) -> None:
         """If one connection is lost, most likely the others are too."""
