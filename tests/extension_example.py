@@ -24,7 +24,7 @@ class GridPlayer:
 
     def __init__(self, *, actions, losses, bandwidth, epsilon, seed):
         self._actions, self._losses, self._bandwidth = actions, losses, bandwidth
-        self._epsilon, self._seed = epsilon, seed
+        self.epsilon, self._seed = epsilon, seed
         self._points = np.linspace(*actions, POINTS)
         self._sums, self._counts, self.decisions = np.zeros(POINTS), np.full(POINTS, 1e-9), 0
 
@@ -40,9 +40,9 @@ class GridPlayer:
         greedy = smooth(*self.window(context, low, high), (low, high))
         coin, position = _core.draw(self._seed, self.decisions)
         self.decisions += 1
-        first, last = (low, high) if coin < self._epsilon else (greedy.edges[0], greedy.edges[1])
+        first, last = (low, high) if coin < self.epsilon else (greedy.edges[0], greedy.edges[1])
         action = float(first + position * (last - first))
-        return action, explore(greedy, self._epsilon, (low, high)).density(action)
+        return action, explore(greedy, self.epsilon, (low, high)).density(action)
 
     def learn(self, context, action, density, loss, low, high):
         nearest = np.argmin(np.abs(self._points - action))

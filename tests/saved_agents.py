@@ -13,17 +13,22 @@ NAMED = [{"city": "ab"[n % 2], "size": n / 7, "new": n % 3 == 0, "tags": ["x", "
 CONSTANT = manul.policies.Constant(choices=9)
 LINEAR = manul.policies.Linear()
 TREE = manul.policies.Tree(leaves=8)
+FADING = manul.schedules.Fading(first=0.1, last=0.02, rounds=20)
 
 AGENTS = {
-    "auto": lambda: manul.Auto(seed=7),
+    "auto": lambda: manul.Auto(seed=7, epsilon=0.05),
+    "auto-fading": lambda: manul.Auto(seed=7),
     "cats": lambda: manul.Cats(leaves=8, bandwidth=1 / 8, half_life=50, table_bits=10),
+    "cats-fading": lambda: manul.Cats(leaves=8, bandwidth=1 / 8, epsilon=FADING, table_bits=10),
     "cats-paper": lambda: manul.Cats.paper(leaves=8, bandwidth=1 / 8),
     "adaptive": lambda: manul.AdaptiveCats(leaves=8, bandwidths=(1 / 4, 1 / 8)),
+    "adaptive-fading": lambda: manul.AdaptiveCats(leaves=8, bandwidths=(1 / 4, 1 / 8), epsilon=FADING),
     "discrete-tree": lambda: manul.DiscreteTree(leaves=8),
     "discrete-linear": lambda: manul.DiscreteLinear(leaves=4),
     "smoothed-linear": lambda: manul.SmoothedGreedy(policies=LINEAR, bandwidth=1 / 8),
     "smoothed-tree": lambda: manul.SmoothedGreedy(policies=TREE, bandwidth=1 / 8),
     "smoothed-constant": lambda: manul.SmoothedGreedy(policies=CONSTANT, bandwidth=1 / 8),
+    "smoothed-constant-fading": lambda: manul.SmoothedGreedy(policies=CONSTANT, bandwidth=1 / 8, epsilon=FADING),
     "pareto-linear": lambda: manul.ParetoGreedy(policies=LINEAR, bandwidths=(1 / 2, 1 / 8)),
     "pareto-constant": lambda: manul.ParetoGreedy(policies=CONSTANT, bandwidths=(1 / 2, 1 / 8)),
     "mapped-crosses": lambda: manul.Mapped(agent=AGENTS["cats"](), features=manul.maps.Crosses()),
@@ -74,7 +79,7 @@ def _transformer():
 KINDS = {
     **{name: lambda make=make: (make(), ROWS) for name, make in AGENTS.items()},
     **{f"{name}-named": lambda name=name: (AGENTS[name](), NAMED) for name in NATIVE_NAMES},
-    "auto-fresh": lambda: (manul.Auto(), None),
+    "auto-fresh": lambda: (manul.Auto(epsilon=0.05), None),
     "tree-policy": lambda: (_tree_policy(), None),
     "mapped-columns": lambda: (_columns(), [{name: row[name] for name in ("city", "size")} for row in NAMED]),
     "mapped-transformer": lambda: (_transformer(), ROWS),

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from manul import offpolicy as offpolicy
     from manul import policies as policies
     from manul import worlds as worlds
+    from manul.actions import schedules as schedules
     from manul.actions.distribution import Atoms as Atoms
     from manul.actions.distribution import Distribution as Distribution
     from manul.agents import AdaptiveCats as AdaptiveCats
@@ -71,7 +72,10 @@ _NAMES = {
     "utils.model_files": "dumps load loads",
     "worlds.simulation": "Run simulate simulate_many",
 }
-_PUBLIC_MODULES = "agents.checks agents.learners contexts.maps errors offpolicy paper.datasets paper.theory policies utils.plotting worlds"
+_PUBLIC_MODULES = (
+    "actions.schedules agents.checks agents.learners contexts.maps errors offpolicy paper.datasets paper.theory "
+    "policies utils.plotting worlds"
+)
 _MODULES = {path.rpartition(".")[2]: path for path in _PUBLIC_MODULES.split()}
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 

@@ -6,6 +6,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "play/player.hpp"
@@ -23,6 +24,14 @@ using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Fields = nb::typed<nb::dict, nb::str, nb::any>;
 using Limits = std::pair<double, double>;
+// A constant, or the fields of a schedule.
+using Epsilon = std::variant<double, std::tuple<double, double, double>>;
+
+inline Schedule to_schedule(const Epsilon& epsilon) {
+  if (const double* constant = std::get_if<double>(&epsilon)) return {*constant, *constant, 1.0};
+  const auto [first, last, rounds] = std::get<1>(epsilon);
+  return {first, last, rounds};
+}
 
 inline Range to_range(const Limits& limits) { return {limits.first, limits.second}; }
 
@@ -62,8 +71,8 @@ template <class Type, class Model, class... Own, class... Names>
 void bind_constructor(nb::class_<Type, Player>& type, Model* (*build)(PlayerSettings&, Own...), const Names&... names) {
   static_assert(sizeof...(Own) == sizeof...(Names));
   const auto construct = [build](Type* self, const Limits& actions, const Limits& losses, std::uint32_t width,
-                                 double epsilon, std::uint64_t seed, Own... own) {
-    PlayerSettings settings{to_range(actions), to_range(losses), width, {epsilon, seed}};
+                                 const Epsilon& epsilon, std::uint64_t seed, Own... own) {
+    PlayerSettings settings{to_range(actions), to_range(losses), width, {to_schedule(epsilon), seed}};
     Model* model = build(settings, own...);
     new (self) Type(model, settings);
   };

@@ -60,7 +60,7 @@ BandwidthSelectingModel* build_adaptive_cats(PlayerSettings& settings, std::uint
   return kernels().new_adaptive_cats({{settings.actions, settings.width, depth, 0.0},
                                       bandwidths.data(),
                                       bandwidths.size(),
-                                      settings.exploration.epsilon,
+                                      settings.exploration.schedule.last,
                                       penalty,
                                       complexity});
 }

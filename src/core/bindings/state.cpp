@@ -85,6 +85,8 @@ void forget(Player& player, double half_life) { player.model().forget(half_life)
 
 void bind_state(nb::class_<Player>& type) {
   type.def_rw("decisions", &Player::decisions)
+      .def_rw("learned", &Player::learned)
+      .def_prop_ro("epsilon", &Player::epsilon)
       .def("forget", &forget, "half_life"_a)
       .def_prop_ro("nbytes", &nbytes)
       .def("state", &state)

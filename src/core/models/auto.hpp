@@ -68,6 +68,8 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     }
   }
 
+  double age(double) const override { return change_.age; }
+
   // No half-life: the monitor detects when old evidence is outdated.
   void forget(double) override {}
 

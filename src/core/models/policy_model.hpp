@@ -33,6 +33,9 @@ class PolicyModel {
   // any window that does not cover the action may be returned.
   virtual Window replay(const ContextView& context, const Outcome& outcome) = 0;
 
+  // The rounds since learning began or restarted, which schedules of exploration depend on.
+  virtual double age(double rounds) const { return rounds; }
+
   // Sets the rounds after which old evidence counts half; by default nothing is forgotten.
   virtual void forget(double half_life) = 0;
 

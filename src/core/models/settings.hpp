@@ -37,7 +37,7 @@ struct AdaptiveCatsSettings {
   CatsSettings tree;  // its bandwidth is not used
   const double* bandwidths;
   std::size_t count;
-  double epsilon;
+  double epsilon;  // the least
   Penalty penalty;
   double complexity;
 };

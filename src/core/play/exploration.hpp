@@ -46,66 +46,82 @@ struct Decision {
   double density;
 };
 
+// Epsilon after `age` rounds of learning: it fades from `first` to `last`, and is halved by the first `rounds`. A
+// constant epsilon has the same first and last value.
+struct Schedule {
+  double first;
+  double last;
+  double rounds;
+
+  double at(double age) const {
+    if (first == last) return last;
+    const double faded = first / (1.0 + age / rounds);
+    return faded > last ? faded : last;
+  }
+};
+
 // Epsilon-greedy over the range. Models with windows of zero width use `atoms`: epsilon is spread over those in the
 // range, and the greedy one has the rest.
 struct Exploration {
-  double epsilon;
+  Schedule schedule;
   std::uint64_t seed;
   MANUL_SIMD::Atoms atoms = {};
 
-  double atom_density(double chosen, Range within, double action) const {
-    return (share(within) + (action == chosen ? 1.0 - epsilon : 0.0)) / atoms.spacing();
+  double atom_density(double epsilon, double chosen, Range within, double action) const {
+    return (share(epsilon, within) + (action == chosen ? 1.0 - epsilon : 0.0)) / atoms.spacing();
   }
 
-  Decision decide_atom(double chosen, Range within, const Draws& draws) const {
+  Decision decide_atom(double epsilon, double chosen, Range within, const Draws& draws) const {
     const auto [first, last] = atoms.inside(within);
     const auto explored = first + static_cast<std::int64_t>(draws.second * static_cast<double>(last - first + 1));
     const double action = draws.first < epsilon ? atoms.at(explored) : chosen;
-    return {action, atom_density(chosen, within, action)};
+    return {action, atom_density(epsilon, chosen, within, action)};
   }
 
-  Moments atom_moments(double chosen, Range within) const {
+  Moments atom_moments(double epsilon, double chosen, Range within) const {
     const auto [first, last] = atoms.inside(within);
     double sum = 0.0, squares = 0.0;
     for (std::int64_t leaf = first; leaf <= last; ++leaf)
       sum += atoms.at(leaf), squares += atoms.at(leaf) * atoms.at(leaf);
-    return {share(within) * sum + (1.0 - epsilon) * chosen,
-            share(within) * squares + (1.0 - epsilon) * chosen * chosen};
+    return {share(epsilon, within) * sum + (1.0 - epsilon) * chosen,
+            share(epsilon, within) * squares + (1.0 - epsilon) * chosen * chosen};
   }
 
  private:
   // The mass of an explored atom.
-  double share(Range within) const {
+  double share(double epsilon, Range within) const {
     const auto [first, last] = atoms.inside(within);
     return epsilon / static_cast<double>(last - first + 1);
   }
 };
 
-inline Decision decide(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within,
-                       std::uint64_t number) {
+// `epsilon` is that of the schedule at the model's age.
+inline Decision decide(PolicyModel& model, const Exploration& exploration, double epsilon, const ContextView& context,
+                       Range within, std::uint64_t number) {
   const Window window = model.window(context, within);
   const Draws draws = draw(exploration.seed, number);
-  if (window.bandwidth == 0.0) return exploration.decide_atom(window.centre, within, draws);
-  const Mixture mixture(window, exploration.epsilon, within);
-  const Range part = draws.first < exploration.epsilon ? mixture.within : mixture.window;
+  if (window.bandwidth == 0.0) return exploration.decide_atom(epsilon, window.centre, within, draws);
+  const Mixture mixture(window, epsilon, within);
+  const Range part = draws.first < epsilon ? mixture.within : mixture.window;
   const double action = part.low + draws.second * (part.high - part.low);
   return {action, mixture.density(action)};
 }
 
 // The density of an action, which any policy may have drawn: 0 outside the range and between atoms.
-inline double density(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within,
-                      double action) {
+inline double density(PolicyModel& model, const Exploration& exploration, double epsilon, const ContextView& context,
+                      Range within, double action) {
   const Window window = model.window(context, within);
   if (!(action >= within.low && action <= within.high)) return 0.0;
-  if (window.bandwidth > 0.0) return Mixture(window, exploration.epsilon, within).density(action);
+  if (window.bandwidth > 0.0) return Mixture(window, epsilon, within).density(action);
   const bool atom = exploration.atoms.at(exploration.atoms.nearest(action)) == action;
-  return atom ? exploration.atom_density(window.centre, within, action) : 0.0;
+  return atom ? exploration.atom_density(epsilon, window.centre, within, action) : 0.0;
 }
 
-inline Moments moments(PolicyModel& model, const Exploration& exploration, const ContextView& context, Range within) {
+inline Moments moments(PolicyModel& model, const Exploration& exploration, double epsilon, const ContextView& context,
+                       Range within) {
   const Window window = model.window(context, within);
-  if (window.bandwidth == 0.0) return exploration.atom_moments(window.centre, within);
-  return Mixture(window, exploration.epsilon, within).moments(exploration.epsilon);
+  if (window.bandwidth == 0.0) return exploration.atom_moments(epsilon, window.centre, within);
+  return Mixture(window, epsilon, within).moments(epsilon);
 }
 
 }  // namespace manul

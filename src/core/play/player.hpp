@@ -65,6 +65,10 @@ class Player {
   const PlayerSettings& settings() const { return settings_; }
   PolicyModel& model() { return *model_; }
   std::uint64_t decisions = 0;
+  std::uint64_t learned = 0;  // rounds
+
+  // The epsilon of the next decision.
+  double epsilon() const { return settings_.exploration.schedule.at(model_->age(static_cast<double>(learned))); }
 
   Encoder encoder;
 
@@ -98,18 +102,19 @@ class Player {
   Decision decide(const ContextView& context, Range within) {
     const Busy busy(*this);
     check(within);  // before the decision is counted
-    return manul::decide(*model_, settings_.exploration, context, within, decisions++);
+    return manul::decide(*model_, settings_.exploration, epsilon(), context, within, decisions++);
   }
 
   // Draws the decision with a given number without counting it, to repeat a decision.
   Decision decide_again(const ContextView& context, Range within, std::uint64_t number) {
     const Busy busy(*this);
-    return manul::decide(*model_, settings_.exploration, context, check(within), number);
+    return manul::decide(*model_, settings_.exploration, epsilon(), context, check(within), number);
   }
 
   void learn(const ContextView& context, const Outcome& outcome) {
     const Busy busy(*this);
     model_->learn(context, outcome);
+    ++learned;
   }
 
   // The outcome with a scaled loss; throws if it is invalid.
@@ -124,9 +129,9 @@ class Player {
 
   // Decisions get the next numbers, or are repeated with `numbers`.
   void decide_many(const Rows& rows, const std::uint64_t* numbers, double* actions, double* densities) {
-    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
+    visit(rows, [&](std::size_t i, double epsilon, const ContextView& context, Range within) {
       const std::uint64_t number = numbers == nullptr ? decisions++ : numbers[i];
-      const Decision decision = manul::decide(*model_, settings_.exploration, context, within, number);
+      const Decision decision = manul::decide(*model_, settings_.exploration, epsilon, context, within, number);
       actions[i] = decision.action, densities[i] = decision.density;
     });
   }
@@ -135,6 +140,7 @@ class Player {
     const Busy busy(*this);
     check(rows, outcomes);
     for (std::size_t i = 0; i < rows.count; ++i) model_->learn(context(rows, i), logged(rows, outcomes, i));
+    learned += rows.count;
   }
 
   // Progressive validation: the policy is evaluated on each row before it learns from it. Adds to one sum for all
@@ -145,6 +151,7 @@ class Player {
       const Outcome outcome = logged(rows, outcomes, i);
       sum += window_cost(model_->replay(context(rows, i), outcome), outcome);
     }
+    learned += rows.count;
   }
 
   void check(const Rows& rows, const Outcomes& outcomes) const {
@@ -162,22 +169,22 @@ class Player {
   }
 
   void densities_many(const Rows& rows, const double* actions, double* densities) {
-    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
-      densities[i] = manul::density(*model_, settings_.exploration, context, within, actions[i]);
+    visit(rows, [&](std::size_t i, double epsilon, const ContextView& context, Range within) {
+      densities[i] = manul::density(*model_, settings_.exploration, epsilon, context, within, actions[i]);
     });
   }
 
   void moments_many(const Rows& rows, double* means, double* squares) {
-    visit(rows, [&](std::size_t i, const ContextView& context, Range within) {
-      const Moments moments = manul::moments(*model_, settings_.exploration, context, within);
+    visit(rows, [&](std::size_t i, double epsilon, const ContextView& context, Range within) {
+      const Moments moments = manul::moments(*model_, settings_.exploration, epsilon, context, within);
       means[i] = moments.mean, squares[i] = moments.square;
     });
   }
 
   void simulate(const Table& table, std::size_t first, std::size_t last, const Record& record) {
     const Busy busy(*this);
-    manul::simulate(*model_, settings_.exploration, settings_.losses, table, first, last, decisions, record);
-    decisions += last - first;
+    manul::simulate(*model_, settings_.exploration, settings_.losses, table, first, last, decisions, learned, record);
+    decisions += last - first, learned += last - first;
   }
 
  private:
@@ -193,12 +200,13 @@ class Player {
     std::atomic_flag& flag_;
   };
 
-  // Calls `each(i, context, within)` for every row after checking all of them.
+  // Calls `each(i, epsilon, context, within)` for every row after checking all of them.
   template <class Each>
   void visit(const Rows& rows, Each&& each) {
     const Busy busy(*this);
     check(rows);
-    for (std::size_t i = 0; i < rows.count; ++i) each(i, context(rows, i), range(rows, i));
+    const double now = epsilon();
+    for (std::size_t i = 0; i < rows.count; ++i) each(i, now, context(rows, i), range(rows, i));
   }
 
   ContextView row_view(const float* row) const { return {ContextKind::row, row, settings_.width}; }

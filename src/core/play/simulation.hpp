@@ -49,13 +49,16 @@ struct Record {
   double* losses;
 };
 
-// `losses` is the agent's range of losses; its model learns from losses scaled to [0, 1].
+// `losses` is the agent's range of losses; its model learns from losses scaled to [0, 1]. `number` is that of the first
+// decision, and `rounds` the rounds learned before it.
 inline void simulate(PolicyModel& model, const Exploration& exploration, Range losses, const Table& table,
-                     std::size_t first, std::size_t last, std::uint64_t number, const Record& record) {
+                     std::size_t first, std::size_t last, std::uint64_t number, std::uint64_t rounds,
+                     const Record& record) {
   for (std::size_t row = first; row < last; ++row) {
     const ContextView context = table.context(row);
     const Range within = table.within(row);
-    const Decision decision = decide(model, exploration, context, within, number++);
+    const double epsilon = exploration.schedule.at(model.age(static_cast<double>(rounds++)));
+    const Decision decision = decide(model, exploration, epsilon, context, within, number++);
     const double loss = table.loss_at(row, decision.action);
     const double scaled_loss = (loss - losses.low) / (losses.high - losses.low);
     model.learn(context, {decision.action, decision.density, scaled_loss, within});

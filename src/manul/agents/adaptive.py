@@ -10,8 +10,10 @@ import numpy as np
 
 from manul import _core
 from manul.actions.ranges import Actions
+from manul.actions.schedules import Epsilon
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
+from manul.agents.player_host import COUNTERS
 from manul.errors import ParameterError
 from manul.paper.theory import BandwidthGrid
 from manul.types import Floats, Within
@@ -57,7 +59,7 @@ class AdaptiveCats(BaseAgent[_core.Player]):
         leaves: int,
         bandwidths: Iterable[float] | None = None,
         penalty: PenaltyName = "measured",
-        epsilon: float = 0.05,
+        epsilon: Epsilon = 0.05,
         losses: Within = (0.0, 1.0),
         seed: int = 0,
         half_life: float | None = None,
@@ -100,7 +102,7 @@ class AdaptiveCats(BaseAgent[_core.Player]):
         if not super()._fits(width, arrays):
             return False
         member = self._members(width, self.bandwidths[:1])
-        nbytes = sum(array.nbytes for name, array in arrays.items() if name != "decisions")
+        nbytes = sum(array.nbytes for name, array in arrays.items() if name not in COUNTERS)
         return nbytes == member.nbytes * len(self.bandwidths)
 
     def make_player(self, width: int) -> _core.Player:
@@ -114,7 +116,7 @@ class AdaptiveCats(BaseAgent[_core.Player]):
             bandwidths=list(bandwidths),
             penalty=_PENALTIES[self.penalty],
             complexity=_complexity(self.penalty, self.leaves, width),
-            **self._common,
+            **self._player_settings,
         )
 
 

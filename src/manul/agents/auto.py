@@ -7,11 +7,12 @@ rounds (`src/core/critic`). Its actions are smoothed and explored as in Cats, so
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from manul import _core
+from manul.actions.schedules import Epsilon, Fading
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.types import Context, Floats, Within
@@ -33,13 +34,15 @@ class Report:
     """The state of an Auto, to explain its decisions.
 
     `bandwidth` is narrower where the predicted loss is steep. `noise` is the standard deviation of the loss around the
-    prediction. `alarms` counts the detected changes of the world: `last_alarm` is the round of the last one, and
-    `memory` the number of rounds since. `actions` and `losses` are the predicted loss curve of one context, if given.
+    prediction. `epsilon` is the share of uniform exploration in the next decision. `alarms` counts the detected changes of
+    the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `actions` and `losses`
+    are the predicted loss curve of one context, if given.
     """
 
     members: tuple[Member, ...]
     bandwidth: float
     noise: float
+    epsilon: float
     rounds: int
     memory: int
     alarms: int
@@ -58,6 +61,9 @@ class Report:
 class Auto(BaseAgent[_core.Player]):
     """An agent without tuning: it chooses its own bandwidth and detects changes of the world.
 
+    With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and starts
+    again after a change of the world. With a number, it is constant.
+
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
     >>> agent.learn([0.3, 1.2], decision, loss=0.25)
@@ -67,11 +73,16 @@ class Auto(BaseAgent[_core.Player]):
         self,
         *,
         actions: Within = (0.0, 1.0),
-        epsilon: float = 0.05,
+        epsilon: Epsilon | Literal["auto"] = "auto",
         losses: Within = (0.0, 1.0),
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        fades = isinstance(epsilon, str) and epsilon == "auto"
+        super().__init__(
+            actions=actions, losses=losses, epsilon=Fading() if fades else cast(Epsilon, epsilon), seed=seed
+        )
+        if fades:
+            self.epsilon = "auto"
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The current state; with a context, also the predicted loss of `points` actions.
@@ -92,6 +103,7 @@ class Auto(BaseAgent[_core.Player]):
             members=tuple(map(Member, MEMBERS, errors, report["weights"])),
             bandwidth=report["bandwidth"],
             noise=report["noise"] * (high - low),
+            epsilon=self.current_epsilon,
             rounds=int(report["rounds"]),
             memory=int(report["memory"]),
             alarms=int(report["alarms"]),
@@ -108,4 +120,4 @@ class Auto(BaseAgent[_core.Player]):
 
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
-        return _core.AutoPlayer(width=width, **self._common)
+        return _core.AutoPlayer(width=width, **self._player_settings)

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from manul import _core
+from manul.actions import schedules
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.ranges import Actions
+from manul.actions.schedules import Epsilon, Fading
 from manul.actions.smoothing import explore, smooth
 from manul.agents.player import AnyPlayer
-from manul.agents.player_host import SKETCH, PlayerHost
+from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
 from manul.contexts import conversion
 from manul.errors import InputError
 from manul.policies.plot_mixin import PlotMixin
 from manul.types import Context, Decision, Decisions, Floats, Policy, Within
 from manul.utils import model_files
-from manul.utils.validation import check_epsilon, check_half_life, check_outcomes, check_range, check_seed, check_shape
+from manul.utils.validation import check_half_life, check_outcomes, check_range, check_seed, check_shape
 
 _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
 
@@ -32,11 +35,12 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     """
 
     def __init__(
-        self, *, actions: Within, losses: Within, epsilon: float, seed: int, half_life: float | None = None
+        self, *, actions: Within, losses: Within, epsilon: Epsilon, seed: int, half_life: float | None = None
     ) -> None:
         self.actions = check_range("actions", actions)
         self.losses = check_range("losses", losses)
-        self.epsilon = check_epsilon(epsilon)
+        self._schedule = schedules.check_epsilon(epsilon)
+        self.epsilon: Epsilon | Literal["auto"] = self._schedule
         self.seed = check_seed(seed)
         self._range = Actions(*self.actions)
         super().__init__(check_half_life(half_life))
@@ -51,24 +55,52 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         return {"actions": self.actions, "losses": self.losses, "epsilon": self.epsilon, "seed": self.seed}
 
     @property
+    def _player_settings(self) -> dict[str, Any]:
+        """The settings that all players of the core have."""
+        schedule = self._schedule
+        return {**self._common, "epsilon": astuple(schedule) if isinstance(schedule, Fading) else schedule}
+
+    @property
+    def current_epsilon(self) -> float:
+        """The epsilon of the next decision, which changes with the rounds learned if it is a schedule."""
+        return schedules.epsilon_at(self._schedule, 0.0) if self.player is None else self.player.epsilon
+
+    @property
     def narrowest_bandwidth(self) -> float:
         """The smallest bandwidth; a narrowed range must be at least twice as wide."""
         return 0.0
+
+    def _counters(self, player: AnyPlayer) -> tuple[str, ...]:
+        fades = isinstance(self._schedule, Fading) and isinstance(player, _core.Player)
+        return COUNTERS if fades else super()._counters(player)
 
     def narrow(self, within: Within | None) -> Within:
         """The range of one decision; raises InputError if the agent has no action in it."""
         return self._range.narrow(within, self.narrowest_bandwidth)
 
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
-        return explore(smooth(centre, bandwidth, within), self.epsilon, within)
+        return explore(smooth(centre, bandwidth, within), self.current_epsilon, within)
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
         """The distribution that `decide` draws from."""
-        low, high = self.narrow(within)
+        ends = self.narrow(within)
+        return self._explore(*self._window(context, ends), ends)
+
+    def best(self, context: Context, within: Within | None = None) -> float:
+        """The greedy action, the centre of the window that `decide` draws from with probability 1 - epsilon.
+
+        It has no density, so there is nothing to learn or to log.
+
+        >>> import manul
+        >>> manul.Auto(actions=(0.0, 32.0)).best([0.3, 1.2])
+        16.0
+        """
+        return self._window(context, self.narrow(within))[0]
+
+    def _window(self, context: Context, within: Within) -> tuple[float, float]:
         player, features = self.player_and_context(context)
         with self.explain_rejection():
-            centre, bandwidth = player.window(features, low, high)
-        return self._explore(centre, bandwidth, (low, high))
+            return player.window(features, *within)
 
     def decide(self, context: Context, within: Within | None = None) -> Decision:
         """Draw an action."""
@@ -204,7 +236,8 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent."""
-        return type(self).__name__, {**self._saved_settings(), **self.context_parameters()}, self.state()
+        settings = {name: schedules.describe(value) for name, value in self._saved_settings().items()}
+        return type(self).__name__, {**settings, **self.context_parameters()}, self.state()
 
     def save(self, path: str | Path) -> None:
         """Write to a `.manul` file."""
@@ -214,7 +247,11 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
         """The agent that was saved with these parameters and arrays."""
         width, names = parameters.pop("width"), parameters.pop("names")
-        agent = cls._from_parameters(parameters)
+        settings = {
+            name: schedules.from_description(value) if name == "epsilon" else value
+            for name, value in parameters.items()
+        }
+        agent = cls._from_parameters(settings)
         if width is None and names is None and not arrays:
             return agent
         columns = model_files.check_width(width) if names is None else SKETCH

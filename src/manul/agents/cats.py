@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from manul import _core
 from manul.actions.ranges import Actions
+from manul.actions.schedules import Epsilon
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
@@ -46,7 +47,7 @@ class Cats(BaseAgent[_core.Player]):
         actions: Within = (0.0, 1.0),
         leaves: int,
         bandwidth: float,
-        epsilon: float = 0.05,
+        epsilon: Epsilon = 0.05,
         losses: Within = (0.0, 1.0),
         seed: int = 0,
         half_life: float | None = None,
@@ -99,7 +100,8 @@ class Cats(BaseAgent[_core.Player]):
         return _core.PaperCatsPlayer(**self._settings(width), offset=0.0, learner=learner)
 
     def _settings(self, width: int) -> dict[str, Any]:
-        return {"width": width, "depth": self.leaves.bit_length() - 1, "bandwidth": self.bandwidth, **self._common}
+        tree = {"depth": self.leaves.bit_length() - 1, "bandwidth": self.bandwidth}
+        return {"width": width, **tree, **self._player_settings}
 
     def __repr__(self) -> str:
         if self._paper is None:

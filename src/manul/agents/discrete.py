@@ -12,6 +12,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.distribution import Atoms
+from manul.actions.schedules import Epsilon
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
@@ -29,7 +30,7 @@ class _Discrete(BaseAgent[_core.Player]):
         *,
         actions: Within = (0.0, 1.0),
         leaves: int,
-        epsilon: float = 0.05,
+        epsilon: Epsilon = 0.05,
         losses: Within = (0.0, 1.0),
         seed: int = 0,
         half_life: float | None = None,
@@ -50,7 +51,7 @@ class _Discrete(BaseAgent[_core.Player]):
         assert bandwidth == 0
         first, last = _core.atoms_inside(self.actions, self.leaves, *within)
         positions = self._range.low + np.arange(first, last + 1) / self.leaves * self._range.span
-        return Atoms.greedy(positions, centre, self.epsilon, self._range.span / self.leaves)
+        return Atoms.greedy(positions, centre, self.current_epsilon, self._range.span / self.leaves)
 
 
 _RANGES: dict[str, Any] = {"actions": (-2.0, 8.1), "losses": (-1.0, 3.0)}
@@ -100,7 +101,7 @@ class DiscreteTree(_Discrete):
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
         learner = learners.native(self.learner)
-        return _core.DiscreteTreePlayer(width=width, depth=self._depth, learner=learner, **self._common)
+        return _core.DiscreteTreePlayer(width=width, depth=self._depth, learner=learner, **self._player_settings)
 
 
 @register_agent(
@@ -123,4 +124,4 @@ class DiscreteLinear(_Discrete):
 
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
-        return _core.DiscreteLinearPlayer(width=width, depth=self._depth, **self._common)
+        return _core.DiscreteLinearPlayer(width=width, depth=self._depth, **self._player_settings)

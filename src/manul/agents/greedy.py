@@ -9,8 +9,10 @@ from typing import Any, Self
 
 from manul import _core
 from manul.actions.ranges import Actions
+from manul.actions.schedules import Epsilon, least_epsilon
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
+from manul.agents.player_host import COUNTERS
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
 from manul.paper import theory
@@ -46,7 +48,7 @@ class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
             return False
         if isinstance(self, SmoothedGreedy) and isinstance(self.policies, NativePolicies):
             return True
-        saved = model_files.split_by_prefix({name: array for name, array in arrays.items() if name != "decisions"})
+        saved = model_files.split_by_prefix({name: array for name, array in arrays.items() if name not in COUNTERS})
         if saved.keys() != {"", *map(str, range(len(self._learner_bandwidths)))}:
             return False
         for index, bandwidth in enumerate(
@@ -79,7 +81,7 @@ class SmoothedGreedy(_PolicyClassAgent):
         *,
         policies: PolicyClass,
         bandwidth: float,
-        epsilon: float = 0.05,
+        epsilon: Epsilon = 0.05,
         actions: Within = (0.0, 1.0),
         losses: Within = (0.0, 1.0),
         seed: int = 0,
@@ -105,7 +107,7 @@ class SmoothedGreedy(_PolicyClassAgent):
     def make_player(self, width: int) -> _core.Player | PolicyPlayer:
         """A new player for contexts of this width."""
         if isinstance(self.policies, NativePolicies):
-            return self.policies.player(width=width, bandwidth=self.bandwidth, **self._common)
+            return self.policies.player(width=width, bandwidth=self.bandwidth, **self._player_settings)
         learner = self.policies.start(width, self.actions, self.bandwidth)
         return PolicyPlayer([learner], [self.bandwidth], lambda *_: 0.0, **self._common)
 
@@ -141,7 +143,7 @@ class ParetoGreedy(_PolicyClassAgent):
         *,
         policies: PolicyClass,
         bandwidths: Sequence[float] | theory.BandwidthGrid | None = None,
-        epsilon: float = 0.05,
+        epsilon: Epsilon = 0.05,
         actions: Within = (0.0, 1.0),
         losses: Within = (0.0, 1.0),
         constant: float = 1.0,
@@ -191,14 +193,14 @@ class ParetoGreedy(_PolicyClassAgent):
                 mean_loss=estimate,
                 horizon=rounds,
                 bandwidth=share,
-                minimum_density=self.epsilon,
+                minimum_density=least_epsilon(self._schedule),
                 constant=self.constant,
             )
         return theory.pareto_penalty(
             rounds=rounds if rounds == 1 else min(rounds, self.horizon),
             horizon=self.horizon,
             bandwidth=share,
-            epsilon=self.epsilon,
+            epsilon=least_epsilon(self._schedule),
             log_class_size=self.log_class_size,
             failure=self.failure,
         )

@@ -69,6 +69,12 @@ class Mapped(PlotMixin):
         return int(getattr(self.agent, "decisions", 0))
 
     @property
+    def current_epsilon(self) -> float:
+        """The epsilon of the next decision, if the agent inside has one."""
+        epsilon: float = self.agent.current_epsilon  # type: ignore[attr-defined]
+        return epsilon
+
+    @property
     def nbytes(self) -> int:
         """The memory of the learned state, in bytes."""
         return int(getattr(self.agent, "nbytes", 0))
@@ -99,6 +105,13 @@ class Mapped(PlotMixin):
         decision = self.agent.decide(mapped, within)
         self._fix(context, mapped)
         return decision
+
+    def best(self, context: Context, within: Within | None = None) -> float:
+        """The greedy action, if the agent inside has one."""
+        mapped = self.map(context)
+        action: float = self.agent.best(mapped, within)  # type: ignore[attr-defined]
+        self._fix(context, mapped)
+        return action
 
     def learn(self, context: Context, decision: Decision, loss: float) -> None:
         """Learn from the loss of a decision."""

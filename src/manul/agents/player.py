@@ -15,6 +15,10 @@ class Player(Protocol):
     decisions: int
 
     @property
+    def epsilon(self) -> float:
+        """The epsilon of the next decision."""
+
+    @property
     def nbytes(self) -> int:
         """The memory of the learned state, in bytes."""
 

@@ -16,6 +16,7 @@ from manul.contexts import conversion
 from manul.errors import InputError
 from manul.utils import model_files
 
+COUNTERS = ("decisions", "learned")  # counts of a player in a file; "learned" only if epsilon is a schedule
 SKETCH = 64  # columns that the features of named contexts share if an agent has no weight tables
 
 
@@ -69,16 +70,22 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         """The complete learned state, as arrays."""
         if self.player is None:
             return {}
-        return {**self.player.state(), "decisions": np.array([self.player.decisions], dtype=np.uint64)}
+        counts = {name: np.array([getattr(self.player, name)], np.uint64) for name in self._counters(self.player)}
+        return {**self.player.state(), **counts}
 
     def restore(self, player: AnyPlayer, arrays: model_files.Arrays) -> None:
         """Restore the state of a file in a new player."""
         state = dict(arrays)
-        (decisions,) = model_files.vectors({"decisions": state.pop("decisions")}, decisions=("u8", 1))
-        if decisions[0] > model_files.MOST_ROUNDS:
-            raise model_files.mismatch_error()
-        player.decisions = int(decisions[0])
+        for name in self._counters(player):
+            (count,) = model_files.vectors({name: state.pop(name)}, **{name: ("u8", 1)})
+            if count[0] > model_files.MOST_ROUNDS:
+                raise model_files.mismatch_error()
+            setattr(player, name, int(count[0]))
         player.restore(state)
+
+    def _counters(self, _player: AnyPlayer) -> tuple[str, ...]:
+        """The counts of a player that a file has beside its arrays."""
+        return COUNTERS[:1]
 
     def is_native(self, contexts: conversion.Row) -> bool:
         """Whether the core handles rows of contexts like these."""

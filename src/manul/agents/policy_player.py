@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from manul import _core
+from manul.actions.schedules import Epsilon, epsilon_at
 from manul.actions.smoothing import densities_of_many, explore, smooth
 from manul.contexts.conversion import Row
 from manul.policies.finite import check_action
@@ -28,11 +29,11 @@ class PolicyPlayer:
         *,
         actions: Within,
         losses: Within,
-        epsilon: float,
+        epsilon: Epsilon,
         seed: int,
     ) -> None:
         self._learners, self._bandwidths, self._penalty = learners, bandwidths, penalty
-        self._actions, self._losses, self._epsilon, self._seed = actions, losses, epsilon, seed
+        self._actions, self._losses, self._schedule, self._seed = actions, losses, epsilon, seed
         exact = [learner for learner in learners if isinstance(learner, Estimating)]
         self._exact = exact if len(exact) == len(learners) else []
         self._best = int(np.argmax(bandwidths))
@@ -44,6 +45,11 @@ class PolicyPlayer:
     def nbytes(self) -> int:
         """The memory of the learned state, in bytes."""
         return sum(array.nbytes for array in self.state().values())
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of the next decision."""
+        return epsilon_at(self._schedule, self.rounds)
 
     @property
     def chosen(self) -> float:
@@ -112,12 +118,13 @@ class PolicyPlayer:
         self._sums, self._best, self.rounds = estimates.copy(), best, rounds
 
     def _draw(self, context: Row, within: Within, number: int) -> tuple[float, float]:
+        epsilon = self.epsilon
         centre, bandwidth = self.window(context, *within)
         greedy = smooth(centre, bandwidth, within)
         coin, position = _core.draw(self._seed, number)
-        low, high = within if coin < self._epsilon else (float(greedy.edges[0]), float(greedy.edges[1]))
+        low, high = within if coin < epsilon else (float(greedy.edges[0]), float(greedy.edges[1]))
         action = low + position * (high - low)
-        return action, explore(greedy, self._epsilon, within).density(action)
+        return action, explore(greedy, epsilon, within).density(action)
 
     def _centre(self, index: int, context: Row, within: Within) -> float:
         action = check_action(self._learners[index].action(context, within), self._actions)

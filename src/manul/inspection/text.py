@@ -62,6 +62,7 @@ def _report_text(report: Report | None) -> str:
         return ""
     rows = [(member.name, f"error {member.error:.4f}", f"weight {member.weight:.3f}") for member in report.members]
     facts = [("bandwidth", f"{report.bandwidth:g}"), ("noise", f"{report.noise:.4f}")]
+    facts += [("epsilon", f"{report.epsilon:.4g}")]
     facts += [("rounds since drift", f"{report.memory:,}"), ("drift alarms", f"{report.alarms}")]
     return "\n".join(["model of the loss", *_table(facts), *_table(rows)])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manul import _core
-from manul.policies.native_learner import NativePolicies, cap_bandwidth
+from manul.policies.native_learner import NativeEpsilon, NativePolicies, cap_bandwidth
 from manul.policies.policy_class import saveable
 from manul.types import Within
 from manul.utils.validation import check_number
@@ -28,7 +28,7 @@ class Linear(NativePolicies):
         check_number("rate", self.rate, 0, 1, "Try 0.01.", ends="(]")
 
     def player(
-        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
+        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: NativeEpsilon, seed: int
     ) -> _core.Player:
         """Return a new native player."""
         return _core.LinearPlayer(

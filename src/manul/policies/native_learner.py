@@ -9,6 +9,8 @@ from manul.contexts.conversion import Row
 from manul.types import Decision, Within
 from manul.utils.model_files import Arrays
 
+NativeEpsilon = float | tuple[float, float, float]  # a constant, or the fields of a schedule
+
 
 class NativeLearner:
     """A learner that delegates to a native player."""
@@ -40,7 +42,7 @@ class NativePolicies(ABC):
 
     @abstractmethod
     def player(
-        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: float, seed: int
+        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: NativeEpsilon, seed: int
     ) -> _core.Player:
         """Return a new native player."""
 
