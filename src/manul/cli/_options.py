@@ -50,6 +50,26 @@ class Share(Number):
         return Fraction(text) if "/" in text else float(text)
 
 
+class Epsilon(Number):
+    """A number, `auto`, or a schedule FIRST:LAST:ROUNDS."""
+
+    name = "epsilon"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse the text."""
+        from manul.actions.schedules import Fading
+
+        if str(value) == "auto":
+            return "auto"
+        try:
+            numbers = [self.read(part) for part in str(value).split(":")]
+        except (ValueError, ZeroDivisionError):
+            numbers = []
+        if len(numbers) not in (1, 3):
+            self.fail(f"{_name(param)} must be a number, auto or FIRST:LAST:ROUNDS, got {value!r}.", param, ctx)
+        return Fading(*numbers) if len(numbers) == 3 else numbers[0]
+
+
 class Integer(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """An integer, optionally with a minimum and a maximum."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from manul.cli._options import AGENT, FILE, INTEGER, MODEL, NUMBER, RANGE, Choice, File, Share
+from manul.cli._options import AGENT, FILE, INTEGER, MODEL, RANGE, Choice, Epsilon, File, Share
 
 
 @click.command(epilog="\b\nExample:\n  manul run cars.csv --target price --log run.parquet --out policy.manul")
@@ -23,7 +23,12 @@ from manul.cli._options import AGENT, FILE, INTEGER, MODEL, NUMBER, RANGE, Choic
     help="Half-width of the window around the chosen action: a number in units of the target, or a fraction such as "
     "1/16 of the range of actions.  [default: 1/32]",
 )
-@click.option("--epsilon", type=NUMBER, default=0.05, help="Share of rounds that explore uniformly.")
+@click.option(
+    "--epsilon",
+    type=Epsilon(),
+    help="Share of rounds that explore uniformly: a number, or FIRST:LAST:ROUNDS, which fades from FIRST to LAST and is half of "
+    "FIRST after ROUNDS rounds.  [default: auto, which is 0.05:0.002:1000, for the agent auto; otherwise 0.05]",
+)
 @click.option(
     "--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions.  [default: the range of the targets]"
 )

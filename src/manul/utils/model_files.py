@@ -143,7 +143,7 @@ def dumps(saveable: Saveable) -> bytes:
 
     >>> import manul
     >>> loads(dumps(manul.Auto(seed=7)))
-    Auto(actions=(0.0, 1.0), epsilon=0.05, losses=(0.0, 1.0), seed=7)
+    Auto(actions=(0.0, 1.0), epsilon='auto', losses=(0.0, 1.0), seed=7)
     """
     return encode(*contents(saveable))
 
@@ -158,7 +158,7 @@ def contents(saveable: Saveable) -> Contents:
 
     >>> import manul
     >>> restore(*contents(manul.Auto(seed=7)))
-    Auto(actions=(0.0, 1.0), epsilon=0.05, losses=(0.0, 1.0), seed=7)
+    Auto(actions=(0.0, 1.0), epsilon='auto', losses=(0.0, 1.0), seed=7)
     """
     if isinstance(saveable, HasContents):
         kind, parameters, arrays = saveable.contents()

@@ -16,6 +16,7 @@ import numpy as np
 from manul import _core
 from manul.agents.base import BaseAgent
 from manul.errors import InputError, ParameterError
+from manul.logs.exploration_cost import ExplorationCost, exploration_cost
 from manul.logs.log import Log
 from manul.types import Agent, Floats, Within
 from manul.worlds import ScaledWorld, World
@@ -39,6 +40,11 @@ class Run:
     def mean_loss(self) -> float:
         """The progressive loss: the agent decides in each round before it learns from it."""
         return float(self.log.losses.mean())
+
+    @property
+    def exploration_cost(self) -> ExplorationCost | None:
+        """What the actions outside the greedy windows cost; None if the agent always drew from the whole range."""
+        return exploration_cost(self.log)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Plot the running mean of the losses and the mean of the last 5 % of the rounds."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.table_encoding import Columns
@@ -129,7 +130,7 @@ class TableRun:
 
     def as_dict(self) -> dict[str, Any]:
         """The results, for JSON."""
-        losses = self.run.log.losses
+        losses, exploration = self.run.log.losses, self.run.exploration_cost
         return {
             "agent": self.agent,
             **self.settings,
@@ -139,12 +140,14 @@ class TableRun:
             "mean_loss": self.run.mean_loss,
             "recent_loss": float(losses[-max(1, len(losses) // 20) :].mean()),  # of the last 5 % of the rows
             "best_constant": self.best_constant,
+            "exploration": None if exploration is None else exploration.as_dict(),
             "seconds": self.run.seconds,
         }
 
     def __str__(self) -> str:
         low, high = self.table.actions
-        values = {**self.as_dict(), "actions": f"{low:g} to {high:g}"}
+        exploration = str(self.run.exploration_cost or "cost unknown: every action was drawn from the whole range")
+        values = {**self.as_dict(), "actions": f"{low:g} to {high:g}", "exploration": exploration}
         labels = {"left_out": "skipped rows", "recent_loss": "last 5 %"}
         return "\n".join(
             f"{labels.get(name, name.replace('_', ' ')):<14} {_format(value)}"
@@ -159,14 +162,15 @@ def run_agent(
     agent: str | None = None,
     leaves: int | None = None,
     bandwidth: float | Fraction | None = None,
-    epsilon: float = 0.05,
+    epsilon: Epsilon | Literal["auto"] | None = None,
     seed: int = 0,
     loss: Literal["absolute", "squared"] = "absolute",
     progress: bool = False,
 ) -> TableRun:
     """Run an agent once over a table: Auto by default, Cats if `leaves` or `bandwidth` is given.
 
-    The bandwidth is in units of the target; a `Fraction` is a share of the range of actions.
+    The bandwidth is in units of the target; a `Fraction` is a share of the range of actions. Without `epsilon`, the agent's
+    default is used.
 
     >>> import numpy as np
     >>> sizes = np.arange(200.0) % 7
@@ -178,7 +182,8 @@ def run_agent(
     name = agent or ("auto" if leaves is None and bandwidth is None else "cats")
     entry = AGENTS[name]
     settings = entry.tree_settings(table.actions, leaves=leaves, bandwidth=bandwidth)
-    learner = entry.make(actions=table.actions, epsilon=epsilon, seed=seed, **settings)
+    exploration = {} if epsilon is None else {"epsilon": epsilon}
+    learner = entry.make(actions=table.actions, seed=seed, **exploration, **settings)
     world = table.world(loss)
     run = simulate(learner, world, progress=progress)
     constant = float(np.median(world.targets) if loss == "absolute" else world.targets.mean())

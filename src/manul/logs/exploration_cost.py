@@ -1,0 +1,95 @@
+"""What exploration cost: how much higher the losses were when the action was drawn outside the greedy window.
+
+Inside its greedy window, an epsilon-greedy policy has a density above that of the uniform distribution, outside it one
+below, so a log shows which rows were explored. Each is compared with the mean loss of the greedy rows in the same block of
+the log, because losses change as the agent learns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.logs.log import Log
+from manul.types import Floats
+
+BLOCKS, LEAST_ROWS = 32, 50  # the most blocks of a log, and the fewest rows of a block
+ROUNDING = 1e-9  # densities within this share of the uniform one belong to neither side
+
+
+@dataclass(frozen=True)
+class ExplorationCost:
+    """What `explored` of the `rows` of a log cost, as loss per row; by chance, `cost` can be slightly negative.
+
+    `error` is its standard error: the losses of the greedy actions in the explored rows are not known, only the mean loss of
+    other rows. `mean_loss` is that of all rows; it is None if a loss is negative, because the cost then is no share of it.
+    """
+
+    rows: int
+    explored: int
+    cost: float
+    error: float
+    mean_loss: float | None
+
+    @property
+    def share(self) -> float | None:
+        """The share of the loss that exploration cost."""
+        return None if self.mean_loss is None else self.cost / self.mean_loss
+
+    def as_dict(self) -> dict[str, float | None]:
+        """The counts, the cost and the share, for JSON."""
+        return {"explored": self.explored, "cost": self.cost, "error": self.error, "share": self.share}
+
+    def __str__(self) -> str:
+        if self.mean_loss is None:
+            return f"{self.cost:.2g} ± {self.error:.1g} per round"
+        return f"{100 * self.cost / self.mean_loss:.2g} ± {100 * self.error / self.mean_loss:.1g} % of the loss"
+
+
+def exploration_cost(log: Log) -> ExplorationCost | None:
+    """The cost of the explored rows of a log; None if the range of actions is not known or no row was greedy.
+
+    Rows whose density is uniform, such as the first 20 of Auto, count neither as explored nor as greedy.
+
+    >>> densities, losses = np.array([0.1, 4.9, 4.9, 4.9]), np.array([0.9, 0.1, 0.2, 0.3])
+    >>> print(exploration_cost(Log(np.zeros((4, 1)), np.full(4, 0.5), densities, losses, action_range=(0.0, 1.0))))
+    47 ± 8 % of the loss
+    """
+    spans = _spans(log)
+    if spans is None or not len(log):
+        return None
+    relative = log.densities * spans
+    explored, greedy = relative < 1 - ROUNDING, relative > 1 + ROUNDING
+    if not greedy.any():
+        return None
+    count = max(1, min(BLOCKS, len(log) // LEAST_ROWS))
+    blocks = np.arange(len(log)) * count // len(log)
+    cost, error = _compare(log.losses, blocks, explored, greedy, count)
+    mean_loss = float(log.losses.mean()) if log.losses.min() >= 0 and log.losses.any() else None
+    return ExplorationCost(len(log), int(explored.sum()), cost / len(log), error / len(log), mean_loss)
+
+
+def _spans(log: Log) -> Floats | float | None:
+    if log.lows is not None and log.highs is not None:
+        return log.highs - log.lows
+    return None if log.action_range is None else log.action_range[1] - log.action_range[0]
+
+
+def _compare(
+    losses: Floats,
+    blocks: npt.NDArray[np.int64],
+    explored: npt.NDArray[np.bool_],
+    greedy: npt.NDArray[np.bool_],
+    count: int,
+) -> tuple[float, float]:
+    """The cost of the explored rows, and its standard error."""
+    sizes = np.bincount(blocks[greedy], minlength=count)
+    sums = np.bincount(blocks[greedy], losses[greedy], count)
+    means = np.where(sizes > 0, sums / np.maximum(sizes, 1), losses[greedy].mean())  # a block may have no greedy row
+    variances = np.bincount(blocks[greedy], (losses - means[blocks])[greedy] ** 2, count) / np.maximum(sizes - 1, 1)
+    variances = np.where(sizes > 1, variances, losses[greedy].var())
+    tries = np.bincount(blocks[explored], minlength=count)
+    cost = float((losses - means[blocks])[explored].sum())
+    return cost, float(np.sqrt((tries * variances * (1 + tries / np.maximum(sizes, 1))).sum()))
