@@ -53,7 +53,12 @@ def check_epsilon(epsilon: Epsilon) -> Epsilon:
     >>> check_epsilon(1)
     1.0
     """
-    return epsilon if isinstance(epsilon, Fading) else validation.check_epsilon(epsilon)
+    if isinstance(epsilon, Fading):
+        return epsilon
+    if not isinstance(epsilon, int | float):
+        rule = "a number in [0, 1] or a schedule such as manul.schedules.Fading()"
+        raise ParameterError(f"epsilon must be {rule}, got {epsilon!r}. Try 0.05.", "epsilon")
+    return validation.check_epsilon(epsilon)
 
 
 def epsilon_at(epsilon: Epsilon, age: float) -> float:

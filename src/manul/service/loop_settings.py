@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 
 import msgspec
 from msgspec import Meta
 
+from manul.actions import schedules
 from manul.agents.agent_registry import AGENTS, AgentEntry
-from manul.service.schema import Combination, Name, Range, Request
+from manul.service.schema import Combination, Fading, Name, Range, Request, Share
 
 # Settings with bounds that the types of the constructors do not express.
 BOUNDED: dict[str, Any] = {
     "bandwidth": Annotated[float, Meta(gt=0)],
-    "epsilon": Annotated[float, Meta(ge=0, le=1)],
     "half_life": Annotated[float, Meta(ge=1)] | None,
     "leaves": Annotated[int, Meta(ge=2, le=2**16)],
     "seed": Annotated[int, Meta(ge=0, le=2**63 - 1)],
 }
 
 
+def _field_type(name: str, annotation: Any) -> Any:
+    if name != "epsilon":
+        return BOUNDED.get(name, annotation)
+    # The schedule of the package as a struct, and the other choices as the constructor has them.
+    others = [Fading if each is schedules.Fading else each for each in get_args(annotation) if each is not float]
+    return Union[(Share, *others)]
+
+
 def _settings_type(entry: AgentEntry) -> type[msgspec.Struct]:
     parameters = entry.parameters
     required = [name for name in entry.settings if parameters[name].default is inspect.Parameter.empty]
     optional = [name for name in entry.settings if name not in required]
-    fields: list[Any] = [(name, BOUNDED.get(name, parameters[name].annotation)) for name in required]
+    fields: list[Any] = [(name, _field_type(name, parameters[name].annotation)) for name in required]
     for name in ("epsilon", "seed", *optional):
-        fields.append((name, BOUNDED.get(name, parameters[name].annotation), parameters[name].default))
+        fields.append((name, _field_type(name, parameters[name].annotation), parameters[name].default))
     summary = (inspect.getdoc(entry.make) or entry.name).partition("\n")[0]
     return msgspec.defstruct(
         entry.make.__name__,
@@ -64,7 +72,7 @@ def agent_settings(loop: NewLoop) -> dict[str, Any]:
     """The kind and the settings of a loop's agent; "auto" stands for Auto with default settings.
 
     >>> agent_settings(NewLoop(name="heating", actions=(20, 70)))
-    {'kind': 'auto', 'epsilon': 0.05, 'seed': 0}
+    {'kind': 'auto', 'epsilon': 'auto', 'seed': 0}
     """
     settings: dict[str, Any] = msgspec.to_builtins(KINDS["auto"]() if isinstance(loop.agent, str) else loop.agent)
     return settings

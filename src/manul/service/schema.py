@@ -23,11 +23,21 @@ Context = Annotated[
         examples=[[0.3, 1.2]],
     ),
 ]
+Share = Annotated[float, Meta(ge=0, le=1)]
+PositiveShare = Annotated[float, Meta(gt=0, le=1)]
 Combination = Literal["first", "last", "sum", "mean"]
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
     """A request body."""
+
+
+class Fading(Request, kw_only=True):
+    """An epsilon that fades from `first` to `last`; it is half of `first` after `rounds` rounds of learning."""
+
+    first: PositiveShare = 0.05
+    last: PositiveShare = 0.002
+    rounds: Annotated[float, Meta(gt=0)] = 1000.0
 
 
 class NewDecision(Request, kw_only=True):
@@ -156,11 +166,22 @@ class Candidate(Struct, kw_only=True):
     effective_size: float
 
 
+class Exploration(Struct, kw_only=True):
+    """What decisions outside the greedy window (`explored`) cost, as loss per decision with a standard error, and as a share
+    of the loss, which is null if a loss is negative. By chance, the cost can be slightly negative."""
+
+    explored: int
+    cost: float
+    error: float
+    share: float | None
+
+
 class Report(Struct, kw_only=True):
     """The agent's estimates (`beliefs`), and candidate policies evaluated on the latest `rows` decisions with an outcome.
 
     `played` is the policy that decided, `model` the current model, whose estimate is slightly optimistic because it has
-    learned from these rows; the third is the best of nine constant actions.
+    learned from these rows; the third is the best of nine constant actions. `exploration` is what exploration cost in these
+    rows; it is null if none of them is a greedy decision of the agent, as when the caller decides.
     """
 
     name: str
@@ -168,6 +189,7 @@ class Report(Struct, kw_only=True):
     rows: int
     beliefs: dict[str, Any]
     candidates: list[Candidate]
+    exploration: Exploration | None
 
 
 class Finding(Struct, kw_only=True):

@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any, Literal, Self
 
 from manul.actions.ranges import Actions
+from manul.actions.schedules import Epsilon
 from manul.agents import Cats
 from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.agents.base import BaseAgent
@@ -90,7 +91,9 @@ class Grid:
     def __len__(self) -> int:
         return len(self.cells) + len(self.others)
 
-    def candidates(self, *, rule: Rule, actions: Within, losses: Within, epsilon: float, seed: int) -> list[Candidate]:
+    def candidates(
+        self, *, rule: Rule, actions: Within, losses: Within, epsilon: Epsilon, seed: int
+    ) -> list[Candidate]:
         """The agents to train.
 
         >>> Grid(cells=[(1/8, 16)]).candidates(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.contexts.maps import Columns
 from manul.errors import ParameterError
@@ -70,7 +71,7 @@ def optimize(
     draw: bool = False,
     actions: Within | None = None,
     losses: Within | None = None,
-    epsilon: float = 0.0,
+    epsilon: Epsilon = 0.0,
     seed: int = 0,
     threads: int | None = None,
     resume: str | Path | None = None,

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 import manul
+from manul.actions.schedules import from_description
 from manul.agents.agent_registry import AGENTS
 from manul.errors import InputError, ManulError
 from manul.service.errors import Invalid
@@ -46,10 +47,11 @@ def make_agent(settings: NewLoop) -> LoopAgent:
     """A fresh agent for a loop.
 
     >>> make_agent(NewLoop(name="heating", actions=(20, 70)))
-    Auto(actions=(20.0, 70.0), epsilon=0.05, losses=(0.0, 1.0), seed=0)
+    Auto(actions=(20.0, 70.0), epsilon='auto', losses=(0.0, 1.0), seed=0)
     """
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
     try:
+        given["epsilon"] = from_description(given["epsilon"])
         agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=settings.actions, losses=settings.losses, **given)
     except ManulError as error:
         raise Invalid(str(error), "agent") from None

@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from manul.agents import AdaptiveCats, Auto
 from manul.errors import ManulError
+from manul.logs.exploration_cost import exploration_cost
 from manul.logs.log import Log
 from manul.offpolicy import doctor, evaluate
 from manul.service import schema
@@ -45,7 +47,15 @@ def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> s
         rows=len(rows),
         beliefs=_beliefs(agent),
         candidates=_candidates(rows, agent, loop) if rows else [],
+        exploration=_exploration([row for row in rows if not row[0].observed], loop),
     )
+
+
+def _exploration(rows: Sequence[log_export.Row], loop: Loop) -> schema.Exploration | None:
+    if not rows:
+        return None
+    found = exploration_cost(log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0))))
+    return None if found is None else msgspec.convert(found.as_dict(), schema.Exploration)
 
 
 def _beliefs(agent: Any) -> dict[str, Any]:
@@ -55,8 +65,9 @@ def _beliefs(agent: Any) -> dict[str, Any]:
     if isinstance(agent, AdaptiveCats):
         pairs = zip(agent.bandwidths, agent.estimates.tolist(), agent.risks.tolist(), strict=True)
         members = [{"bandwidth": each[0], "estimate": _finite(each[1]), "risk": _finite(each[2])} for each in pairs]
-        return {"bandwidth": agent.bandwidth, "members": members}
-    return {name: _finite(value) for name, value in getattr(agent, "parameters", {}).items()}
+        return {"bandwidth": agent.bandwidth, "epsilon": agent.current_epsilon, "members": members}
+    parameters = getattr(agent, "parameters", {}) | {"epsilon": getattr(agent, "current_epsilon", None)}
+    return {name: _finite(value) for name, value in parameters.items()}
 
 
 def _finite(value: Any) -> Any:

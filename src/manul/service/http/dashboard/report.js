@@ -77,9 +77,24 @@ const KINDS = {
   },
 }
 
+// What exploration cost in the decisions of the report; a cost below 0 is chance, and shown as 0.
+function cost({ exploration, rows }) {
+  if (!rows) return []
+  if (!exploration) return [note("The cost of exploration is unknown: none of these decisions was drawn from a greedy window of the agent.")]
+  const { explored, cost, error, share } = exploration
+  const most = Math.max(cost, 0)
+  const amount = share === null ? `${number(most)} per decision` : `${number(100 * Math.max(share, 0), 2)} % of the loss`
+  return [
+    note(
+      `Exploration cost ${amount} (standard error ${number(error)} per decision): ${count(explored)} of ${count(rows)} decisions were outside the greedy window.`,
+    ),
+  ]
+}
+
 export function beliefs(box, examined) {
   const { members = [], ...others } = examined?.report.beliefs ?? {}
-  if (!Object.keys(others).length) return box.replaceChildren()
+  const spent = examined ? cost(examined.report) : []
+  if (!Object.keys(others).length) return box.replaceChildren(...spent)
   const kind = KINDS[members[0] && "weight" in members[0] ? "weight" : "risk"]
   const best = Math.max(...members.map(each => each.weight ?? 0))
   const plays = each => ("weight" in each ? each.weight === best : each.bandwidth === others.bandwidth)
@@ -88,7 +103,7 @@ export function beliefs(box, examined) {
   const texts = words.map(
     ([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "number" ? number(value) : value}`,
   )
-  return box.replaceChildren(...(rows.length ? [table(kind.heads, rows)] : []), note(`${texts.join(", ")}.`))
+  return box.replaceChildren(...(rows.length ? [table(kind.heads, rows)] : []), note(`${texts.join(", ")}.`), ...spent)
 }
 
 export function findings(box, examined) {
