@@ -177,3 +177,41 @@ def test_a_table_that_is_cut_off_is_refused(tmp_path):
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + bytes(str(np.arange(999)), "ascii"))[:-20])
     result = manul_run(tmp_path / "t.csv.gz", "--target", "b")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+
+
+def test_exploration_fades_unless_epsilon_is_a_number(houses, tmp_path):
+    for given, expected in ((), "auto"), (("--epsilon", "0.1"), 0.1), (("--epsilon", "1/2:1/5:30"), (0.5, 0.2, 30)):
+        manul_run(houses, "--target", "rent", *given, "--out", tmp_path / "rent.manul")
+        epsilon = manul.load(tmp_path / "rent.manul").agent.epsilon
+        assert epsilon == (manul.schedules.Fading(*expected) if isinstance(expected, tuple) else expected)
+
+
+def test_trees_keep_their_own_default(houses, tmp_path):
+    manul_run(houses, "--target", "rent", "--agent", "cats", "--out", tmp_path / "rent.manul")
+    assert manul.load(tmp_path / "rent.manul").agent.epsilon == 0.05
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "message"),
+    [
+        ("fading", "--epsilon must be a number, auto or FIRST:LAST:ROUNDS, got 'fading'."),
+        ("0.1:0.01", "--epsilon must be a number, auto or FIRST:LAST:ROUNDS, got '0.1:0.01'."),
+        ("1/0", "--epsilon must be a number, auto or FIRST:LAST:ROUNDS, got '1/0'."),
+        ("0.01:0.1:100", "last must be at most first, 0.01, got 0.1."),
+        ("0.1:0.01:-5", "rounds must be above 0 and finite, got -5.0. Try 1000."),
+        ("1.5", "epsilon must be in [0, 1], got 1.5. Try 0.05."),
+    ],
+)
+def test_an_epsilon_that_cannot_be_is_one_sentence(houses, epsilon, message):
+    result = manul_run(houses, "--target", "rent", "--epsilon", epsilon)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(message)
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_result_says_what_exploration_cost(houses):
+    found = played(houses, "--target", "rent", "--epsilon", "1/2")["exploration"]
+    assert found["explored"] > 100
+    assert 0 < found["share"] < 1
+    assert "% of the loss" in manul_run(houses, "--target", "rent").stdout
+    assert played(houses, "--target", "rent", "--epsilon", "1")["exploration"] is None

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from manul import _core
 from manul.actions.ranges import Actions
-from manul.actions.schedules import Epsilon
+from manul.actions.schedules import Epsilon, Fading
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
@@ -22,6 +22,7 @@ from manul.utils.validation import check_bandwidth, check_leaves, check_whole_nu
         lambda seed: Cats(leaves=16, bandwidth=1 / 8, seed=seed),
         lambda seed: Cats(leaves=64, bandwidth=0.7, actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
         lambda seed: Cats(leaves=8, bandwidth=0.5, seed=seed),
+        lambda seed: Cats(leaves=16, bandwidth=1 / 8, epsilon=Fading(first=0.5, last=0.05, rounds=20), seed=seed),
         lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, seed=seed),
         lambda seed: Cats.paper(
             leaves=32, bandwidth=2.0, actions=(0.0, 32.0), learner=learners.CoinBetting(target="margin"), seed=seed

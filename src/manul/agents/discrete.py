@@ -12,7 +12,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.distribution import Atoms
-from manul.actions.schedules import Epsilon
+from manul.actions.schedules import Epsilon, Fading
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
@@ -108,7 +108,7 @@ class DiscreteTree(_Discrete):
     "discrete-linear",
     settings=("leaves",),
     examples=(
-        lambda seed: DiscreteLinear(leaves=16, seed=seed),
+        lambda seed: DiscreteLinear(leaves=16, epsilon=Fading(first=0.5, last=0.05, rounds=20), seed=seed),
         lambda seed: DiscreteLinear(leaves=8, seed=seed, **_RANGES),
     ),
     service=False,

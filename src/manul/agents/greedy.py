@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from manul import _core
 from manul.actions.ranges import Actions
-from manul.actions.schedules import Epsilon, least_epsilon
+from manul.actions.schedules import Epsilon, Fading, least_epsilon
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.agents.player_host import COUNTERS
@@ -114,7 +114,7 @@ class SmoothedGreedy(_PolicyClassAgent):
 
 @model_files.saveable(
     lambda seed: ParetoGreedy(policies=Constant(choices=65), bandwidths=(1 / 2, 1 / 8), seed=seed),
-    lambda seed: ParetoGreedy(policies=Linear(), seed=seed, **_RANGES),
+    lambda seed: ParetoGreedy(policies=Linear(), epsilon=Fading(first=0.5, last=0.05, rounds=20), seed=seed, **_RANGES),
     lambda seed: ParetoGreedy(
         policies=Tree(leaves=32), bandwidths=(1.0, 1 / 8), horizon=300, log_class_size=20.0, seed=seed
     ),
