@@ -80,15 +80,13 @@ const KINDS = {
 // What exploration cost in the decisions of the report; a cost below 0 is chance, and shown as 0.
 function cost({ exploration, rows }) {
   if (!rows) return []
-  if (!exploration) return [note("The cost of exploration is unknown: none of these decisions was drawn from a greedy window of the agent.")]
+  if (!exploration)
+    return [note("The cost of exploration is unknown: none of these decisions was drawn from a greedy window of the agent.")]
   const { explored, cost, error, share } = exploration
-  const most = Math.max(cost, 0)
-  const amount = share === null ? `${number(most)} per decision` : `${number(100 * Math.max(share, 0), 2)} % of the loss`
-  return [
-    note(
-      `Exploration cost ${amount} (standard error ${number(error)} per decision): ${count(explored)} of ${count(rows)} decisions were outside the greedy window.`,
-    ),
-  ]
+  const part = share === null ? "" : `${number(100 * Math.max(share, 0), 2)} % of the loss, `
+  const each = `${number(Math.max(cost, 0), 2)} ± ${number(error, 1)} per decision`
+  const outside = `${count(explored)} of ${count(rows)} decisions were outside the greedy window`
+  return [note(`Exploration cost ${part}${each}: ${outside}.`)]
 }
 
 export function beliefs(box, examined) {
