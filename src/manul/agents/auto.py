@@ -15,6 +15,7 @@ from manul import _core
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.types import Context, Floats, Within
+from manul.utils.rewards import AnyRange
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
@@ -63,15 +64,18 @@ class Auto(BaseAgent[_core.Player]):
     >>> agent.learn([0.3, 1.2], decision, loss=0.25)
     """
 
+    needs_range = False
+
     def __init__(
         self,
         *,
         actions: Within = (0.0, 1.0),
         epsilon: float = 0.05,
-        losses: Within = (0.0, 1.0),
+        losses: AnyRange | None = None,
+        rewards: AnyRange | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The current state; with a context, also the predicted loss of `points` actions.
@@ -86,7 +90,7 @@ class Auto(BaseAgent[_core.Player]):
         """
         player, features = (self.player, None) if context is None and self.player else self.player_and_context(context)
         report = cast(_core.AutoPlayer, player).report()
-        low, high = self.losses
+        low, high = self._unit
         errors = [error * (high - low) for error in report["errors"]]
         return Report(
             members=tuple(map(Member, MEMBERS, errors, report["weights"])),
@@ -103,8 +107,13 @@ class Auto(BaseAgent[_core.Player]):
         middles = (np.arange(points) + 0.5) / points
         with self.explain_rejection():
             shares = np.array(player.curve(features, points), dtype=np.float64)
-        low, high = self.losses
+        low, high = self._unit
         return {"actions": self._range.low + middles * self._range.span, "losses": low + shares * (high - low)}
+
+    @property
+    def _unit(self) -> Within:
+        """The losses that the core calls 0 and 1."""
+        return (0.0, 1.0) if isinstance(self.losses, str) else self.losses
 
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
