@@ -49,7 +49,14 @@ struct Record {
   double* losses;
 };
 
-// `losses` is the agent's range of losses; its model learns from losses scaled to [0, 1].
+// A range of losses is infinite if it is unknown. Models then learn from the losses as they are.
+inline bool is_unknown(Range losses) { return losses.high == __builtin_inf(); }
+
+inline double scaled_loss(double loss, Range losses) {
+  return is_unknown(losses) ? loss : (loss - losses.low) / (losses.high - losses.low);
+}
+
+// `losses` is the agent's range of losses; its model learns from scaled losses.
 inline void simulate(PolicyModel& model, const Exploration& exploration, Range losses, const Table& table,
                      std::size_t first, std::size_t last, std::uint64_t number, const Record& record) {
   for (std::size_t row = first; row < last; ++row) {
@@ -57,8 +64,7 @@ inline void simulate(PolicyModel& model, const Exploration& exploration, Range l
     const Range within = table.within(row);
     const Decision decision = decide(model, exploration, context, within, number++);
     const double loss = table.loss_at(row, decision.action);
-    const double scaled_loss = (loss - losses.low) / (losses.high - losses.low);
-    model.learn(context, {decision.action, decision.density, scaled_loss, within});
+    model.learn(context, {decision.action, decision.density, scaled_loss(loss, losses), within});
     record.actions[row] = decision.action;
     record.densities[row] = decision.density;
     record.losses[row] = loss;

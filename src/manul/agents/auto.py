@@ -35,7 +35,8 @@ class Report:
 
     `bandwidth` is narrower where the predicted loss is steep. `noise` is the standard deviation of the loss around the
     prediction. `alarms` counts the detected changes of the world: `last_alarm` is the round of the last one, and
-    `memory` the number of rounds since. `actions` and `losses` are the predicted loss curve of one context, if given.
+    `memory` the number of rounds since. `clipped` counts the outliers among losses without a stated range, which were
+    clipped. `actions` and `losses` are the predicted loss curve of one context, if given.
     """
 
     members: tuple[Member, ...]
@@ -45,6 +46,7 @@ class Report:
     memory: int
     alarms: int
     last_alarm: int | None
+    clipped: int = 0
     actions: Floats | None = None
     losses: Floats | None = None
 
@@ -58,6 +60,8 @@ class Report:
 )
 class Auto(BaseAgent[_core.Player]):
     """An agent without tuning: it chooses its own bandwidth and detects changes of the world.
+
+    With `losses="auto"` or `rewards="auto"`, it learns from any finite numbers.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -100,6 +104,7 @@ class Auto(BaseAgent[_core.Player]):
             memory=int(report["memory"]),
             alarms=int(report["alarms"]),
             last_alarm=int(report["last_alarm"]) or None,
+            clipped=int(report["clipped"]),
             **({} if context is None else self._curve(cast(_core.AutoPlayer, player), features, points)),
         )
 
