@@ -30,7 +30,16 @@ def negate_range(span: AnyRange) -> AnyRange:
     >>> negate_range((0.0, 100.0))
     (-100.0, 0.0)
     """
-    return span if isinstance(span, str) else (negate(span[1]), negate(span[0]))
+    return span if isinstance(span, str) else negate_pair(span)
+
+
+def negate_pair(span: tuple[float, float]) -> tuple[float, float]:
+    """The range of the values with the opposite sign.
+
+    >>> negate_pair((-1.0, 3.0))
+    (-3.0, 1.0)
+    """
+    return negate(span[1]), negate(span[0])
 
 
 def check_any_range(name: str, span: AnyRange, kind: str | None) -> AnyRange:

@@ -114,7 +114,8 @@ def log_of(
     import pyarrow as pa
 
     decisions = [each for each, _ in rows]
-    ranges: Any = {"action_range": loop.settings.actions, "loss_range": loop.settings.losses}
+    losses = loop.settings.losses
+    ranges: Any = {"action_range": loop.settings.actions, "loss_range": None if losses == "auto" else losses}
     columns = _columns(loop, rows)
     named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
     if contexts is not None or not named:
