@@ -177,3 +177,33 @@ def test_a_table_that_is_cut_off_is_refused(tmp_path):
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + bytes(str(np.arange(999)), "ascii"))[:-20])
     result = manul_run(tmp_path / "t.csv.gz", "--target", "b")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+
+
+def test_rewards_are_negative_losses(houses, tmp_path):
+    losses = played(houses, "--target", "rent")
+    rewards = played(houses, "--target", "rent", "--rewards", "known", "--log", tmp_path / "log.csv")
+    assert rewards["mean_reward"] == -losses["mean_loss"]
+    assert rewards["best_constant"] == -losses["best_constant"]
+    assert manul.Log.read(tmp_path / "log.csv").rewards.mean() == pytest.approx(rewards["mean_reward"])
+
+
+@pytest.mark.parametrize("option", ["--losses", "--rewards"])
+def test_auto_runs_without_a_range(houses, option):
+    assert played(houses, "--target", "rent", option, "auto")["agent"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--losses", "autom"], "--losses must be one of known, auto, got 'autom'. Did you mean auto?"),
+        (["--losses", "auto", "--rewards", "auto"], "losses and rewards exclude each other, got 'auto' and 'auto'."),
+        (
+            ["--agent", "cats", "--rewards", "auto"],
+            "rewards must be two numbers (low, high) for Cats, got 'auto'. Only Auto learns without a range.",
+        ),
+    ],
+)
+def test_rewards_that_do_not_fit_are_one_sentence(houses, arguments, message):
+    result = manul_run(houses, "--target", "rent", *arguments)
+    assert result.exit_code != 0
+    assert message in result.stderr

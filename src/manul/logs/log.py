@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
@@ -176,13 +177,7 @@ class Log:
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
-        metadata = Metadata(
-            action_range=ranges[0],
-            loss_range=ranges[1],
-            width=logs[0]._metadata.width,
-            names=logs[0]._metadata.names,
-            rewards=logs[0]._metadata.rewards,
-        )
+        metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1])
         table = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
         return Log._from_arrow(table, metadata, sum(log.skipped for log in logs))
 
@@ -236,11 +231,7 @@ class Log:
 
     @property
     def rewards(self) -> Floats | None:
-        """The reward of each action; None if the log has losses.
-
-        >>> Log.from_table({"action": [1], "density": [1], "reward": [0.25]}).rewards
-        array([0.25])
-        """
+        """The reward of each action; None if the log has losses."""
         return 0.0 - self.losses if self._metadata.rewards else None
 
     @property

@@ -17,7 +17,7 @@ from manul.agents import Mapped
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.table_encoding import Columns
 from manul.errors import ParameterError
-from manul.logs.formats.log_schema import RESERVED
+from manul.logs.formats.log_schema import RESERVED, Metadata
 from manul.logs.log import Log
 from manul.types import Floats, Within
 from manul.utils.validation import check_range, check_seed
@@ -106,13 +106,14 @@ class TargetTable:
         """The table as a world whose contexts are rows of numbers."""
         return Regression(self.columns.rows(self.fields), self.targets, loss)
 
-    def log(self, run: Run) -> Log:
+    def log(self, run: Run, *, rewards: bool = False) -> Log:
         """The log of a run, with the columns of the table as contexts."""
         import pyarrow as pa
 
         fields = {name: pa.array(values, from_pandas=True) for name, values in self.fields.items()}
         decisions = {"action": run.log.actions, "density": run.log.densities, "loss": run.log.losses}
-        return Log.from_table({**fields, **decisions}, action_range=self.actions, loss_range=(0.0, 1.0))
+        table = pa.table({**fields, **decisions}).replace_schema_metadata(Metadata(rewards=rewards).to_arrow())
+        return Log.from_table(table, action_range=self.actions, loss_range=(0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,22 +131,24 @@ class TableRun:
     def as_dict(self) -> dict[str, Any]:
         """The results, for JSON."""
         losses = self.run.log.losses
+        recent = float(losses[-max(1, len(losses) // 20) :].mean())  # of the last 5 % of the rows
+        outcome, sign = ("loss", 1.0) if self.log.rewards is None else ("reward", -1.0)
         return {
             "agent": self.agent,
             **self.settings,
             "rows": len(losses),
             "left_out": self.table.skipped,
             "actions": list(self.table.actions),
-            "mean_loss": self.run.mean_loss,
-            "recent_loss": float(losses[-max(1, len(losses) // 20) :].mean()),  # of the last 5 % of the rows
-            "best_constant": self.best_constant,
+            f"mean_{outcome}": sign * self.run.mean_loss,
+            f"recent_{outcome}": sign * recent,
+            "best_constant": sign * self.best_constant,
             "seconds": self.run.seconds,
         }
 
     def __str__(self) -> str:
         low, high = self.table.actions
         values = {**self.as_dict(), "actions": f"{low:g} to {high:g}"}
-        labels = {"left_out": "skipped rows", "recent_loss": "last 5 %"}
+        labels = {"left_out": "skipped rows", "recent_loss": "last 5 %", "recent_reward": "last 5 %"}
         return "\n".join(
             f"{labels.get(name, name.replace('_', ' ')):<14} {_format(value)}"
             for name, value in values.items()
@@ -162,11 +165,14 @@ def run_agent(
     epsilon: float = 0.05,
     seed: int = 0,
     loss: Literal["absolute", "squared"] = "absolute",
+    losses: Literal["known", "auto"] | None = None,
+    rewards: Literal["known", "auto"] | None = None,
     progress: bool = False,
 ) -> TableRun:
     """Run an agent once over a table: Auto by default, Cats if `leaves` or `bandwidth` is given.
 
-    The bandwidth is in units of the target; a `Fraction` is a share of the range of actions.
+    The bandwidth is in units of the target; a `Fraction` is a share of the range of actions. With `rewards`, the agent
+    gets rewards, which are negative losses. With "auto", it does not know the range.
 
     >>> import numpy as np
     >>> sizes = np.arange(200.0) % 7
@@ -178,13 +184,21 @@ def run_agent(
     name = agent or ("auto" if leaves is None and bandwidth is None else "cats")
     entry = AGENTS[name]
     settings = entry.tree_settings(table.actions, leaves=leaves, bandwidth=bandwidth)
-    learner = entry.make(actions=table.actions, epsilon=epsilon, seed=seed, **settings)
+    learner = entry.make(actions=table.actions, epsilon=epsilon, seed=seed, **settings, **_ranges(losses, rewards))
     world = table.world(loss)
     run = simulate(learner, world, progress=progress)
     constant = float(np.median(world.targets) if loss == "absolute" else world.targets.mean())
     best_constant = float(world.losses(np.full(len(world), constant), table.actions).mean())
     policy = Mapped(agent=learner, features=table.columns)
-    return TableRun(name, settings, policy, table.log(run), run, best_constant, table)
+    return TableRun(name, settings, policy, table.log(run, rewards=rewards is not None), run, best_constant, table)
+
+
+def _ranges(losses: str | None, rewards: str | None) -> dict[str, Any]:
+    if losses is not None and rewards is not None:
+        raise ParameterError(f"losses and rewards exclude each other, got {losses!r} and {rewards!r}.", "rewards")
+    name, limits = ("losses", (0.0, 1.0)) if rewards is None else ("rewards", (-1.0, 0.0))
+    choice = losses if rewards is None else rewards
+    return {} if choice is None else {name: "auto" if choice == "auto" else limits}
 
 
 def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:
