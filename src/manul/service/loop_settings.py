@@ -51,11 +51,8 @@ else:
 class NewLoop(Request, kw_only=True):
     """A decision problem; a decision without a loss after `wait` seconds gets `default_loss`.
 
-    A loop has `losses` or `rewards`, by default losses in [0, 1]; Auto also learns with "auto", without a range. A reward
+    A loop has `losses` or `rewards`, by default losses in [0, 1]; Auto also takes "auto", any finite numbers. A reward
     is stored as a negative loss.
-
-    >>> NewLoop(name="prices", actions=(1, 9), rewards=(0, 100)).losses
-    (-100.0, 0.0)
     """
 
     name: Name
