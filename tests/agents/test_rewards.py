@@ -116,6 +116,7 @@ def test_only_auto_learns_without_a_range(name):
         ({"reward": math.inf}, "reward must be in [0, 100], got inf. Declare the range with rewards=(low, high)."),
         ({"reward": math.nan}, "reward is NaN (not a number); leave out decisions whose reward is not known."),
         ({"reward": "much"}, "reward must be a number, got 'much'."),
+        ({"reward": 10**400}, f"reward must be a number, got {10**400}."),
     ],
 )
 def test_a_bad_reward_is_refused_and_changes_nothing(make, outcome, message):

@@ -322,7 +322,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
 def _number(name: str, value: object) -> list[float]:
     try:
         return [float(value)]  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be a number, got {value!r}.", name) from None
 
 

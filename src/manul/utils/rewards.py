@@ -110,7 +110,7 @@ def loss_of(loss: Any, reward: Any, *, rewards: bool) -> Any:
         return loss
     try:
         return negate(float(reward))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"reward must be a number, got {reward!r}.", "reward") from None
 
 
