@@ -24,12 +24,13 @@ print(fingerprint())
 
 def fingerprint():
     digest = hashlib.sha256()
-    for name, make in sorted(checks.discover().__iter__()):
+    unknown_range = ("Auto without a range", lambda seed: manul.Auto(losses="auto", seed=seed))
+    for name, make in sorted([*checks.discover(), unknown_range], key=lambda pair: pair[0]):
         agent = make(1)
         contexts = np.random.default_rng(0).standard_normal((300, 21))
         for rows in np.split(contexts, 30):
             decisions = agent.decide_many(rows)
-            (low, high), (least, worst) = agent.actions, agent.losses
+            (low, high), (least, worst) = agent.actions, (0, 9) if agent.losses == "auto" else agent.losses
             losses = least + (worst - least) * np.abs((decisions.actions - low) / (high - low) - 0.3)
             agent.learn_many(rows, decisions, losses)
         digest.update(name.encode())

@@ -215,3 +215,33 @@ def test_the_result_says_what_exploration_cost(houses):
     assert 0 < found["share"] < 1
     assert "% of the loss" in manul_run(houses, "--target", "rent").stdout
     assert played(houses, "--target", "rent", "--epsilon", "1")["exploration"] is None
+
+
+def test_rewards_are_negative_losses(houses, tmp_path):
+    losses = played(houses, "--target", "rent")
+    rewards = played(houses, "--target", "rent", "--rewards", "known", "--log", tmp_path / "log.csv")
+    assert rewards["mean_reward"] == -losses["mean_loss"]
+    assert rewards["best_constant"] == -losses["best_constant"]
+    assert manul.Log.read(tmp_path / "log.csv").rewards.mean() == pytest.approx(rewards["mean_reward"])
+
+
+@pytest.mark.parametrize("option", ["--losses", "--rewards"])
+def test_auto_runs_without_a_range(houses, option):
+    assert played(houses, "--target", "rent", option, "auto")["agent"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--losses", "autom"], "--losses must be one of known, auto, got 'autom'. Did you mean auto?"),
+        (["--losses", "auto", "--rewards", "auto"], "losses and rewards exclude each other, got 'auto' and 'auto'."),
+        (
+            ["--agent", "cats", "--rewards", "auto"],
+            "rewards must be two numbers (low, high) for Cats, got 'auto'. Only Auto learns without a range.",
+        ),
+    ],
+)
+def test_rewards_that_do_not_fit_are_one_sentence(houses, arguments, message):
+    result = manul_run(houses, "--target", "rent", *arguments)
+    assert result.exit_code != 0
+    assert message in result.stderr

@@ -133,6 +133,28 @@ def test_a_loop_is_created_taught_watched_and_promoted(browser, tmp_path):
     assert served.stop() == 0
 
 
+def test_a_loop_of_rewards_shows_rewards(browser, tmp_path):
+    served = Process(tmp_path)
+    browser.open(f"http://127.0.0.1:{served.port}/")
+    browser.until(lambda: "No loops yet" in browser.text("main"))
+    browser.find("#new").click()
+    for field, text in {"name": "heating", "loss_low": "", "loss_high": ""}.items():
+        browser.enter(f"#create [name={field}]", text)
+    browser.find("#create [name=outcomes] [value=rewards]").click()
+    browser.find("#create [type=submit]").click()
+    browser.until(lambda: '{"reward": 0.25}' in browser.text("[data-is=commands]"))
+    made = served.ask("POST", "/v1/loops/heating/decisions/batch", {"decisions": [{}] * 40})[1]["decisions"]
+    rewards = [{"id": each["id"], "reward": 500 + each["action"]} for each in made]
+    assert served.ask("POST", "/v1/loops/heating/losses", {"losses": rewards})[0] == 200
+    browser.until(lambda: 500 <= (tile(browser, "Mean reward") or 0) <= 501)
+    browser.until(lambda: "Estimated reward on the last 40 decisions" in browser.text("[data-is=candidates]"))
+    assert browser.text("[data-is=loss-title]") == "Reward over time"
+    assert "loss" not in browser.text("[data-is=tiles]").lower()
+    browser.picture(tmp_path / "rewards.png")
+    assert browser.complaints() == []
+    assert served.stop() == 0
+
+
 def shown(browser, service, width=1280, scheme="light"):
     """The board of the taught loop, with everything on it."""
     browser.open(f"http://127.0.0.1:{service.port}/#heating", width, scheme)

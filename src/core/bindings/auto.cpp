@@ -7,7 +7,7 @@ namespace {
 using AutoPlayer = ModelPlayer<CriticModel>;
 
 CriticModel* build(PlayerSettings& settings) {
-  return kernels().new_auto({settings.actions, settings.width, settings.exploration.seed});
+  return kernels().new_auto({settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses)});
 }
 
 nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) {
@@ -21,12 +21,13 @@ nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) {
   all["memory"] = report.memory;
   all["alarms"] = report.alarms;
   all["last_alarm"] = report.last_alarm;
+  all["clipped"] = report.clipped;
   return all;
 }
 
 template <class Context>
-std::vector<float> curve(AutoPlayer& player, const Context& context, std::size_t points) {
-  std::vector<float> losses(points);
+std::vector<double> curve(AutoPlayer& player, const Context& context, std::size_t points) {
+  std::vector<double> losses(points);
   player.model.curve(view(player, context), points, losses.data());
   return losses;
 }

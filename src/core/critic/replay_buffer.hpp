@@ -2,6 +2,7 @@
 #pragma once
 
 #include "contexts/context_view.hpp"
+#include "critic/loss_bounds.hpp"
 #include "critic/network.hpp"
 #include "numerics/arithmetic.hpp"
 
@@ -9,9 +10,11 @@ namespace manul::MANUL_SIMD {
 
 class ReplayBuffer {
  public:
-  explicit ReplayBuffer(std::size_t width)
-      : width_(width), stride_((width + 1 + 15) / 16 * 16), capacity_(rows_for(stride_)),
-        contexts_(capacity_ * stride_), actions_(capacity_), losses_(capacity_), mean_(stride_), variance_(stride_),
+  // With `unknown_losses`, losses are any finite numbers, otherwise numbers from 0 to 1.
+  ReplayBuffer(std::size_t width, bool unknown_losses)
+      : width_(width), stride_((width + 1 + 15) / 16 * 16), capacity_(rows_for(stride_)), unknown_(unknown_losses),
+        contexts_(capacity_ * stride_), actions_(capacity_), losses_(unknown_ ? 0 : capacity_),
+        raw_losses_(unknown_ ? capacity_ : 0), loss_weights_(unknown_ ? early : 0), mean_(stride_), variance_(stride_),
         shift_(stride_), scale_(stride_), raw_(stride_), row_(stride_), rows_(batch * stride_) {}
 
   std::size_t stride() const { return stride_; }
@@ -20,18 +23,28 @@ class ReplayBuffer {
 
   // The inverse unit of losses: networks are trained on (loss - centre) gain.
   double gain() const { return units_.gain; }
-  double standard(double loss) const { return (loss - units_.centre) * units_.gain; }
+  double standard(double loss) const { return (bounds_.bound(loss) - units_.centre) * units_.gain; }
   double original(double standard) const { return standard / units_.gain + units_.centre; }
+
+  double clipped() const { return bounds_.count(); }
 
   // `action` and `density` are relative to the range [0, 1].
   void remember(const ContextView& context, double action, double density, double loss) {
     const std::size_t slot = newest_slot(1.0);
     for (std::size_t i = 0; i < width_; ++i) contexts_[slot * stride_ + i] = context.values[i];
     actions_[slot] = static_cast<float>(action);
-    losses_[slot] = static_cast<float>(loss);
+    const double weight = smaller(1.0, 1.0 / density);
+    if (unknown_) {
+      loss = clip(loss, -LossBounds::largest, LossBounds::largest);
+      raw_losses_[slot] = loss;
+      if (units_.rounds < early) loss_weights_[slot] = static_cast<float>(weight);
+    } else {
+      losses_[slot] = static_cast<float>(loss);
+    }
     units_.rounds += 1.0;
     learn_contexts(context);
-    learn_losses(loss, smaller(1.0, 1.0 / density));
+    learn_losses(bounds_.bound(loss), weight);
+    if (unknown_ && bounds_.is_due(loss, units_.rounds)) update_bounds();
   }
 
   const float* standardise(const ContextView& context) {
@@ -54,29 +67,32 @@ class ReplayBuffer {
     for (std::size_t i = 0; i < batch; ++i) {
       standardise(&contexts_[slots[i] * stride_], &rows_[i * stride_]);
       data.action[i] = actions_[slots[i]];
-      data.loss[i] = static_cast<float>(standard(losses_[slots[i]]));
+      data.loss[i] = static_cast<float>(standard(unknown_ ? raw_losses_[slots[i]] : losses_[slots[i]]));
     }
   }
 
   bool is_valid() const {
     bool all = is_count(units_.rounds) && finite(units_.weight) && finite(units_.centre) && finite(units_.spread) &&
-               finite(units_.gain) && units_.gain > 0.0;
+               finite(units_.gain) && units_.gain > 0.0 && bounds_.is_valid();
     for (std::size_t i = 0; i < capacity_; ++i) all = all && actions_.data()[i] >= 0.0f && actions_.data()[i] <= 1.0f;
     return all;
   }
 
-  static constexpr std::size_t arrays = 8;
+  std::size_t arrays() const { return unknown_ ? 10 : 8; }
 
   Array array(std::size_t index) {
-    const Array all[arrays] = {
+    const Array all[] = {
         {"contexts", "f4", contexts_.data(), contexts_.size()},
         {"actions", "f4", actions_.data(), actions_.size()},
-        {"losses", "f4", losses_.data(), losses_.size()},
+        unknown_ ? Array{"losses", "f8", raw_losses_.data(), raw_losses_.size()}
+                 : Array{"losses", "f4", losses_.data(), losses_.size()},
         {"mean", "f8", mean_.data(), mean_.size()},
         {"variance", "f8", variance_.data(), variance_.size()},
         {"shift", "f4", shift_.data(), shift_.size()},
         {"scale", "f4", scale_.data(), scale_.size()},
         {"units", "f8", &units_, sizeof units_ / sizeof(double)},
+        {"loss_weights", "f4", loss_weights_.data(), loss_weights_.size()},
+        {"loss_bounds", "f8", &bounds_, sizeof bounds_ / sizeof(double)},
     };
     return all[index];
   }
@@ -85,6 +101,8 @@ class ReplayBuffer {
   static constexpr float farthest = 5.0f;        // standard deviations; outliers are clipped
   static constexpr double usual_spread = 0.2;    // standard deviation of scaled losses; the learning rates assume it
   static constexpr double least_spread = 1e-12;  // a smaller variance is rounding error: all losses were equal
+  static constexpr double least_share = 1e-13;   // the same for losses of any size, relative to their mean
+  static constexpr std::size_t early = 512;      // rounds; the drift detector is silent for nearly as long
   static constexpr double least_deviation = 0x1p-127;  // the smallest whose inverse is a float
 
   // 32,768 rounds, or fewer so that they take at most 64 MiB.
@@ -119,7 +137,23 @@ class ReplayBuffer {
     const double rate = units_.weight > 0.0 ? weight / units_.weight : 0.0, before = loss - units_.centre;
     units_.centre += rate * before;
     units_.spread += rate * (before * (loss - units_.centre) - units_.spread);
-    units_.gain = units_.spread > least_spread ? usual_spread / __builtin_sqrt(units_.spread) : 1.0;
+    const double rounding = least_share * units_.centre, least = unknown_ ? rounding * rounding : least_spread;
+    units_.gain = units_.spread > least ? usual_spread / __builtin_sqrt(units_.spread) : 1.0;
+  }
+
+  // Takes evenly spaced rounds of the whole memory. The unit of losses is computed anew in the early rounds; later it
+  // moves only as slowly as with a stated range, because sudden moves look like changes of the world.
+  void update_bounds() {
+    const double memory = smaller(units_.rounds, static_cast<double>(capacity_));
+    const double count = smaller(memory, static_cast<double>(LossBounds::most_samples));
+    double samples[LossBounds::most_samples];
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
+      samples[i] = raw_losses_[newest_slot(-__builtin_floor(static_cast<double>(i) * memory / count))];
+    bounds_.update(samples, static_cast<std::size_t>(count), units_.rounds, 0.25 * static_cast<double>(capacity_));
+    if (units_.rounds > early) return;
+    units_ = {units_.rounds};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(units_.rounds); ++i)
+      learn_losses(bounds_.bound(raw_losses_[i]), loss_weights_[i]);
   }
 
   void standardise(const float* context, float* row) const {
@@ -136,10 +170,14 @@ class ReplayBuffer {
   };
 
   std::size_t width_, stride_, capacity_;
+  bool unknown_;
   Buffer<float> contexts_, actions_, losses_;
+  Buffer<double> raw_losses_;
+  Buffer<float> loss_weights_;
   Buffer<double> mean_, variance_;
   Buffer<float> shift_, scale_, raw_, row_, rows_;
   Units units_;
+  LossBounds bounds_;
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -14,7 +14,7 @@ namespace manul::MANUL_SIMD {
 class AutoModel final : public ReplayByWindow<CriticModel> {
  public:
   explicit AutoModel(const AutoSettings& settings)
-      : actions_(settings.actions), replay_(settings.width),
+      : actions_(settings.actions), replay_(settings.width, settings.unknown_losses),
         ensemble_(settings.width, replay_.stride(), settings.seed) {}
 
   Window window(const ContextView& context, Range within) override {
@@ -52,10 +52,11 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     all.memory = smaller(change_.age, static_cast<double>(replay_.capacity()));
     all.alarms = change_.alarms;
     all.last_alarm = change_.last_alarm;
+    all.clipped = replay_.clipped();
     return all;
   }
 
-  void curve(const ContextView& context, std::size_t points, float* losses) override {
+  void curve(const ContextView& context, std::size_t points, double* losses) override {
     ensemble_.start();
     ensemble_.look(replay_.standardise(context));
     float actions[16], predicted[16];
@@ -63,8 +64,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
       for (std::size_t i = 0; i < 16; ++i)
         actions[i] = static_cast<float>((static_cast<double>(first + i) + 0.5) / static_cast<double>(points));
       ensemble_.score(actions, 16, predicted);
-      for (std::size_t i = 0; i < 16 && first + i < points; ++i)
-        losses[first + i] = static_cast<float>(replay_.original(predicted[i]));
+      for (std::size_t i = 0; i < 16 && first + i < points; ++i) losses[first + i] = replay_.original(predicted[i]);
     }
   }
 
@@ -80,11 +80,11 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
            is_count(change_.alarms) && is_count(change_.last_alarm);
   }
 
-  std::size_t arrays() const override { return ReplayBuffer::arrays + Ensemble::arrays + 2; }
+  std::size_t arrays() const override { return replay_.arrays() + Ensemble::arrays + 2; }
 
   Array array(std::size_t index) override {
-    if (index < ReplayBuffer::arrays) return replay_.array(index);
-    index -= ReplayBuffer::arrays;
+    if (index < replay_.arrays()) return replay_.array(index);
+    index -= replay_.arrays();
     if (index < Ensemble::arrays) return ensemble_.array(index);
     if (index == Ensemble::arrays) return {"monitor", "f8", &monitor_, sizeof monitor_ / sizeof(double)};
     return {"change", "f8", &change_, sizeof change_ / sizeof(double)};

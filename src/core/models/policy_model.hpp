@@ -15,7 +15,7 @@
 
 namespace manul {
 
-// The result of one decision. The loss is scaled to [0, 1].
+// The result of one decision. The loss is scaled to [0, 1] if its range is known.
 struct Outcome {
   double action;
   double density;
@@ -111,6 +111,7 @@ struct CriticReport {
   double memory;  // rounds since the last detected change of the world
   double alarms;
   double last_alarm;  // the round of the last alarm, or 0
+  double clipped;     // losses outside their bounds, if their range is unknown
 };
 
 // A model of the loss of every action.
@@ -119,7 +120,7 @@ class CriticModel : public PolicyModel {
   virtual CriticReport report() const = 0;
 
   // The predicted loss at the middles of `points` equal parts of the range.
-  virtual void curve(const ContextView& context, std::size_t points, float* losses) = 0;
+  virtual void curve(const ContextView& context, std::size_t points, double* losses) = 0;
 };
 
 namespace MANUL_SIMD {

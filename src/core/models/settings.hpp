@@ -59,6 +59,7 @@ struct AutoSettings {
   Range actions;
   std::size_t width;
   std::uint64_t seed;
+  bool unknown_losses;  // losses are not scaled to [0, 1]
 };
 
 }  // namespace manul

@@ -123,7 +123,7 @@ class Player {
     const Range losses = settings_.losses;
     if (!(action >= within.low && action <= within.high)) throw Rejected();
     if (!(density >= least_density && density <= largest_density)) throw Rejected();
-    if (!(loss >= losses.low && loss <= losses.high)) throw Rejected();
+    if (!(loss >= losses.low && loss <= losses.high && std::isfinite(loss))) throw Rejected();
     return scale(action, density, loss, within);
   }
 
@@ -242,8 +242,7 @@ class Player {
   }
 
   Outcome scale(double action, double density, double loss, Range within) const {
-    const Range losses = settings_.losses;
-    return {action, density, (loss - losses.low) / (losses.high - losses.low), within};
+    return {action, density, scaled_loss(loss, settings_.losses), within};
   }
 
   std::unique_ptr<PolicyModel> model_;

@@ -49,8 +49,15 @@ struct Record {
   double* losses;
 };
 
-// `losses` is the agent's range of losses; its model learns from losses scaled to [0, 1]. `number` is that of the first
-// decision, and `rounds` the rounds learned before it.
+// A range of losses is infinite if it is unknown. Models then learn from the losses as they are.
+inline bool is_unknown(Range losses) { return losses.high == __builtin_inf(); }
+
+inline double scaled_loss(double loss, Range losses) {
+  return is_unknown(losses) ? loss : (loss - losses.low) / (losses.high - losses.low);
+}
+
+// `losses` is the agent's range of losses; its model learns from scaled losses. `number` is that of the first decision,
+// and `rounds` the rounds learned before it.
 inline void simulate(PolicyModel& model, const Exploration& exploration, Range losses, const Table& table,
                      std::size_t first, std::size_t last, std::uint64_t number, std::uint64_t rounds,
                      const Record& record) {
@@ -60,8 +67,7 @@ inline void simulate(PolicyModel& model, const Exploration& exploration, Range l
     const double epsilon = exploration.schedule.at(model.age(static_cast<double>(rounds++)));
     const Decision decision = decide(model, exploration, epsilon, context, within, number++);
     const double loss = table.loss_at(row, decision.action);
-    const double scaled_loss = (loss - losses.low) / (losses.high - losses.low);
-    model.learn(context, {decision.action, decision.density, scaled_loss, within});
+    model.learn(context, {decision.action, decision.density, scaled_loss(loss, losses), within});
     record.actions[row] = decision.action;
     record.densities[row] = decision.density;
     record.losses[row] = loss;

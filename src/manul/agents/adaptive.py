@@ -60,11 +60,14 @@ class AdaptiveCats(BaseAgent[_core.Player]):
         bandwidths: Iterable[float] | None = None,
         penalty: PenaltyName = "measured",
         epsilon: Epsilon = 0.05,
-        losses: Within = (0.0, 1.0),
+        losses: Within | None = None,
+        rewards: Within | None = None,
         seed: int = 0,
         half_life: float | None = None,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
+        super().__init__(
+            actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed, half_life=half_life
+        )
         self.leaves = check_leaves(leaves)
         self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         check_choice("penalty", penalty, _PENALTIES, "Try 'measured'.")

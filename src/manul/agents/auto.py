@@ -16,6 +16,7 @@ from manul.actions.schedules import Epsilon, Fading
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.types import Context, Floats, Within
+from manul.utils.rewards import AnyRange
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
@@ -35,8 +36,9 @@ class Report:
 
     `bandwidth` is narrower where the predicted loss is steep. `noise` is the standard deviation of the loss around the
     prediction. `epsilon` is the share of uniform exploration in the next decision. `alarms` counts the detected changes of
-    the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `actions` and `losses`
-    are the predicted loss curve of one context, if given.
+    the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `clipped` counts the
+    outliers among losses without a stated range, which were clipped. `actions` and `losses` are the predicted loss curve
+    of one context, if given.
     """
 
     members: tuple[Member, ...]
@@ -47,6 +49,7 @@ class Report:
     memory: int
     alarms: int
     last_alarm: int | None
+    clipped: int = 0
     actions: Floats | None = None
     losses: Floats | None = None
 
@@ -62,25 +65,28 @@ class Auto(BaseAgent[_core.Player]):
     """An agent without tuning: it chooses its own bandwidth and detects changes of the world.
 
     With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and starts
-    again after a change of the world. With a number, it is constant.
+    again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`, the agent
+    learns from any finite numbers.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
     >>> agent.learn([0.3, 1.2], decision, loss=0.25)
     """
 
+    needs_range = False
+
     def __init__(
         self,
         *,
         actions: Within = (0.0, 1.0),
         epsilon: Epsilon | Literal["auto"] = "auto",
-        losses: Within = (0.0, 1.0),
+        losses: AnyRange | None = None,
+        rewards: AnyRange | None = None,
         seed: int = 0,
     ) -> None:
         fades = isinstance(epsilon, str) and epsilon == "auto"
-        super().__init__(
-            actions=actions, losses=losses, epsilon=Fading() if fades else cast(Epsilon, epsilon), seed=seed
-        )
+        schedule = Fading() if fades else cast(Epsilon, epsilon)
+        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=schedule, seed=seed)
         if fades:
             self.epsilon = "auto"
 
@@ -97,7 +103,7 @@ class Auto(BaseAgent[_core.Player]):
         """
         player, features = (self.player, None) if context is None and self.player else self.player_and_context(context)
         report = cast(_core.AutoPlayer, player).report()
-        low, high = self.losses
+        low, high = self._unit
         errors = [error * (high - low) for error in report["errors"]]
         return Report(
             members=tuple(map(Member, MEMBERS, errors, report["weights"])),
@@ -108,6 +114,7 @@ class Auto(BaseAgent[_core.Player]):
             memory=int(report["memory"]),
             alarms=int(report["alarms"]),
             last_alarm=int(report["last_alarm"]) or None,
+            clipped=int(report["clipped"]),
             **({} if context is None else self._curve(cast(_core.AutoPlayer, player), features, points)),
         )
 
@@ -115,8 +122,13 @@ class Auto(BaseAgent[_core.Player]):
         middles = (np.arange(points) + 0.5) / points
         with self.explain_rejection():
             shares = np.array(player.curve(features, points), dtype=np.float64)
-        low, high = self.losses
+        low, high = self._unit
         return {"actions": self._range.low + middles * self._range.span, "losses": low + shares * (high - low)}
+
+    @property
+    def _unit(self) -> Within:
+        """The losses that the core calls 0 and 1."""
+        return (0.0, 1.0) if isinstance(self.losses, str) else self.losses
 
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""

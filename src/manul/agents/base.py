@@ -23,6 +23,7 @@ from manul.errors import InputError
 from manul.policies.plot_mixin import PlotMixin
 from manul.types import Context, Decision, Decisions, Floats, Policy, Within
 from manul.utils import model_files
+from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range, outcome_of
 from manul.utils.validation import check_half_life, check_outcomes, check_range, check_seed, check_shape
 
 _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
@@ -34,11 +35,20 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     The first context sets the width.
     """
 
+    needs_range = True  # of losses or rewards; False if the agent also learns with "auto"
+
     def __init__(
-        self, *, actions: Within, losses: Within, epsilon: Epsilon, seed: int, half_life: float | None = None
+        self,
+        *,
+        actions: Within,
+        losses: AnyRange | None,
+        rewards: AnyRange | None = None,
+        epsilon: Epsilon,
+        seed: int,
+        half_life: float | None = None,
     ) -> None:
         self.actions = check_range("actions", actions)
-        self.losses = check_range("losses", losses)
+        self.losses, self.rewards = check_ranges(losses, rewards, type(self).__name__ if self.needs_range else None)
         self._schedule = schedules.check_epsilon(epsilon)
         self.epsilon: Epsilon | Literal["auto"] = self._schedule
         self.seed = check_seed(seed)
@@ -48,11 +58,20 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        names = inspect.signature(type(self)).parameters
+        return self._with_rewards({name: getattr(self, name) for name in names if name != "rewards"})
+
+    def _with_rewards(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The parameters, with the rewards in place of the losses if the agent was made with rewards."""
+        if self.rewards is None:
+            return parameters
+        names = {name: "rewards" if name == "losses" else name for name in parameters}
+        return {names[name]: self.rewards if name == "losses" else value for name, value in parameters.items()}
 
     @property
     def _common(self) -> dict[str, Any]:
-        return {"actions": self.actions, "losses": self.losses, "epsilon": self.epsilon, "seed": self.seed}
+        losses = numeric_range(self.losses)
+        return {"actions": self.actions, "losses": losses, "epsilon": self.epsilon, "seed": self.seed}
 
     @property
     def _player_settings(self) -> dict[str, Any]:
@@ -117,8 +136,12 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         action, density = draw
         return Decision(action, density, within)
 
-    def learn(self, context: Context, decision: Decision, loss: float) -> None:
-        """Learn from the loss of a decision."""
+    def learn(
+        self, context: Context, decision: Decision, loss: float | None = None, *, reward: float | None = None
+    ) -> None:
+        """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
+        if loss is None or reward is not None or self.rewards is not None:
+            loss = loss_of(loss, reward, rewards=self.rewards is not None)
         try:
             action, density, within = decision
         except (TypeError, ValueError):
@@ -217,14 +240,23 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         player.moments_many(rows, lows, highs, means, squares)
         return means, squares
 
-    def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
-        """Learn from the losses of many decisions, in order; if one of them is invalid, from none."""
+    def learn_many(
+        self,
+        contexts: npt.ArrayLike,
+        decisions: Decisions,
+        losses: npt.ArrayLike | None = None,
+        *,
+        rewards: npt.ArrayLike | None = None,
+    ) -> None:
+        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
+        outcomes = "losses" if self.rewards is None else "rewards"
+        loss_values = losses_of(losses, rewards, rewards=self.rewards is not None)
         fields = self._named_rows(contexts)
         rows = conversion.matrix(contexts) if fields is None else np.empty((len(fields), 0), np.float32)
-        actions, densities, loss_values = map(_numbers, (decisions.actions, decisions.densities, losses))
+        actions, densities = map(_numbers, (decisions.actions, decisions.densities))
         lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows)
         highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs)
-        for name, array in (("actions", actions), ("densities", densities), ("losses", loss_values)):
+        for name, array in (("actions", actions), ("densities", densities), (outcomes, loss_values)):
             check_shape(name, array, len(rows))
         self.check_outcomes(
             actions, densities, loss_values, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
@@ -303,7 +335,11 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
             self.distribution(context)  # validates every context before the first change
         for row, context in enumerate(contexts):
             within = (float(lows[row]), float(highs[row])) if len(lows) else None
-            self.learn(context, Decision(float(actions[row]), float(densities[row]), within), float(losses[row]))
+            self.learn(
+                context,
+                Decision(float(actions[row]), float(densities[row]), within),
+                **outcome_of(self, float(losses[row])),
+            )
 
     def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
         if within is None:
@@ -316,13 +352,14 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
 
     def check_outcomes(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
         """Raise InputError if an action, density or loss is invalid."""
-        check_outcomes(actions, densities, losses, lows, highs, loss_range=self.losses)
+        loss_range = numeric_range(self.losses)
+        check_outcomes(actions, densities, losses, lows, highs, loss_range=loss_range, rewards=self.rewards is not None)
 
 
 def _number(name: str, value: object) -> list[float]:
     try:
         return [float(value)]  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be a number, got {value!r}.", name) from None
 
 

@@ -49,12 +49,15 @@ class Cats(BaseAgent[_core.Player]):
         leaves: int,
         bandwidth: float,
         epsilon: Epsilon = 0.05,
-        losses: Within = (0.0, 1.0),
+        losses: Within | None = None,
+        rewards: Within | None = None,
         seed: int = 0,
         half_life: float | None = None,
         table_bits: int = 20,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
+        super().__init__(
+            actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed, half_life=half_life
+        )
         check_whole_number("table_bits", table_bits, 10, 28, "Try 20.")
         self.table_bits = table_bits
         self.leaves = check_leaves(leaves)

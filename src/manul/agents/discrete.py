@@ -31,11 +31,14 @@ class _Discrete(BaseAgent[_core.Player]):
         actions: Within = (0.0, 1.0),
         leaves: int,
         epsilon: Epsilon = 0.05,
-        losses: Within = (0.0, 1.0),
+        losses: Within | None = None,
+        rewards: Within | None = None,
         seed: int = 0,
         half_life: float | None = None,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed, half_life=half_life)
+        super().__init__(
+            actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed, half_life=half_life
+        )
         self.leaves = check_leaves(leaves)
         self._depth = self.leaves.bit_length() - 1
 
@@ -89,7 +92,7 @@ class DiscreteTree(_Discrete):
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         names = ("actions", "leaves", "epsilon", "losses", "seed", "half_life", "learner")
-        return {name: getattr(self, name) for name in names}
+        return self._with_rewards({name: getattr(self, name) for name in names})
 
     def _saved_settings(self) -> model_files.Parameters:
         return {**self.parameters, "learner": learners.describe(self.learner)}

@@ -83,17 +83,18 @@ class SmoothedGreedy(_PolicyClassAgent):
         bandwidth: float,
         epsilon: Epsilon = 0.05,
         actions: Within = (0.0, 1.0),
-        losses: Within = (0.0, 1.0),
+        losses: Within | None = None,
+        rewards: Within | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed)
         self.policies = check_policies(policies)
         self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {"policies": self.policies, "bandwidth": self.bandwidth, **self._common}
+        return self._with_rewards({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
 
     @property
     def narrowest_bandwidth(self) -> float:
@@ -145,14 +146,15 @@ class ParetoGreedy(_PolicyClassAgent):
         bandwidths: Sequence[float] | theory.BandwidthGrid | None = None,
         epsilon: Epsilon = 0.05,
         actions: Within = (0.0, 1.0),
-        losses: Within = (0.0, 1.0),
+        losses: Within | None = None,
+        rewards: Within | None = None,
         constant: float = 1.0,
         horizon: int | None = None,
         failure: float = 0.05,
         log_class_size: float | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, epsilon=epsilon, seed=seed)
+        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed)
         self.policies = check_policies(policies)
         self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         self.constant, self.horizon, self.failure = constant, horizon, failure
@@ -165,7 +167,8 @@ class ParetoGreedy(_PolicyClassAgent):
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         names = ("bandwidths", "constant", "horizon", "failure", "log_class_size")
-        return {"policies": self.policies, **{name: getattr(self, name) for name in names}, **self._common}
+        own = {"policies": self.policies, **{name: getattr(self, name) for name in names}}
+        return self._with_rewards({**own, **self._common})
 
     @property
     def chosen(self) -> float:

@@ -18,6 +18,7 @@ from manul.errors import InputError, ManulError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
 from manul.utils import model_files
+from manul.utils.rewards import AnyRange
 
 RowOrFields = conversion.Row | conversion.Fields
 
@@ -26,7 +27,7 @@ class SaveableAgent(Agent, model_files.Saveable, Protocol):
     """An agent with ranges of actions and losses that can be saved."""
 
     actions: Within
-    losses: Within
+    losses: AnyRange
 
     def state(self) -> model_files.Arrays:
         """The complete learned state, as arrays."""
@@ -55,6 +56,7 @@ class Mapped(PlotMixin):
             raise ParameterError(f"features must be {rule}, got {features!r}.", "features")
         self.agent, self.features = agent, features
         self.actions, self.losses = agent.actions, agent.losses
+        self.rewards: AnyRange | None = getattr(agent, "rewards", None)
         self._width: int | None = None
         self._mapped_width: int | None = None
 
@@ -113,10 +115,13 @@ class Mapped(PlotMixin):
         self._fix(context, mapped)
         return action
 
-    def learn(self, context: Context, decision: Decision, loss: float) -> None:
-        """Learn from the loss of a decision."""
+    def learn(
+        self, context: Context, decision: Decision, loss: float | None = None, *, reward: float | None = None
+    ) -> None:
+        """Learn from the loss of a decision, or from its reward if the agent inside was made with rewards."""
         mapped = self.map(context)
-        self.agent.learn(mapped, decision, loss)
+        outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
+        self.agent.learn(mapped, decision, **outcome)
         self._fix(context, mapped)
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
@@ -151,10 +156,18 @@ class Mapped(PlotMixin):
             return cast("tuple[Floats, Floats]", batch(mapped, within))
         return moments_by_row(self.agent, mapped, within)
 
-    def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
-        """Learn from the losses of many decisions, in order; if one of them is invalid, from none."""
+    def learn_many(
+        self,
+        contexts: npt.ArrayLike,
+        decisions: Decisions,
+        losses: npt.ArrayLike | None = None,
+        *,
+        rewards: npt.ArrayLike | None = None,
+    ) -> None:
+        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
         rows, mapped = self._map_many(contexts)
-        self.agent.learn_many(mapped, decisions, losses)
+        outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
+        self.agent.learn_many(mapped, decisions, **outcomes)
         self._fix_many(rows, mapped)
 
     def state(self) -> model_files.Arrays:

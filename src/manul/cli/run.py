@@ -38,6 +38,16 @@ from manul.cli._options import AGENT, FILE, INTEGER, MODEL, RANGE, Choice, Epsil
     default="absolute",
     help="Distance to the target divided by the range of actions, or its square.",
 )
+@click.option(
+    "--losses",
+    type=Choice(("known", "auto")),
+    help="Whether the agent knows that losses are in [0, 1], or learns their scale.  [default: known]",
+)
+@click.option(
+    "--rewards",
+    type=Choice(("known", "auto")),
+    help="Report rewards, which are negative losses, instead; their range is known, or the agent learns their scale.",
+)
 @click.option("--shuffle", is_flag=True, help="Shuffle the rows.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed.")
 @click.option("--log", type=FILE, help="File for the log of decisions, in any format of manul convert.")

@@ -12,6 +12,7 @@ from manul.contexts.maps import Columns
 from manul.errors import InputError, ParameterError
 from manul.logs.log import Fields, Log
 from manul.types import Floats, Within
+from manul.utils.rewards import AnyRange, check_any_range
 from manul.utils.validation import check_range
 
 SIZE = 8192  # rows per piece; results depend on it in the last digits
@@ -120,18 +121,34 @@ def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
         yield _concatenate(buffer, first)
 
 
-def declared_ranges(log: Logs, actions: Within | None, losses: Within | None) -> tuple[Within | None, Within]:
+def declared_ranges(log: Logs, actions: Within | None, losses: AnyRange | None) -> tuple[Within | None, Within]:
     """The ranges of actions and losses: the given ones, or those that the first batch declares; losses default to (0, 1).
+
+    If losses are "auto", their range is that of the log.
 
     >>> declared_ranges([], (0, 32), None)
     ((0.0, 32.0), (0.0, 1.0))
     """
+    if isinstance(losses, str):
+        check_any_range("losses", losses, kind=None)
+        losses = observed_range(repeatable(log, "losses='auto'"))
     undeclared = (actions is None or losses is None) and not isinstance(log, Iterator)
     first = next(iter(batches(log)), None) if undeclared else None
     actions = getattr(first, "action_range", None) if actions is None else actions
     losses = getattr(first, "loss_range", None) if losses is None else losses
     span = None if actions is None else check_range("actions", actions)
     return span, (0.0, 1.0) if losses is None else check_range("losses", losses)
+
+
+def observed_range(log: Logs) -> Within:
+    """The smallest range that contains the losses of a log; wider by 1 if all are equal.
+
+    >>> observed_range([])
+    (0.0, 1.0)
+    """
+    ends = [(float(batch.losses.min()), float(batch.losses.max())) for batch in batches(log) if len(batch)]
+    low, high = min((end for end, _ in ends), default=0.0), max((end for _, end in ends), default=0.0)
+    return low, high if low < high else low + 1.0
 
 
 def _rows(batch: Log, columns: Columns | None) -> Rows:

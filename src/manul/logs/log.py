@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
@@ -40,6 +41,8 @@ class Source(Protocol):
 class Log:
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
+    A log of rewards has `rewards`; its losses are the negative rewards.
+
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
     >>> len(train), len(held_out)
@@ -59,6 +62,7 @@ class Log:
         ids: Sequence[str | None] | None = None,
         action_range: Within | None = None,
         loss_range: Within | None = None,
+        rewards: bool = False,
     ) -> None:
         if (lows is None) != (highs is None):
             raise ParameterError(
@@ -69,7 +73,9 @@ class Log:
         counts = {len(column) for column in given.values() if column is not None}
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
-        self._metadata = Metadata().with_ranges(_range("action", action_range), _range("loss", loss_range))
+        self._metadata = Metadata(rewards=rewards).with_ranges(
+            _range("action", action_range), _range("loss", loss_range)
+        )
         self._views = given
         self._table: pa.Table | None = None
         self.skipped = 0
@@ -171,9 +177,7 @@ class Log:
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
-        metadata = Metadata(
-            action_range=ranges[0], loss_range=ranges[1], width=logs[0]._metadata.width, names=logs[0]._metadata.names
-        )
+        metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1])
         table = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
         return Log._from_arrow(table, metadata, sum(log.skipped for log in logs))
 
@@ -224,6 +228,11 @@ class Log:
     def losses(self) -> Floats:
         """The loss of each action."""
         return self._view("losses", lambda: row_checks.numbers(self.table, "loss"))
+
+    @property
+    def rewards(self) -> Floats | None:
+        """The reward of each action; None if the log has losses."""
+        return 0.0 - self.losses if self._metadata.rewards else None
 
     @property
     def lows(self) -> Floats | None:

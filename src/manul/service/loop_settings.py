@@ -10,7 +10,8 @@ from msgspec import Meta
 
 from manul.actions import schedules
 from manul.agents.agent_registry import AGENTS, AgentEntry
-from manul.service.schema import Combination, Fading, Name, Range, Request, Share
+from manul.service.schema import Combination, Fading, LossRange, Name, Range, Request, Share
+from manul.utils.rewards import negate, negate_range, numeric_range
 
 # Settings with bounds that the types of the constructors do not express.
 BOUNDED: dict[str, Any] = {
@@ -56,16 +57,42 @@ else:
 
 
 class NewLoop(Request, kw_only=True):
-    """A decision problem; a decision without a loss after `wait` seconds gets `default_loss`."""
+    """A decision problem; a decision without a loss after `wait` seconds gets `default_loss`.
+
+    A loop has `losses` or `rewards`, by default losses in [0, 1]; Auto also takes "auto", any finite numbers. A reward
+    is stored as a negative loss.
+    """
 
     name: Name
     actions: Range
-    losses: Range = (0.0, 1.0)
+    losses: LossRange | None = None
+    rewards: LossRange | None = None
     agent: AgentSettings | Literal["auto"] = "auto"
     wait: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     default_loss: float | None = None
+    default_reward: float | None = None
     combine: Combination = "first"
     apprentice: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rewards is None:
+            self.losses = (0.0, 1.0) if self.losses is None else self.losses
+            if self.default_reward is not None:
+                raise ValueError("default_reward needs a loop with rewards. Set default_loss.")
+            return
+        losses = negate_range(self.rewards)
+        if self.losses not in (None, losses):
+            raise ValueError("losses and rewards exclude each other. Set one of them.")
+        default = None if self.default_reward is None else negate(self.default_reward)
+        if self.default_loss not in (None, default):
+            raise ValueError("default_loss needs a loop with losses. Set default_reward.")
+        self.losses, self.default_loss = losses, default
+
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """The range of losses as numbers: infinite if it is not known."""
+        assert self.losses is not None
+        return numeric_range(self.losses)
 
 
 def agent_settings(loop: NewLoop) -> dict[str, Any]:

@@ -16,6 +16,7 @@ Id = Annotated[
     ),
 ]
 Range = Annotated[tuple[float, float], Meta(description="Lower and upper bound.", examples=[[0.0, 32.0]])]
+LossRange = Range | Literal["auto"]
 Context = Annotated[
     list[float] | dict[str, Any] | None,
     Meta(
@@ -63,12 +64,15 @@ class NewObservation(Request, kw_only=True):
     within: Range | None = None
     id: Id | None = None
     loss: float | None = None
+    reward: float | None = None
 
 
 class NewLoss(Request, kw_only=True):
-    """The loss of a decision. If a loop combines losses, `key` distinguishes a repeat from another loss."""
+    """The loss of a decision, or its reward if the loop has rewards. If a loop combines losses, `key` distinguishes a
+    repeat from another loss."""
 
-    loss: float
+    loss: float | None = None
+    reward: float | None = None
     key: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
 
 
@@ -120,11 +124,13 @@ class Losses(Struct, kw_only=True):
 
 
 class Status(Struct, kw_only=True):
-    """The status of a loop. `waiting` are decisions without an outcome, `learned` the outcomes that the model contains."""
+    """The status of a loop. `waiting` are decisions without an outcome, `learned` the outcomes that the model contains. A
+    reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`."""
 
     name: str
     actions: Range
-    losses: Range
+    losses: LossRange
+    rewards: LossRange | None
     agent: dict[str, Any]
     combine: Combination
     wait: float | None

@@ -19,6 +19,7 @@ from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
 from manul.logs.log import Log
 from manul.types import Agent, Floats, Within
+from manul.utils.rewards import numeric_range, outcome_of
 from manul.worlds import ScaledWorld, World
 from manul.worlds.world import Table
 
@@ -142,7 +143,7 @@ class _PythonLoop:
             for number in range(first, last):
                 decision = agent.decide(log.contexts[number], _within(log, number))
                 loss = world.loss(number, decision.action)
-                agent.learn(log.contexts[number], decision, loss)
+                agent.learn(log.contexts[number], decision, **outcome_of(agent, loss))
                 log.actions[number], log.densities[number] = decision.action, decision.density
                 log.losses[number] = loss
 
@@ -174,7 +175,7 @@ def _within(log: Log, number: int) -> Within | None:
 def _check(agent: Agent, world: World) -> None:
     if not (isinstance(agent, BaseAgent) and isinstance(world, Table)):
         return
-    (low, high), (lowest, highest) = agent.losses, world.losses
+    (low, high), (lowest, highest) = numeric_range(agent.losses), world.losses
     if lowest < low or highest > high:
         raise InputError(
             f"losses must include the world's range, [{lowest:g}, {highest:g}], got ({low:g}, {high:g}).", "losses"

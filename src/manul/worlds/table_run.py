@@ -18,7 +18,7 @@ from manul.agents import Mapped
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.table_encoding import Columns
 from manul.errors import ParameterError
-from manul.logs.formats.log_schema import RESERVED
+from manul.logs.formats.log_schema import RESERVED, Metadata
 from manul.logs.log import Log
 from manul.types import Floats, Within
 from manul.utils.validation import check_range, check_seed
@@ -107,13 +107,14 @@ class TargetTable:
         """The table as a world whose contexts are rows of numbers."""
         return Regression(self.columns.rows(self.fields), self.targets, loss)
 
-    def log(self, run: Run) -> Log:
+    def log(self, run: Run, *, rewards: bool = False) -> Log:
         """The log of a run, with the columns of the table as contexts."""
         import pyarrow as pa
 
         fields = {name: pa.array(values, from_pandas=True) for name, values in self.fields.items()}
         decisions = {"action": run.log.actions, "density": run.log.densities, "loss": run.log.losses}
-        return Log.from_table({**fields, **decisions}, action_range=self.actions, loss_range=(0.0, 1.0))
+        table = pa.table({**fields, **decisions}).replace_schema_metadata(Metadata(rewards=rewards).to_arrow())
+        return Log.from_table(table, action_range=self.actions, loss_range=(0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,15 +132,17 @@ class TableRun:
     def as_dict(self) -> dict[str, Any]:
         """The results, for JSON."""
         losses, exploration = self.run.log.losses, self.run.exploration_cost
+        recent = float(losses[-max(1, len(losses) // 20) :].mean())  # of the last 5 % of the rows
+        outcome, sign = ("loss", 1.0) if self.log.rewards is None else ("reward", -1.0)
         return {
             "agent": self.agent,
             **self.settings,
             "rows": len(losses),
             "left_out": self.table.skipped,
             "actions": list(self.table.actions),
-            "mean_loss": self.run.mean_loss,
-            "recent_loss": float(losses[-max(1, len(losses) // 20) :].mean()),  # of the last 5 % of the rows
-            "best_constant": self.best_constant,
+            f"mean_{outcome}": sign * self.run.mean_loss,
+            f"recent_{outcome}": sign * recent,
+            "best_constant": sign * self.best_constant,
             "exploration": None if exploration is None else exploration.as_dict(),
             "seconds": self.run.seconds,
         }
@@ -148,7 +151,7 @@ class TableRun:
         low, high = self.table.actions
         exploration = str(self.run.exploration_cost or "cost unknown: every action was drawn from the whole range")
         values = {**self.as_dict(), "actions": f"{low:g} to {high:g}", "exploration": exploration}
-        labels = {"left_out": "skipped rows", "recent_loss": "last 5 %"}
+        labels = {"left_out": "skipped rows", "recent_loss": "last 5 %", "recent_reward": "last 5 %"}
         return "\n".join(
             f"{labels.get(name, name.replace('_', ' ')):<14} {_format(value)}"
             for name, value in values.items()
@@ -165,12 +168,15 @@ def run_agent(
     epsilon: Epsilon | Literal["auto"] | None = None,
     seed: int = 0,
     loss: Literal["absolute", "squared"] = "absolute",
+    losses: Literal["known", "auto"] | None = None,
+    rewards: Literal["known", "auto"] | None = None,
     progress: bool = False,
 ) -> TableRun:
     """Run an agent once over a table: Auto by default, Cats if `leaves` or `bandwidth` is given.
 
     The bandwidth is in units of the target; a `Fraction` is a share of the range of actions. Without `epsilon`, the agent's
-    default is used.
+    default is used. With `rewards`, the agent gets rewards, which are negative losses. With "auto", it does not know the
+    range.
 
     >>> import numpy as np
     >>> sizes = np.arange(200.0) % 7
@@ -183,13 +189,21 @@ def run_agent(
     entry = AGENTS[name]
     settings = entry.tree_settings(table.actions, leaves=leaves, bandwidth=bandwidth)
     exploration = {} if epsilon is None else {"epsilon": epsilon}
-    learner = entry.make(actions=table.actions, seed=seed, **exploration, **settings)
+    learner = entry.make(actions=table.actions, seed=seed, **exploration, **settings, **_ranges(losses, rewards))
     world = table.world(loss)
     run = simulate(learner, world, progress=progress)
     constant = float(np.median(world.targets) if loss == "absolute" else world.targets.mean())
     best_constant = float(world.losses(np.full(len(world), constant), table.actions).mean())
     policy = Mapped(agent=learner, features=table.columns)
-    return TableRun(name, settings, policy, table.log(run), run, best_constant, table)
+    return TableRun(name, settings, policy, table.log(run, rewards=rewards is not None), run, best_constant, table)
+
+
+def _ranges(losses: str | None, rewards: str | None) -> dict[str, Any]:
+    if losses is not None and rewards is not None:
+        raise ParameterError(f"losses and rewards exclude each other, got {losses!r} and {rewards!r}.", "rewards")
+    name, limits = ("losses", (0.0, 1.0)) if rewards is None else ("rewards", (-1.0, 0.0))
+    choice = losses if rewards is None else rewards
+    return {} if choice is None else {name: "auto" if choice == "auto" else limits}
 
 
 def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:

@@ -113,6 +113,18 @@ def test_decides_and_reports(client, loop):
     assert client.status(loop).mean_loss == 0.25
 
 
+def test_rewards_are_reported(client, loop):
+    created = client.create(loop, actions=(20, 70), rewards=(0, 100), agent=CATS, wait=3600, default_reward=0)
+    assert (created.rewards, created.losses, created.default_loss) == ((0, 100), (-100, 0), 0)
+    one, two = client.decide_many(loop, [[4.5, 0.3]] * 2)
+    assert client.report_loss(loop, one, reward=25).status == "recorded"
+    assert [each.status for each in client.report_losses(loop, rewards=[(two, 75)])] == ["recorded"]
+    client.observe(loop, [4.5, 0.3], action=30, density=0.02, reward=50)
+    assert client.status(loop).mean_loss == -50
+    with pytest.raises(ServiceError, match="loss must not be reported to a loop with rewards; report its reward"):
+        client.report_loss(loop, one, 0.25)
+
+
 def test_batches_larger_than_a_request(client, loop):
     client.create(loop, actions=(20, 70), agent=CATS)
     contexts = np.random.default_rng(0).normal(size=(1500, 2)).round(3)

@@ -48,5 +48,5 @@ def test_after_the_last_retry_the_error_is_raised():
 def test_calls_have_signatures_and_descriptions_on_both_clients():
     for kind in (manul.Client, manul.AsyncClient):
         client = kind("http://127.0.0.1:1")
-        assert list(inspect.signature(client.report_loss).parameters) == ["loop", "decision", "loss", "key"]
-        assert client.report_loss.__doc__.startswith("Report the loss of a decision.")
+        assert list(inspect.signature(client.report_loss).parameters) == ["loop", "decision", "loss", "reward", "key"]
+        assert client.report_loss.__doc__.startswith("Report the loss of a decision, or its reward")

@@ -14,6 +14,7 @@ from manul.agents.checks.common import ROUNDS, WIDTH, check_rejected, random_con
 from manul.agents.mapped import SaveableAgent
 from manul.types import Context, Decision, Decisions, Within
 from manul.utils import model_files
+from manul.utils.rewards import outcome_of, outcomes_of
 
 Make = Callable[[int], SaveableAgent]
 
@@ -96,8 +97,8 @@ def batches_equal_single_calls(make: Make) -> None:
         assert [decision.density for decision in decisions] == many.densities.tolist(), "decide_many must equal decide"
         losses = _losses(single, many.actions)
         for context, decision, loss in zip(contexts, decisions, losses, strict=True):
-            single.learn(context, decision, float(loss))
-        batch.learn_many(contexts, many, losses)
+            single.learn(context, decision, **outcome_of(single, float(loss)))
+        batch.learn_many(contexts, many, **outcomes_of(batch, losses))
         assert _same(single, batch), "learn_many must equal learn"
 
 
@@ -133,7 +134,7 @@ def narrowed_ranges_are_kept(make: Make) -> None:
         assert not distribution.density_many([np.nextafter(within[0], -np.inf), np.nextafter(within[1], np.inf)]).any()
         decision = agent.decide(context, within)
         assert within[0] <= decision.action <= within[1], "an action must lie in its narrowed range"
-        agent.learn(context, decision, agent.losses[0])
+        agent.learn(context, decision, **outcome_of(agent, _loss_span(agent)[0]))
 
 
 def no_context_is_a_plain_bandit(make: Make) -> None:
@@ -141,7 +142,7 @@ def no_context_is_a_plain_bandit(make: Make) -> None:
     agent = make(8)
     empty: list[Context] = [None, [], np.empty(0)]
     for context in empty * 20:
-        agent.learn(context, agent.decide(context), agent.losses[0])
+        agent.learn(context, agent.decide(context), **outcome_of(agent, _loss_span(agent)[0]))
     assert len(agent.decide_many(np.empty((3, 0))).actions) == 3
 
 
@@ -151,22 +152,31 @@ def bad_input_changes_nothing(make: Make) -> None:
     contexts = _play(agent, 50)
     good = agent.decide(contexts[0])
     before = agent.state()
-    (low, high), (_, highest) = agent.actions, agent.losses
+    low, high = agent.actions
     nan, row = float("nan"), contexts[0]
+    beyond = float("inf") if agent.losses == "auto" else _loss_span(agent)[1] + 1
+
+    def learn(context: Context, decision: Decision, loss: float = _loss_span(agent)[1]) -> None:
+        agent.learn(context, decision, **outcome_of(agent, loss))
+
     for call in (
         lambda: agent.decide(np.full(WIDTH, nan)),
         lambda: agent.decide(np.full(WIDTH, np.inf)),
         lambda: agent.decide(np.zeros(WIDTH + 1)),
         lambda: agent.decide(row, within=(low - 1, high)),
         lambda: agent.decide_many(np.full((2, WIDTH), nan)),
-        lambda: agent.learn(np.full(WIDTH, nan), good, highest),
-        lambda: agent.learn(np.zeros(WIDTH + 1), good, highest),
-        lambda: agent.learn(row, good, nan),
-        lambda: agent.learn(row, good, highest + 1),
-        lambda: agent.learn(row, Decision(good.action, 0.0), highest),
-        lambda: agent.learn(row, Decision(good.action, nan), highest),
-        lambda: agent.learn(row, Decision(high + 1, good.density), highest),
-        lambda: agent.learn_many(contexts[:2], Decisions(np.array([low, low]), np.ones(2)), [highest, nan]),
+        lambda: learn(np.full(WIDTH, nan), good),
+        lambda: learn(np.zeros(WIDTH + 1), good),
+        lambda: learn(row, good, nan),
+        lambda: learn(row, good, beyond),
+        lambda: learn(row, Decision(good.action, 0.0)),
+        lambda: learn(row, Decision(good.action, nan)),
+        lambda: learn(row, Decision(high + 1, good.density)),
+        lambda: agent.learn_many(
+            contexts[:2],
+            Decisions(np.array([low, low]), np.ones(2)),
+            **outcomes_of(agent, np.array([_loss_span(agent)[1], nan])),
+        ),
     ):
         check_rejected(call)
         after = agent.state()
@@ -192,8 +202,12 @@ def _support(distribution: Distribution | Atoms, within: Within) -> npt.NDArray[
     return distribution.positions if isinstance(distribution, Atoms) else np.linspace(*within, 1001)
 
 
+def _loss_span(agent: SaveableAgent) -> Within:
+    return (0.0, 1.0) if isinstance(agent.losses, str) else agent.losses
+
+
 def _losses(agent: SaveableAgent, actions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    (low, high), (lowest, highest) = agent.actions, agent.losses
+    (low, high), (lowest, highest) = agent.actions, _loss_span(agent)
     return lowest + (highest - lowest) * np.abs((actions - low) / (high - low) - 0.3)
 
 
@@ -202,7 +216,7 @@ def _play(agent: SaveableAgent, rounds: int) -> npt.NDArray[np.float64]:
     for first in range(0, rounds, 10):
         rows = contexts[first : first + 10]
         decisions = agent.decide_many(rows)
-        agent.learn_many(rows, decisions, _losses(agent, decisions.actions))
+        agent.learn_many(rows, decisions, **outcomes_of(agent, _losses(agent, decisions.actions)))
     return contexts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,18 @@ import numpy as np
 from manul.errors import FileError
 from manul.logs.formats import Piece
 from manul.logs.formats.file_errors import Problems
-from manul.logs.formats.log_schema import NUMBERS, RESERVED, Metadata, dense_type, require, schema_of, sparse_type
+from manul.logs.formats.log_schema import (
+    NUMBERS,
+    RESERVED,
+    REWARD,
+    Metadata,
+    dense_type,
+    has_rewards,
+    negate_losses,
+    require,
+    schema_of,
+    sparse_type,
+)
 from manul.logs.formats.row_checks import single_array
 
 if TYPE_CHECKING:
@@ -25,6 +37,10 @@ class SchemaAdapter:
         self.problems, path = problems, str(problems.path)
         require(schema.names, path)
         self.metadata = Metadata.from_arrow(schema.metadata, problems.path)
+        self.rewards = has_rewards(schema.names)
+        if self.rewards:
+            schema = pa.schema([field.with_name(_own_name(field.name)) for field in schema])
+            self.metadata = replace(self.metadata, rewards=True)
         self.width: int | None = None
         self.is_list = self.is_struct = False
         if "context" in schema.names:
@@ -55,6 +71,8 @@ class SchemaAdapter:
         import pyarrow as pa
 
         rows = np.arange(first, first + len(table))
+        if self.rewards:
+            table = table.rename_columns([_own_name(name) for name in table.column_names])
         good = self._check_widths(table, rows) if self.is_list else None
         if good is not None and not good.all():
             table, rows = table.filter(good), rows[good]
@@ -68,7 +86,8 @@ class SchemaAdapter:
             columns["context"] = table.column("context").cast(sparse_type())
         elif not self.texts:
             columns["context"] = pa.array([[]] * len(table), dense_type(0))
-        return Piece(pa.table(columns, schema=schema), rows)
+        converted = pa.table(columns, schema=schema)
+        return Piece(negate_losses(converted) if self.rewards else converted, rows)
 
     def schema(self, table: pa.Table) -> pa.Schema:
         """The schema of the log."""
@@ -78,7 +97,7 @@ class SchemaAdapter:
                     (max(index, default=-1) for index in single_array(table, "context").field("index").to_pylist()),
                     default=-1,
                 )
-                self.metadata = Metadata(**{**self.metadata.__dict__, "width": width})
+                self.metadata = replace(self.metadata, width=width)
             return schema_of(optional=self.optional, metadata=self.metadata)
         if self.texts:
             return schema_of(optional=self.optional, texts=self.texts, metadata=self.metadata)
@@ -99,6 +118,10 @@ class SchemaAdapter:
             length = int(lengths[index]) if lengths[index] >= 0 else None
             self.problems.report(int(rows[index]), "context", f"{self.width} numbers, like the first one", length)
         return np.asarray(good)
+
+
+def _own_name(name: str) -> str:
+    return "loss" if name == REWARD else name
 
 
 def _is_text(schema: pa.Schema, name: str, path: str) -> bool:

@@ -22,7 +22,7 @@ from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, Metadata, context_layout, is_text, schema_of
 from manul.logs.formats.row_checks import single_array
 from manul.logs.formats.row_tables import NUMBER_PATTERN, number
-from manul.logs.formats.text_columns import decision_columns, dense_rows, texts
+from manul.logs.formats.text_columns import dense_rows, stated_columns, texts
 from manul.logs.formats.text_lines import Output, lines
 from manul.logs.formats.timestamps import seconds
 
@@ -99,15 +99,18 @@ class _Columns:
     """The columns of a file, from its header and first rows."""
 
     def __init__(self, names: list[str], first: list[list[str]]) -> None:
+        self.rewards = schemas.has_rewards(names)
+        metadata = Metadata(rewards=self.rewards)
+        names = ["loss" if self.rewards and name == schemas.REWARD else name for name in names]
         self.names = names
         others = [name for name in names if name not in RESERVED]
         optional = [name for name in OPTIONAL if name in names]
         self.dense = bool(others) and set(others) == {f"context_{index}" for index in range(len(others))}
         if self.dense or not others:
-            self.schema = schema_of(optional=optional, width=len(others))
+            self.schema = schema_of(optional=optional, width=len(others), metadata=metadata)
         else:
             texts = {name: any(_is_text_value(record[names.index(name)]) for record in first) for name in others}
-            self.schema = schema_of(optional=optional, texts=texts)
+            self.schema = schema_of(optional=optional, texts=texts, metadata=metadata)
 
     def piece(self, batch: Sequence[Record], problems: Problems) -> Piece:
         """Convert records to a table; rows with a value that is not a number are bad rows."""
@@ -126,6 +129,7 @@ class _Columns:
             ]
             data["context"] = _stack(numbers, len(batch))
         table = pa.table(data, schema=self.schema)
+        table = schemas.negate_losses(table) if self.rewards else table
         return Piece(table, rows) if good.all() else Piece(table.filter(good), rows[good])
 
     def _column(self, name: str, values: Sequence[str], rows: object, good: object, problems: Problems) -> pa.Array:
@@ -133,7 +137,8 @@ class _Columns:
 
         if name == "id" or (name in self.schema.names and is_text(self.schema, name)):
             return pa.array([value or None for value in values], pa.string())
-        return _numbers(name, values, rows, good, problems)  # type: ignore[arg-type]
+        shown = schemas.REWARD if self.rewards and name == "loss" else name
+        return _numbers(shown, values, rows, good, problems)  # type: ignore[arg-type]
 
 
 def _numbers(name: str, values: Sequence[str], rows: np.ndarray, good: np.ndarray, problems: Problems) -> pa.Array:
@@ -177,11 +182,13 @@ class Writer:
         self._output = Output(path)
         self._rows = csv.writer(self._output, lineterminator="\n")
         present = [name for name in (*NUMBERS, *OPTIONAL) if name in schema.names]
-        self._rows.writerow([*present, *self._names])
+        rewards = Metadata.from_arrow(schema.metadata).rewards
+        header = [schemas.REWARD if rewards and name == "loss" else name for name in present]
+        self._rows.writerow([*header, *self._names])
 
     def write(self, table: pa.Table) -> None:
         """Add rows."""
-        columns = [*decision_columns(table).values()]
+        columns = [*stated_columns(table).values()]
         if context_layout(table.schema) == "columns":
             self._rows.writerows(zip(*columns, *(texts(table, name) for name in self._names), strict=True))
             return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED
+from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, REWARD, has_rewards
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import json_objects
 from manul.logs.formats.text_lines import Output, lines
@@ -28,25 +28,33 @@ def parse(line: str) -> Row | None:
     """Parse a row; return None for an empty line.
 
     >>> parse('{"context": [1, 2], "action": 0.5, "density": 1, "loss": 0}')
-    Row(action=0.5, density=1.0, loss=0.0, optional={}, context=[1, 2], nested=True)
+    Row(action=0.5, density=1.0, loss=0.0, optional={}, context=[1, 2], nested=True, rewards=False)
     """
     if not line.strip():
         return None
     members = json_object(line)
-    for name in NUMBERS:
+    rewards = has_rewards([*members])
+    for name in (*NUMBERS[:2], REWARD if rewards else "loss"):
         if name not in members:
             raise BadRow(name, "a member of the object", None)
-    context = members.get("context", {name: value for name, value in members.items() if name not in RESERVED})
+    reserved = (*RESERVED, REWARD) if rewards else RESERVED
+    context = members.get("context", {name: value for name, value in members.items() if name not in reserved})
     if not isinstance(context, list | Mapping):
         raise BadRow("context", "a list of numbers or an object", context)
     return Row(
         number("action", members["action"]),
         number("density", members["density"]),
-        number("loss", members["loss"]),
+        _loss(members, rewards=rewards),
         {name: optional(name, members[name]) for name in OPTIONAL if name in members},
         _check_fields(context) if isinstance(context, Mapping) else context,
         "context" in members,
+        rewards,
     )
+
+
+def _loss(members: Mapping[str, object], *, rewards: bool) -> float | None:
+    value = number(REWARD if rewards else "loss", members[REWARD if rewards else "loss"])
+    return 0.0 - value if rewards and value is not None else value
 
 
 def json_object(line: str) -> dict[str, object]:

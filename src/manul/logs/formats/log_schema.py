@@ -1,6 +1,8 @@
 """The columns of a log as an Arrow schema.
 
-`action`, `density` and `loss` are in every log; `low`, `high`, `time` (seconds) and `id` are optional. The context is a column
+`action`, `density` and `loss` are in every log. The loss of a log of rewards is the negative reward, and the metadata has
+`rewards`; files may have a column `reward` instead of `loss`, which CSV and JSON Lines write for such a log.
+`low`, `high`, `time` (seconds) and `id` are optional. The context is a column
 `context` (a fixed-size list of float32, or a struct of the lists `index` and `value`), or all other columns.
 The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features.
 """
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VERSION = 1
+REWARD = "reward"
 NUMBERS = ("action", "density", "loss")
 RANGE = ("low", "high")
 OPTIONAL = (*RANGE, "time", "id")
@@ -40,10 +43,12 @@ class Metadata:
     loss_range: Range | None = None
     width: int | None = None
     names: tuple[str, ...] | None = None
+    rewards: bool = False
 
     def to_arrow(self) -> dict[bytes, bytes]:
         """Encode for an Arrow schema."""
-        return {b"manul": json.dumps({"format": VERSION, **asdict(self)}, sort_keys=True).encode()}
+        values = {name: value for name, value in asdict(self).items() if name != "rewards" or value}
+        return {b"manul": json.dumps({"format": VERSION, **values}, sort_keys=True).encode()}
 
     @staticmethod
     def from_arrow(metadata: Mapping[bytes, bytes] | None, path: Path | None = None) -> Metadata:
@@ -126,7 +131,7 @@ def require(names: Sequence[str], path: str) -> None:
     manul.errors.FileError: run.csv has no column loss, only action, los, density. Rename los to loss.
     """
     for name in NUMBERS:
-        if name not in names:
+        if name not in names and not (name == "loss" and has_rewards(names)):
             given = f", only {', '.join(list(names)[:20])}" if names else ""
             close = get_close_matches(name, list(names), n=1, cutoff=0.6)
             advice = f" Rename {close[0]} to {name}." if close else ""
@@ -138,11 +143,34 @@ def require(names: Sequence[str], path: str) -> None:
         raise FileError(f"{path} has two columns named {duplicates[0]!r}. Rename one.", duplicates[0])
 
 
+def has_rewards(names: Sequence[str]) -> bool:
+    """Whether a file with these columns has rewards; beside losses, `reward` is a column of the context.
+
+    >>> has_rewards(["action", "density", "reward"]), has_rewards(["action", "density", "loss", "reward"])
+    (True, False)
+    """
+    return REWARD in names and "loss" not in names
+
+
+def negate_losses(table: pa.Table) -> pa.Table:
+    """The table with the opposite sign of its losses, which are rewards before or after."""
+    import pyarrow.compute as pc
+
+    return table.set_column(table.column_names.index("loss"), "loss", pc.subtract(0.0, table.column("loss")))
+
+
 def require_same(schema: pa.Schema, other: pa.Schema) -> None:
     """Check that logs have the same columns."""
     ours, theirs = Metadata.from_arrow(schema.metadata), Metadata.from_arrow(other.metadata)
+    require_same_outcomes(ours, theirs)
     if not (schema.equals(other) and (ours.width, ours.names) == (theirs.width, theirs.names)):
         raise InputError(f"logs must have the same columns, got {describe(schema)} and {describe(other)}.", "logs")
+
+
+def require_same_outcomes(one: Metadata, other: Metadata) -> None:
+    """Check that logs both have losses or both have rewards."""
+    if one.rewards != other.rewards:
+        raise InputError("logs must all have losses or all have rewards, got both.", "logs")
 
 
 def describe(schema: pa.Schema) -> str:

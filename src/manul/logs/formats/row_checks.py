@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.logs.formats.file_errors import REMEDY, Problems
 from manul.logs.formats.log_schema import NUMBERS, RANGE, Metadata, context_layout, is_text, user_columns
+from manul.utils.rewards import negate_pair
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 if TYPE_CHECKING:
@@ -25,8 +26,12 @@ def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata,
     """The valid rows; an invalid row is an error, or is skipped and counted."""
     good = np.ones(len(table), dtype=np.bool_)
     for column, bad, rule, remedy in _rules(table, metadata):
+        shown = "reward" if metadata.rewards and column == "loss" else column
         for index in np.flatnonzero(bad & good):
-            problems.report(int(rows[index]), column, rule, _bad_value(table, column, int(index)), remedy)
+            value = _bad_value(table, column, int(index))
+            problems.report(
+                int(rows[index]), shown, rule, 0.0 - value if shown != column and value is not None else value, remedy
+            )
         good &= ~bad
     return table if good.all() else table.filter(good)
 
@@ -39,7 +44,8 @@ def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, st
     yield "density", ~are_densities(values["density"]), "above 0 and finite", REMEDY
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
         if limits is not None:
-            rule = f"in [{limits[0]:g}, {limits[1]:g}]"
+            shown = negate_pair(limits) if metadata.rewards and name == "loss" else limits
+            rule = f"in [{shown[0]:g}, {shown[1]:g}]"
             yield name, ~are_within(values[name], *limits), rule, DECLARE.format(name, OPTIONS[name])
     if "low" in values:
         low, high, action = values["low"], values["high"], values["action"]
@@ -80,7 +86,7 @@ def single_array(table: pa.Table, name: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
-def _bad_value(table: pa.Table, column: str, index: int) -> object:
+def _bad_value(table: pa.Table, column: str, index: int) -> Any:
     value = table.column(column)[index].as_py()
     if isinstance(value, dict):
         value = value["value"]

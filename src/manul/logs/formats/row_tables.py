@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ class Row(NamedTuple):
     optional: Mapping[str, float | str | None]
     context: Sequence[object] | Mapping[str, object]
     nested: bool = True
+    rewards: bool = False
 
 
 Parse = Callable[[str], Row | None]
@@ -96,12 +97,13 @@ class _Scan:
     texts: dict[str, bool] = field(default_factory=dict)
     full: int = 0
     optional: set[str] = field(default_factory=set)
+    rewards: bool = False
 
     def add(self, row: Row) -> None:
         self.optional.update(name for name, value in row.optional.items() if value is not None or name in RANGE)
         if self.rows == 0:
             self.width = len(row.context) if isinstance(row.context, Sequence) else None
-            self.nested = row.nested
+            self.nested, self.rewards = row.nested, row.rewards
         self.rows += 1
         if self.width is None and isinstance(row.context, Mapping) and row.nested == self.nested:
             for name, value in row.context.items():
@@ -111,18 +113,18 @@ class _Scan:
 
     def schema(self) -> pa.Schema:
         """Features by name are sparse, or dense if every row has all of the names 0, 1, 2, ..."""
-        optional = sorted(self.optional)
+        optional, metadata = sorted(self.optional), Metadata(rewards=self.rewards)
         if self.width is not None:
-            return schema_of(optional=optional, width=self.width)
+            return schema_of(optional=optional, width=self.width, metadata=metadata)
         if not self.nested or any(self.texts.values()):
-            return schema_of(optional=optional, texts=self.texts)
+            return schema_of(optional=optional, texts=self.texts, metadata=metadata)
         if not all(INDEX.fullmatch(name) for name in self.texts):
             names = tuple(self.texts)
-            return schema_of(optional=optional, metadata=Metadata(width=len(names), names=names))
+            return schema_of(optional=optional, metadata=replace(metadata, width=len(names), names=names))
         width = max((int(name) for name in self.texts), default=-1) + 1
         if width == len(self.texts) and self.full == self.rows:
-            return schema_of(optional=optional, width=width)
-        return schema_of(optional=optional, metadata=Metadata(width=width))
+            return schema_of(optional=optional, width=width, metadata=metadata)
+        return schema_of(optional=optional, metadata=replace(metadata, width=width))
 
 
 class _Builder:
@@ -133,12 +135,15 @@ class _Builder:
         self.optional = [name for name in OPTIONAL if name in schema.names]
         self.own = {name: is_text(schema, name) for name in user_columns(schema)}
         metadata = Metadata.from_arrow(schema.metadata)
+        self.rewards = metadata.rewards
         width = schema.field("context").type.list_size if self.kind == "dense" else metadata.width or 0
         self.names = metadata.names or tuple(str(index) for index in range(width) if self.kind != "columns")
         self.indices = {name: index for index, name in enumerate(self.names)}
 
     def fit(self, row: Row) -> Row:
         """The row with its context in the form of the schema."""
+        if row.rewards != self.rewards:
+            raise BadRow("reward" if self.rewards else "loss", "a member of the object, like in the first row", None)
         if self.kind == "columns":
             return row._replace(context=self._columns(row.context))
         return row._replace(context=self._dense(row.context) if self.kind == "dense" else self._sparse(row.context))

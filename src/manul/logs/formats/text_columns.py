@@ -6,7 +6,17 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, Metadata, context_layout, is_text, user_columns
+from manul.errors import FileError
+from manul.logs.formats.log_schema import (
+    NUMBERS,
+    OPTIONAL,
+    REWARD,
+    Metadata,
+    context_layout,
+    is_text,
+    negate_losses,
+    user_columns,
+)
 from manul.logs.formats.row_checks import single_array
 
 if TYPE_CHECKING:
@@ -29,6 +39,19 @@ def texts(table: pa.Table, name: str) -> Texts:
 def decision_columns(table: pa.Table) -> dict[str, Texts]:
     """The columns besides the context."""
     return {name: texts(table, name) for name in (*NUMBERS, *OPTIONAL) if name in table.column_names}
+
+
+def stated_columns(table: pa.Table) -> dict[str, Texts]:
+    """The columns besides the context, with rewards if the log has them."""
+    if not Metadata.from_arrow(table.schema.metadata).rewards:
+        return decision_columns(table)
+    if REWARD in user_columns(table.schema):
+        raise FileError(
+            f"a log of rewards cannot have a context named {REWARD!r} in this format. Use .parquet.", REWARD
+        )
+    return {
+        REWARD if name == "loss" else name: column for name, column in decision_columns(negate_losses(table)).items()
+    }
 
 
 def dense_rows(table: pa.Table) -> Iterator[list[str]]:
@@ -77,10 +100,9 @@ def _features(table: pa.Table, name: str) -> list[tuple[str, str] | None]:
 
 def json_objects(table: pa.Table) -> Iterator[str]:
     """The rows as lines of JSON."""
-    columns = {
-        name: _json_values(table, name)
-        for name in (*NUMBERS, *OPTIONAL, *user_columns(table.schema))
-        if name in table.column_names
+    columns = {name: _json_texts(column, text=name == "id") for name, column in stated_columns(table).items()}
+    columns |= {
+        name: _json_texts(texts(table, name), text=is_text(table.schema, name)) for name in user_columns(table.schema)
     }
     heads = [f"{json.dumps(name, ensure_ascii=False)}: " for name in columns]
     layout = context_layout(table.schema)
@@ -90,10 +112,10 @@ def json_objects(table: pa.Table) -> Iterator[str]:
         yield "{" + members + ("" if contexts is None else ', "context": ' + next(contexts)) + "}\n"
 
 
-def _json_values(table: pa.Table, name: str) -> list[str]:
-    if is_text(table.schema, name):
-        return ["null" if value is None else json.dumps(value, ensure_ascii=False) for value in texts(table, name)]
-    return [value or "null" for value in texts(table, name)]
+def _json_texts(column: Texts, *, text: bool) -> list[str]:
+    if text:
+        return ["null" if value is None else json.dumps(value, ensure_ascii=False) for value in column]
+    return [value or "null" for value in column]
 
 
 def _json_lists(table: pa.Table) -> Iterator[str]:

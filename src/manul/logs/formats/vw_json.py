@@ -36,7 +36,7 @@ def parse(line: str) -> Row | None:
     """Parse a row; return None for an empty line.
 
     >>> parse('{"_label_ca": {"action": 21.4, "cost": 0.3, "pdf_value": 0.24}, "user": {"age": 30, "from": "Bath"}}')
-    Row(action=21.4, density=0.24, loss=0.3, optional={}, context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True)
+    Row(action=21.4, density=0.24, loss=0.3, optional={}, context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True, rewards=False)
     """
     if not line.strip():
         return None

@@ -16,6 +16,7 @@ from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Sympt
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
 from manul.types import Floats, Policy, Within
+from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_has_rows
 
 SEVERITIES = ("error", "warning", "note")
@@ -42,7 +43,7 @@ class Finding:
 
 
 def doctor(
-    log: Logs, policy: Policy | None = None, *, actions: Within | None = None, losses: Within | None = None
+    log: Logs, policy: Policy | None = None, *, actions: Within | None = None, losses: AnyRange | None = None
 ) -> list[Finding]:
     """List the problems of a log for off-policy evaluation, most severe first.
 

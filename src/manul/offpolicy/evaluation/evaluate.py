@@ -18,6 +18,7 @@ from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.types import Estimate, Floats, Policy, Within
+from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_bandwidth, check_choice, check_has_rows, check_number, check_seed
 
 
@@ -30,7 +31,7 @@ def evaluate(
     level: float = 0.95,
     seed: int = 0,
     actions: Within | None = None,
-    losses: Within | None = None,
+    losses: AnyRange | None = None,
     bandwidth: float | None = None,
     largest_weight: float | None = None,
 ) -> Estimate:
@@ -40,6 +41,7 @@ def evaluate(
     of the smoothed policy. Intervals are `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, and `sequence`, which
     remains valid if it is computed repeatedly as the log grows. `largest_weight` is an upper bound of all weights, by
     default the policy's largest density divided by the log's smallest; `sequence` has no default, but is narrower with it.
+    Intervals hold for losses in their range; with `losses="auto"` that is the range of the log, so they are a little narrow.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log

@@ -15,6 +15,7 @@ from manul.contexts import conversion
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.types import Floats
+from manul.utils.rewards import known_range
 from manul.utils.validation import check_seed, check_workers
 
 PIECE = 16_384  # rows
@@ -146,7 +147,7 @@ def _numbers(column: Floats) -> Floats:
 
 def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float) -> float:
     contexts, actions, densities, losses, lows, highs = columns
-    player, (least, worst) = agent.player_for(contexts), agent.losses
+    player, (least, worst) = agent.player_for(contexts), known_range(agent.losses, "optimize")
     for row, (action, density, loss) in enumerate(
         zip(*(c.tolist() for c in (actions, densities, losses)), strict=True)
     ):

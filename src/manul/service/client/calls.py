@@ -16,6 +16,7 @@ from manul.errors import FileError, ParameterError
 from manul.service import schema
 from manul.service.client.exchange import Exchange, Request, call, decode, send
 from manul.types import Floats, Within
+from manul.utils.rewards import AnyRange
 
 T = TypeVar("T")
 Context: TypeAlias = Sequence[float] | Floats | Mapping[str, Any] | None
@@ -46,16 +47,26 @@ class Calls:
         name: str,
         *,
         actions: Within,
-        losses: Within = (0.0, 1.0),
+        losses: AnyRange | None = None,
+        rewards: AnyRange | None = None,
         agent: str | Mapping[str, Any] = "auto",
         wait: float | None = None,
         default_loss: float | None = None,
+        default_reward: float | None = None,
         combine: schema.Combination = "first",
         apprentice: bool = False,
     ) -> Exchange[schema.Status]:
-        """Create a loop; if it exists with the same settings, return it."""
-        settings = {"name": name, "actions": actions, "losses": losses, "agent": agent, "wait": wait}
-        settings |= {"default_loss": default_loss, "combine": combine, "apprentice": apprentice}
+        """Create a loop of losses or rewards; if it exists with the same settings, return it."""
+        settings = {
+            "name": name,
+            "actions": actions,
+            "losses": losses,
+            "rewards": rewards,
+            "agent": agent,
+            "wait": wait,
+        }
+        settings |= {"default_loss": default_loss, "default_reward": default_reward}
+        settings |= {"combine": combine, "apprentice": apprentice}
         return (yield from self._post("/v1/loops", settings, schema.Status))
 
     @call
@@ -109,16 +120,32 @@ class Calls:
 
     @call
     def report_loss(
-        self, loop: str, decision: DecisionOrId, loss: float, *, key: str | None = None
+        self,
+        loop: str,
+        decision: DecisionOrId,
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        key: str | None = None,
     ) -> Exchange[schema.Loss]:
-        """Report the loss of a decision. If a loop combines losses, `key` distinguishes a repeat from another loss."""
+        """Report the loss of a decision, or its reward if the loop has rewards.
+
+        If a loop combines losses, `key` distinguishes a repeat from another loss.
+        """
         path = _path(loop, "decisions", _id_of(decision), "loss")
-        return (yield from self._post(path, {"loss": loss, "key": key or _new_id()}, schema.Loss))
+        return (yield from self._post(path, {"loss": loss, "reward": reward, "key": key or _new_id()}, schema.Loss))
 
     @call
-    def report_losses(self, loop: str, losses: Sequence[tuple[DecisionOrId, float]]) -> Exchange[list[schema.Loss]]:
-        """Report many losses, each with its decision, a thousand per request."""
-        rows = [{"id": _id_of(decision), "loss": loss, "key": _new_id()} for decision, loss in losses]
+    def report_losses(
+        self,
+        loop: str,
+        losses: Sequence[tuple[DecisionOrId, float]] = (),
+        *,
+        rewards: Sequence[tuple[DecisionOrId, float]] = (),
+    ) -> Exchange[list[schema.Loss]]:
+        """Report many losses or rewards, each with its decision, a thousand per request."""
+        outcomes = [("loss", *each) for each in losses] + [("reward", *each) for each in rewards]
+        rows = [{"id": _id_of(decision), name: value, "key": _new_id()} for name, decision, value in outcomes]
         answers: list[schema.Loss] = []
         for batch in _batches(rows):
             answers += (yield from self._post(_path(loop, "losses"), {"losses": batch}, schema.Losses)).losses
@@ -134,10 +161,18 @@ class Calls:
         density: float | None = None,
         within: Within | None = None,
         loss: float | None = None,
+        reward: float | None = None,
         id: str | None = None,  # noqa: A002
     ) -> Exchange[schema.Observed]:
         """Report an action that the caller chose itself, for an apprentice to learn from."""
-        body = {"context": context, "action": action, "density": density, "within": within, "loss": loss}
+        body = {
+            "context": context,
+            "action": action,
+            "density": density,
+            "within": within,
+            "loss": loss,
+            "reward": reward,
+        }
         return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, schema.Observed))
 
     @call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from manul.errors import ManulError
@@ -10,29 +11,36 @@ from manul.service.engine import models
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop
+from manul.types import Within
+from manul.utils.rewards import check_any_range, numeric_range
 from manul.utils.validation import check_range
 
 
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
-    for name in ("actions", "losses"):
-        try:
-            low, high = check_range(name, getattr(settings, name))
-        except ManulError as error:
-            raise Invalid(str(error), name) from None
-    if settings.default_loss is not None and not low <= settings.default_loss <= high:
-        raise Invalid(
-            f"default_loss must be in the range of losses, [{low:g}, {high:g}], got {settings.default_loss:g}.",
-            "default_loss",
-        )
+    outcomes = "losses" if settings.rewards is None else "rewards"
+    try:
+        check_range("actions", settings.actions)
+        span = numeric_range(check_any_range(outcomes, getattr(settings, outcomes), kind=None))
+    except ManulError as error:
+        raise Invalid(str(error), error.field) from None
+    default = "default_loss" if settings.rewards is None else "default_reward"
+    _check_default(default, getattr(settings, default), outcomes, span)
     if (settings.wait is None) != (settings.default_loss is None):
-        given, absent = ("wait", "default_loss") if settings.default_loss is None else ("default_loss", "wait")
+        given, absent = ("wait", default) if settings.default_loss is None else (default, "wait")
         raise Invalid(f"{given} is set, but {absent} is not. Set both or neither.", absent)
     if settings.combine != "first" and settings.wait is None:
         raise Invalid(
             f"combine={settings.combine!r} needs a wait, because losses are combined when it ends.",
             "wait",
         )
+
+
+def _check_default(name: str, value: float | None, outcomes: str, span: Within) -> None:
+    low, high = span
+    if value is not None and not (low <= value <= high and math.isfinite(value)):
+        rule = "finite" if math.isinf(low) else f"in the range of {outcomes}, [{low:g}, {high:g}]"
+        raise Invalid(f"{name} must be {rule}, got {value:g}.", name)
 
 
 def check_context(loop: Loop, context: Any, limits: Limits, field: str = "context") -> None:

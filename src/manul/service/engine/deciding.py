@@ -14,6 +14,7 @@ from manul.service.engine import models
 from manul.service.engine.admission import check_context
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Loop, refusal
+from manul.service.engine.losses import stated_loss
 from manul.service.engine.write_operations import OWN, Future, WriteBlock, WriteDecisions, decision_answer
 from manul.service.errors import Conflict
 from manul.service.store import Store
@@ -110,11 +111,13 @@ class Decider:
         context = loop.context(observation.context)
         check_context(loop, context, self._limits)
         low, high = loop.settings.actions if observation.within is None else observation.within
-        loss = loop.settings.losses[0] if observation.loss is None else observation.loss
+        span, rewards = loop.settings.loss_range, loop.settings.rewards is not None
+        known = observation.loss is not None or observation.reward is not None
+        loss = stated_loss(loop.settings, observation) if known else min(max(0.0, span[0]), span[1])
         loop.check(context, observation.within)
         try:
             values = (observation.action, observation.density or 1.0, loss, low, high)
-            check_outcomes(*(np.array([value], np.float64) for value in values), loss_range=loop.settings.losses)
+            check_outcomes(*(np.array([value], np.float64) for value in values), loss_range=span, rewards=rewards)
         except ManulError as error:
             raise refusal(error) from None
         number = await self._reserve(loop, 1)

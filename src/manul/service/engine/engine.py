@@ -20,9 +20,10 @@ from manul.service.engine.following import Following
 from manul.service.engine.group_commit import Answers, Task, Writer, deliver_answers
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Fact, Loop
+from manul.service.engine.losses import ReportedLoss, stated_loss
 from manul.service.engine.recovery import restore_loop
 from manul.service.engine.write_operations import EndWaits, Future, Purge, WriteLosses, id_of, resolve
-from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
+from manul.service.errors import Conflict, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop
 from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
@@ -236,8 +237,8 @@ class Engine:
     async def observe(self, loop: Loop, observation: schema.NewObservation) -> DecisionRow:
         """Store an action that the caller chose itself, and its loss if there is one."""
         stored = await self._decider.observe(loop, observation)
-        if observation.loss is not None:
-            loss = schema.LossOf(id=id_of(stored), loss=observation.loss, key=observation.id)
+        if observation.loss is not None or observation.reward is not None:
+            loss = schema.LossOf(id=id_of(stored), loss=observation.loss, reward=observation.reward, key=observation.id)
             await self._store_losses(loop, [loss], alone=True)
         return stored
 
@@ -251,13 +252,12 @@ class Engine:
         return await self._store_losses(await self.find(name), losses, alone=alone)
 
     def _store_losses(self, loop: Loop, losses: Sequence[schema.LossOf], *, alone: bool) -> Future:
-        low, high = loop.settings.losses
-        for place, each in enumerate(losses):
-            if not low <= each.loss <= high:
-                field = "loss" if alone else f"losses[{place}].loss"
-                raise Invalid(f"loss must be in [{low:g}, {high:g}], the loop's range, got {each.loss:g}.", field)
+        reported = [
+            ReportedLoss(each.id, stated_loss(loop.settings, each, "" if alone else f"losses[{place}]."), each.key)
+            for place, each in enumerate(losses)
+        ]
         future = self._events.create_future()
-        self.writer.submit(WriteLosses(loop, losses, self.now(), future, self._learn, alone=alone))
+        self.writer.submit(WriteLosses(loop, reported, self.now(), future, self._learn, alone=alone))
         return future
 
     async def change(self, loop: Loop, *, paused: bool | None = None, apprentice: bool | None = None) -> None:

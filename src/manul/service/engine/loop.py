@@ -24,6 +24,7 @@ from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, Store
 from manul.service.store.blocks import DecisionRow
 from manul.types import Decision, Decisions, Floats, Within
 from manul.utils import model_files
+from manul.utils.rewards import outcome_of, outcomes_of
 
 log = logging.getLogger("manul.service")
 Fact = tuple[Event, DecisionRow | None]
@@ -255,9 +256,9 @@ class Loop:
         if len(stored) < len(facts) or len({len(each.context) for each in stored}) > 1:
             return False
         rows = np.array([each.context for each in stored], np.float64)
-        decisions, losses = [self._decision(each) for each in stored], [event.loss for event, _ in facts]
+        decisions, losses = [self._decision(each) for each in stored], np.array([event.loss for event, _ in facts])
         try:
-            self.agent.learn_many(rows, _columns(decisions, self.settings.actions), losses)
+            self.agent.learn_many(rows, _columns(decisions, self.settings.actions), **outcomes_of(self.agent, losses))
         except ManulError:
             return False
         self.learned += len(facts)
@@ -267,7 +268,7 @@ class Loop:
         """Learn one outcome."""
         if stored is None:
             raise LookupError(f"decision {event.decision} cannot be read from the store")
-        self.agent.learn(stored.context, self._decision(stored), event.loss)
+        self.agent.learn(stored.context, self._decision(stored), **outcome_of(self.agent, event.loss))
         self.learned += 1
 
     @contextmanager

@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from manul.service.errors import Conflict
+from manul.service.errors import Conflict, Invalid
 from manul.service.loop_settings import NewLoop
-from manul.service.schema import Combination
+from manul.service.schema import Combination, NewLoss, NewObservation
 from manul.service.store import OUTCOMES, Event, Kind
+from manul.utils.rewards import negate, numeric_range
 
+LARGEST = sys.float_info.max  # a sum of losses without a range may be infinite
 LossStatus = Literal["recorded", "waiting", "repeated", "late"]
+
+
+class ReportedLoss(NamedTuple):
+    """A loss, which may be a negative reward, of the decision with an id."""
+
+    id: str
+    loss: float
+    key: str | None
+
+
+def stated_loss(settings: NewLoop, given: NewLoss | NewObservation, place: str = "") -> float:
+    """The loss that a caller states as a loss or as a reward, whichever the loop has; `place` precedes fields of errors.
+
+    >>> stated_loss(NewLoop(name="prices", actions=(1, 9), rewards=(0, 100)), NewLoss(reward=40))
+    -40.0
+    """
+    names = ("loss", "losses", "reward") if settings.rewards is None else ("reward", "rewards", "loss")
+    name, plural, other = names
+    value = getattr(given, name)
+    if getattr(given, other) is not None:
+        raise Invalid(f"{other} must not be reported to a loop with {plural}; report its {name}.", place + other)
+    if value is None:
+        raise Invalid(f"{name} is missing; the loop has {plural}.", place + name)
+    low, high = settings.loss_range if settings.rewards is None else numeric_range(settings.rewards)
+    if not (low <= value <= high and math.isfinite(value)):
+        rule = "finite" if math.isinf(low) else f"in [{low:g}, {high:g}], the loop's range"
+        raise Invalid(f"{name} must be {rule}, got {value:g}.", place + name)
+    return float(value) if settings.rewards is None else negate(value)
 
 
 def classify(
@@ -28,9 +60,10 @@ def classify(
         return ("recorded", "loss") if combine == "first" else _part(before, loss, key, field)
     if outcome.kind == "loss":
         if outcome.loss != loss:
+            name, sign = _name_and_sign(field)
             raise Conflict(
-                f"A loss of {outcome.loss:g} was already reported for this decision, got {loss:g}. "
-                "To report several losses, create the loop with combine='last', 'sum' or 'mean'.",
+                f"A {name} of {sign * outcome.loss:g} was already reported for this decision, got {sign * loss:g}. "
+                "To report several, create the loop with combine='last', 'sum' or 'mean'.",
                 field,
             )
         return "repeated", None
@@ -43,10 +76,16 @@ def _part(before: Sequence[Event], loss: float, key: str | None, field: str) -> 
     if same is None:
         return "waiting", "part"
     if same.loss != loss:
+        name, sign = _name_and_sign(field)
         raise Conflict(
-            f"A loss of {same.loss:g} was already reported with this key, got {loss:g}. Use another key.", field
+            f"A {name} of {sign * same.loss:g} was already reported with this key, got {sign * loss:g}. Use another key.",
+            field,
         )
     return "repeated", None
+
+
+def _name_and_sign(field: str) -> tuple[str, float]:
+    return ("reward", -1.0) if field.endswith("reward") else ("loss", 1.0)
 
 
 def settle(before: Sequence[Event], settings: NewLoop) -> tuple[Kind, float] | None:
@@ -70,7 +109,7 @@ def combine(parts: Sequence[float], settings: NewLoop) -> float:
     >>> combine([0.5, 0.75], NewLoop(name="heating", actions=(20, 70), combine="sum"))
     1.0
     """
-    low, high = settings.losses
+    low, high = (max(min(end, LARGEST), -LARGEST) for end in settings.loss_range)
     if settings.combine == "last":
         return parts[-1]
     total = sum(parts)

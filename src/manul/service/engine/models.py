@@ -16,6 +16,7 @@ from manul.errors import InputError, ManulError
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.types import Context, Decision, Decisions, Floats, Within
+from manul.utils.rewards import AnyRange
 
 Rows = Floats
 
@@ -24,16 +25,16 @@ class LoopAgent(Protocol):
     """What a loop needs of its agent."""
 
     actions: Within
-    losses: Within
+    losses: AnyRange
     width: int | None
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
         """Draw the decision of a number without counting it."""
 
-    def learn(self, context: Context, decision: Decision, loss: float) -> None:
+    def learn(self, context: Context, decision: Decision, **outcome: float) -> None:
         """Learn from the loss of a decision."""
 
-    def learn_many(self, contexts: Any, decisions: Decisions, losses: Any) -> None:
+    def learn_many(self, contexts: Any, decisions: Decisions, **outcomes: Any) -> None:
         """Learn from the losses of many decisions, in order."""
 
     def distribution(self, context: Context, within: Within | None = None) -> Any:
@@ -50,9 +51,10 @@ def make_agent(settings: NewLoop) -> LoopAgent:
     Auto(actions=(20.0, 70.0), epsilon='auto', losses=(0.0, 1.0), seed=0)
     """
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
+    outcomes = {"losses": settings.losses} if settings.rewards is None else {"rewards": settings.rewards}
     try:
         given["epsilon"] = from_description(given["epsilon"])
-        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=settings.actions, losses=settings.losses, **given)
+        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=settings.actions, **outcomes, **given)
     except ManulError as error:
         raise Invalid(str(error), "agent") from None
     return agent
@@ -83,12 +85,10 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
     for name in ("decide_again", "learn", "actions", "losses"):
         if not hasattr(agent, name):
             raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
-    for name, expected in (("actions", settings.actions), ("losses", settings.losses)):
-        if tuple(getattr(agent, name)) != tuple(expected):
-            raise Invalid(
-                f"The loop has {name} {tuple(expected)}, but the model has {getattr(agent, name)}.",
-                "model",
-            )
+    for name in ("actions", "losses"):
+        expected, actual = (_range_text(getattr(each, name)) for each in (settings, agent))
+        if actual != expected:
+            raise Invalid(f"The loop has {name} {expected}, but the model has {actual}.", "model")
     if context is not None:
         try:
             drawn = agent.decide_again(0, context)
@@ -97,6 +97,10 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
         if not (np.isfinite(drawn.action) and drawn.density > 0):
             raise Invalid("The model gives actions or densities that are not finite.", "model")
     return agent
+
+
+def _range_text(span: Any) -> str:
+    return span if isinstance(span, str) else str(tuple(map(float, span)))
 
 
 def is_named(agent: LoopAgent) -> bool:

@@ -11,10 +11,12 @@ from manul.service.store import Store
 def status(store: Store, loop: Loop) -> schema.Status:
     """The current status of a loop; reads the store."""
     counts, settings = store.counts(loop.number), loop.settings
+    assert settings.losses is not None
     return schema.Status(
         name=loop.name,
         actions=settings.actions,
         losses=settings.losses,
+        rewards=settings.rewards,
         agent=agent_settings(settings),
         combine=settings.combine,
         wait=settings.wait,

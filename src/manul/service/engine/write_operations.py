@@ -164,7 +164,7 @@ class WriteLosses(Operation):
     def __init__(
         self,
         loop: Loop,
-        losses: Sequence[schema.LossOf],
+        losses: Sequence[loss_events.ReportedLoss],
         time: float,
         future: Future,
         learn: Callable[[Loop, list[Fact]], None],
@@ -182,12 +182,13 @@ class WriteLosses(Operation):
         decisions = transaction.decisions(self._loop.number, numbers)
         before = transaction.events_of(self._loop.number, numbers)
         events, of, self._answers, self._facts = [], [], [], []
+        name = "loss" if self._loop.settings.rewards is None else "reward"
         for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
             if each is None:
                 raise self._unknown(place)
             known = before.setdefault(each.number, [])
             status, kind = loss_events.classify(
-                known, loss.loss, loss.key, self._loop.settings.combine, self._field(place, "loss")
+                known, loss.loss, loss.key, self._loop.settings.combine, self._field(place, name)
             )
             if kind is not None:
                 events.append(Event(0, each.number, kind, loss.loss, self._time, loss.key))

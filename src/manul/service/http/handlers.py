@@ -61,7 +61,7 @@ def start_decision(engine: Engine, name: str, body: bytes) -> tuple[Future, Enco
 def start_loss_report(engine: Engine, name: str, decision: str, body: bytes) -> tuple[Future, Encode]:
     """Start to store one loss: its future, and the encoder of its response."""
     new = bodies.decode(body, _loss)
-    loss = schema.LossOf(id=decision, loss=new.loss, key=new.key)
+    loss = schema.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key)
     return engine.report_losses(name, [loss], alone=True), _encode_loss
 
 

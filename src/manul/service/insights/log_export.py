@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.contexts.table_encoding import flatten_fields
-from manul.logs.formats.log_schema import RESERVED
+from manul.logs.formats.log_schema import RESERVED, Metadata
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.loop import Loop
 from manul.service.engine.write_operations import id_of
@@ -114,19 +114,22 @@ def log_of(
     import pyarrow as pa
 
     decisions = [each for each, _ in rows]
-    ranges: Any = {"action_range": loop.settings.actions, "loss_range": loop.settings.losses}
+    losses = loop.settings.losses
+    ranges: Any = {"action_range": loop.settings.actions, "loss_range": None if losses == "auto" else losses}
     columns = _columns(loop, rows)
     named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
+    rewards = loop.settings.rewards is not None
     if contexts is not None or not named:
         numbers = [each.context for each in decisions] if contexts is None else contexts
         views: Any = {VIEWS[name]: column for name, column in columns.items()}
-        return Log(np.array(numbers, np.float32), **views, **ranges)
+        return Log(np.array(numbers, np.float32), **views, **ranges, rewards=rewards)
     flat = [flat_columns(each.context) if isinstance(each.context, dict) else {} for each in decisions]
     for name, text in (_note_types(flat) if fields is None else fields).items():
         values = [row.get(name) for row in flat]
         column = [None if value is None else str(value) for value in values] if text else values
         columns[name] = pa.array(column, pa.string() if text else pa.float64())
-    return Log.from_table(columns, **ranges)
+    table = pa.table(columns).replace_schema_metadata(Metadata(rewards=rewards).to_arrow())
+    return Log.from_table(table, **ranges)
 
 
 def _columns(loop: Loop, rows: Sequence[Row]) -> dict[str, Any]:

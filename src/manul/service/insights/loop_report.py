@@ -22,6 +22,7 @@ from manul.service.engine.loop import Loop
 from manul.service.insights import log_export
 from manul.service.store import Snapshot, Store
 from manul.types import Policy, Within
+from manul.utils.rewards import AnyRange
 
 # Decisions that a report is based on, constant actions that are compared, and columns that the doctor examines.
 LATEST, CONSTANTS, MAX_COLUMNS = 4000, 9, 256
@@ -35,7 +36,8 @@ def report(store: Store, loop: Loop, snapshot: Snapshot) -> schema.Report:
 def examine(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> schema.Examined:
     """The report of a loop with the doctor's findings on the same rows."""
     rows = _latest(store, loop)
-    findings = [schema.Finding(**dataclasses.asdict(each)) for each in doctor(_numeric(loop, rows))] if rows else None
+    problems = doctor(_numeric(loop, rows), losses=_losses(loop)) if rows else None
+    findings = None if problems is None else [schema.Finding(**dataclasses.asdict(each)) for each in problems]
     return schema.Examined(time=time, report=_report(loop, snapshot, rows), findings=findings)
 
 
@@ -86,6 +88,10 @@ def _latest(store: Store, loop: Loop) -> list[log_export.Row]:
     rows = deque((row for page in log_export.pages(store, loop.number, first) for row in page), LATEST)
     filled = [(decision._replace(context=loop.context(decision.context)), loss) for decision, loss in rows]
     return [row for row in filled if _shape(row) == _shape(filled[-1])]
+
+
+def _losses(loop: Loop) -> AnyRange | None:
+    return "auto" if loop.settings.losses == "auto" else None
 
 
 def _shape(row: log_export.Row) -> int | None:
@@ -139,16 +145,16 @@ def _candidates(rows: Sequence[log_export.Row], agent: Any, loop: Loop) -> list[
     constants = [low + (place + 0.5) / CONSTANTS * (high - low) for place in range(CONSTANTS)]
     others: dict[str, Any] = {"model": policy}
     others |= {f"constant {action:g}": (lambda _, action=action: action) for action in constants}
-    model, *fixed = [_candidate(name, policy, log, (high - low) / 16) for name, policy in others.items()]
+    model, *fixed = [_candidate(name, policy, log, (high - low) / 16, _losses(loop)) for name, policy in others.items()]
     best = min((each for each in fixed if each is not None), key=lambda each: each.loss, default=None)
     return [each for each in (played, model, best) if each is not None]
 
 
-def _candidate(name: str, policy: Any, log: Log, bandwidth: float) -> schema.Candidate | None:
+def _candidate(name: str, policy: Any, log: Log, bandwidth: float, losses: AnyRange | None) -> schema.Candidate | None:
     """Evaluate a policy; None if the log does not support an estimate."""
     try:
         window = None if isinstance(policy, Policy) else bandwidth
-        estimate = evaluate(policy, log, estimator="snips", interval="normal", bandwidth=window)
+        estimate = evaluate(policy, log, estimator="snips", interval="normal", bandwidth=window, losses=losses)
     except ManulError:
         return None
     values = (estimate.value, estimate.low, estimate.high, estimate.effective_size)

@@ -2,6 +2,7 @@
 import { ask, at } from "./api.js"
 import { Heat, Lines } from "./charts.js"
 import { clock, count, key, make, milliseconds, number, seconds } from "./format.js"
+import { inOwnUnits, words } from "./outcomes.js"
 import { beliefs, candidates, findings } from "./report.js"
 
 export class Board {
@@ -64,7 +65,12 @@ export class Board {
   }
 
   async refresh(policy) {
-    const summary = await ask(at(this.name, `/summary?span=${this.part("span").value}`))
+    const summary = inOwnUnits(await ask(at(this.name, `/summary?span=${this.part("span").value}`)))
+    const { one, many, title } = words(summary.status)
+    this.loss.label(one)
+    this.waits.label(many)
+    this.part("loss-title").textContent = `${title} over time`
+    this.part("waits-title").textContent = `Late and default ${many}`
     this.summary = summary
     this.readings = {}
     this.head(summary)
@@ -74,12 +80,13 @@ export class Board {
     this.waiting(summary)
     candidates(this.part("candidates"), summary.examined, summary.status)
     beliefs(this.part("beliefs"), summary.examined)
-    findings(this.part("findings"), summary.examined)
+    findings(this.part("findings"), summary.examined, summary.status)
     if (policy || (summary.features.length && !this.policy?.plot)) await this.against(summary.features)
   }
 
   head({ status, history }) {
-    const best = history.best_constant
+    const best = history.best_constant,
+      { one, many } = words(status)
     this.part("name").textContent = status.name
     const state = status.paused ? "paused" : status.apprentice ? "apprentice" : "deciding"
     Object.assign(this.part("state"), { textContent: state, className: `badge ${state}` })
@@ -90,11 +97,11 @@ export class Board {
     const tiles = {
       Decisions: count(status.decisions),
       Learned: count(status.learned),
-      "Without loss": count(status.waiting),
-      "Late losses": count(status.late),
-      "Default losses": count(status.defaulted),
+      [`Without ${one}`]: count(status.waiting),
+      [`Late ${many}`]: count(status.late),
+      [`Default ${many}`]: count(status.defaulted),
       Refused: count(status.refused),
-      "Mean loss": number(status.mean_loss),
+      [`Mean ${one}`]: number(status.mean_loss),
       "Best constant": number(best?.loss),
     }
     this.part("tiles").replaceChildren(
@@ -109,23 +116,24 @@ export class Board {
 
   past({ history, status }) {
     const times = history.outcomes.map((_, place) => history.start + (place + 0.5) * history.seconds)
-    const best = history.best_constant
+    const best = history.best_constant,
+      { one, many } = words(status)
     const settled = history.loss.some(each => each !== null)
     this.loss.say(
       settled
         ? null
         : status.paused
-          ? "Paused: losses are stored, and shown once they are learned."
-          : "No losses yet. Report the loss of a decision to start the curve.",
+          ? `Paused: ${many} are stored, and shown once they are learned.`
+          : `No ${many} yet. Report the ${one} of a decision to start the curve.`,
     )
-    this.moved.say(settled ? null : "Shows the actions over time once losses are reported.")
+    this.moved.say(settled ? null : `Shows the actions over time once ${many} are reported.`)
     if (!settled) return
     this.loss.show([times, history.loss, history.low, history.high, times.map(() => best?.loss ?? null)])
     this.readings.loss = place =>
-      `${clock(times[place])}: ${number(history.loss[place])} (${number(history.low[place])} to ${number(history.high[place])}) over ${count(history.outcomes[place])} losses`
+      `${clock(times[place])}: ${number(history.loss[place])} (${number(history.low[place])} to ${number(history.high[place])}) over ${count(history.outcomes[place])} ${many}`
     this.caption(
       "loss",
-      key(`mean loss in intervals of ${seconds(history.seconds)}`, "var(--accent)"),
+      key(`mean ${one} in intervals of ${seconds(history.seconds)}`, "var(--accent)"),
       key("95 % confidence interval", "", "area"),
       ...(best
         ? [key(`best constant action, ${number(best.action)}: ${number(best.loss)}`, "var(--other)", "dashed")]
@@ -191,17 +199,18 @@ export class Board {
 
   waiting({ history, status }) {
     const times = history.outcomes.map((_, place) => history.start + (place + 0.5) * history.seconds)
+    const { one, many } = words(status)
     const any = [...history.late, ...history.defaulted].some(each => each > 0)
     const rule =
       status.wait === null
-        ? "This loop has no time limit for losses, so none is late."
-        : `After ${seconds(status.wait)} without a loss, the default of ${number(status.default_loss)} is used.`
-    this.waits.say(any ? null : status.wait === null ? rule : `${rule} No late or default losses in this period.`)
+        ? `This loop has no time limit for ${many}, so none is late.`
+        : `After ${seconds(status.wait)} without a ${one}, the default of ${number(status.default_loss)} is used.`
+    this.waits.say(any ? null : status.wait === null ? rule : `${rule} No late or default ${many} in this period.`)
     const both = history.defaulted.map((each, place) => each + history.late[place])
     if (any) this.waits.show([times, positive(both), positive(history.late)])
     this.caption(
       "waits",
-      make("span", { className: "key", textContent: `${count(status.waiting)} decisions without a loss` }),
+      make("span", { className: "key", textContent: `${count(status.waiting)} decisions without a ${one}` }),
       ...(any
         ? [
             key(`default, ${count(status.defaulted)} in total`, "var(--accent)", "block"),
@@ -289,9 +298,10 @@ function shares(row, part) {
   return row.map(each => (total ? each / total / part : 0))
 }
 
-function commands({ name, apprentice, actions }) {
+function commands({ name, apprentice, actions, rewards }) {
+  const { one } = words({ rewards })
   const here = new URL(`v1/loops/${name}`, location.href).href.split("#")[0]
   if (apprentice)
-    return `curl ${here}/observations -d '{"context": [0.3, 1.2], "action": ${number((actions[0] + actions[1]) / 2)}, "loss": 0.25}'`
-  return `curl ${here}/decisions -d '{"context": [0.3, 1.2]}'\ncurl ${here}/decisions/~1/loss -d '{"loss": 0.25}'`
+    return `curl ${here}/observations -d '{"context": [0.3, 1.2], "action": ${number((actions[0] + actions[1]) / 2)}, "${one}": 0.25}'`
+  return `curl ${here}/decisions -d '{"context": [0.3, 1.2]}'\ncurl ${here}/decisions/~1/loss -d '{"${one}": 0.25}'`
 }

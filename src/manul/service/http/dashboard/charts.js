@@ -105,6 +105,11 @@ export class Lines extends Chart {
     if (time) Object.assign(this.options.axes[0], clockAxis)
   }
 
+  // Names the y axis, before the chart is first shown.
+  label(y) {
+    this.options.axes[1].label = y
+  }
+
   show(data) {
     if (this.plot) this.plot.setData(data)
     else this.draw(this.options, data)

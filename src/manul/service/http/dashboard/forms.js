@@ -19,13 +19,15 @@ function agent(fields, span) {
 
 function settings(fields) {
   const actions = [given(fields.action_low), given(fields.action_high)]
+  const outcomes = fields.outcomes.value,
+    ends = [given(fields.loss_low), given(fields.loss_high)]
   return {
     name: fields.name.value,
     actions,
-    losses: [given(fields.loss_low), given(fields.loss_high)],
+    [outcomes]: ends.every(end => end === undefined) ? "auto" : ends,
     agent: agent(fields, actions[1] - actions[0]),
     wait: given(fields.wait),
-    default_loss: given(fields.default_loss),
+    [outcomes === "rewards" ? "default_reward" : "default_loss"]: given(fields.default_loss),
     combine: fields.combine.value,
     apprentice: fields.apprentice.checked,
   }

@@ -1,5 +1,6 @@
 // Tables: candidate policies with their intervals, the agent's estimates, and the doctor's findings.
 import { clock, count, make, number } from "./format.js"
+import { words } from "./outcomes.js"
 
 const NAMES = { played: "logged policy", model: "current model" }
 
@@ -33,11 +34,12 @@ function interval({ loss, low, high }, [from, to]) {
   )
 }
 
-export function candidates(box, examined, { apprentice }) {
+export function candidates(box, examined, { apprentice, rewards }) {
+  const { one, many } = words({ rewards })
   const policies = examined?.report.candidates ?? []
   if (!policies.length)
     return box.replaceChildren(
-      note("Once losses are reported, this compares the logged policy, the current model and the best constant action."),
+      note(`Once ${many} are reported, this compares the logged policy, the current model and the best constant action.`),
     )
   const low = Math.min(...policies.map(each => each.low)),
     high = Math.max(...policies.map(each => each.high))
@@ -51,8 +53,8 @@ export function candidates(box, examined, { apprentice }) {
     plays: each.name === (apprentice ? "played" : "model"),
   }))
   const who = apprentice ? "The caller decides and the model learns." : "The model decides."
-  const caption = `${who} Estimated loss on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. The model's estimate is slightly optimistic, because it has learned from these decisions.`
-  return box.replaceChildren(table(["", { text: "loss" }, `${number(low)} to ${number(high)}`], rows), note(caption))
+  const caption = `${who} Estimated ${one} on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. The model's estimate is slightly optimistic, because it has learned from these decisions.`
+  return box.replaceChildren(table(["", { text: one }, `${number(low)} to ${number(high)}`], rows), note(caption))
 }
 
 function share(weight) {
@@ -104,9 +106,10 @@ export function beliefs(box, examined) {
   return box.replaceChildren(...(rows.length ? [table(kind.heads, rows)] : []), note(`${texts.join(", ")}.`), ...spent)
 }
 
-export function findings(box, examined) {
+export function findings(box, examined, status) {
+  const { many } = words(status)
   const problems = examined?.findings
-  if (!problems) return box.replaceChildren(note("Available once there are decisions with losses and known densities."))
+  if (!problems) return box.replaceChildren(note(`Available once there are decisions with ${many} and known densities.`))
   const paragraphs = problems.map(each =>
     make(
       "p",
@@ -124,6 +127,6 @@ export function findings(box, examined) {
     )
   return box.replaceChildren(
     ...paragraphs,
-    note(`Based on the last ${count(examined.report.rows)} decisions with losses, at ${clock(examined.time)}.`),
+    note(`Based on the last ${count(examined.report.rows)} decisions with ${many}, at ${clock(examined.time)}.`),
   )
 }

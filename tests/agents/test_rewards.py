@@ -1,0 +1,183 @@
+"""Agents that learn from rewards instead of losses."""
+
+import math
+
+import numpy as np
+import pytest
+
+import manul
+from manul.errors import InputError, ParameterError
+
+MAKERS = {
+    "auto": lambda **ranges: manul.Auto(**ranges),
+    "cats": lambda **ranges: manul.Cats(leaves=16, bandwidth=1 / 8, **ranges),
+    "paper": lambda **ranges: manul.Cats.paper(leaves=16, bandwidth=1 / 8, **ranges),
+    "adaptive": lambda **ranges: manul.AdaptiveCats(leaves=16, **ranges),
+    "discrete tree": lambda **ranges: manul.DiscreteTree(leaves=16, **ranges),
+    "discrete linear": lambda **ranges: manul.DiscreteLinear(leaves=16, **ranges),
+    "smoothed": lambda **ranges: manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 8, **ranges),
+    "constants": lambda **ranges: manul.ParetoGreedy(policies=manul.policies.Constant(), **ranges),
+    "mapped": lambda **ranges: manul.Mapped(agent=manul.Auto(**ranges), features=manul.maps.Crosses()),
+}
+CONTEXTS = np.random.default_rng(0).standard_normal((60, 2)).astype(np.float32)
+
+
+@pytest.fixture(params=MAKERS)
+def make(request):
+    return MAKERS[request.param]
+
+
+def bytes_of(agent):
+    return {name: array.tobytes() for name, array in agent.state().items()}
+
+
+def test_a_reward_is_the_loss_with_the_opposite_sign(make):
+    by_reward, by_loss = make(rewards=(0, 100)), make(losses=(-100, 0))
+    for context in CONTEXTS:
+        decision = by_reward.decide(context)
+        assert decision == by_loss.decide(context)
+        by_reward.learn(context, decision, reward=100 * decision.action)
+        by_loss.learn(context, decision, loss=-100 * decision.action)
+    assert bytes_of(by_reward) == bytes_of(by_loss)
+    assert (by_reward.rewards, by_reward.losses, by_loss.rewards) == ((0.0, 100.0), (-100.0, 0.0), None)
+
+
+def test_batches_of_rewards_equal_single_rewards(make):
+    single, batch = make(rewards=(-1, 1)), make(rewards=(-1, 1))
+    decisions = [single.decide(context) for context in CONTEXTS]
+    many = batch.decide_many(CONTEXTS)
+    for context, decision in zip(CONTEXTS, decisions, strict=True):
+        single.learn(context, decision, reward=decision.action)
+    batch.learn_many(CONTEXTS, many, rewards=many.actions)
+    assert bytes_of(single) == bytes_of(batch)
+
+
+def test_batches_of_named_contexts_take_rewards():
+    agent = manul.Cats(leaves=16, bandwidth=1 / 8, rewards=(0, 1))
+    contexts = [{"city": "Oslo"}, {"city": "Bergen"}]
+    agent.learn_many(contexts, agent.decide_many(contexts), rewards=[0.5, 1.0])
+    assert agent.decisions == 2
+
+
+def test_a_saved_agent_keeps_its_rewards(make, tmp_path):
+    agent = make(rewards=(0, 100))
+    agent.learn(CONTEXTS[0], agent.decide(CONTEXTS[0]), reward=50)
+    agent.save(tmp_path / "agent.manul")
+    loaded = manul.load(tmp_path / "agent.manul")
+    assert repr(loaded) == repr(agent)
+    assert (loaded.rewards, loaded.losses) == ((0.0, 100.0), (-100.0, 0.0))
+    loaded.learn(CONTEXTS[1], loaded.decide(CONTEXTS[1]), reward=100)
+
+
+def test_parameters_name_the_range_that_was_given():
+    agent = manul.Cats(leaves=16, bandwidth=1 / 8, rewards=(0, 100))
+    assert "rewards=(0.0, 100.0)" in repr(agent)
+    assert "losses" not in agent.parameters
+    assert "rewards" not in manul.Auto().parameters
+
+
+@pytest.mark.parametrize(
+    ("ranges", "message"),
+    [
+        (
+            {"losses": (0, 1), "rewards": (0, 1)},
+            "losses and rewards exclude each other, got losses=(0, 1) and rewards=(0, 1).",
+        ),
+        ({"rewards": (1, 0)}, "rewards must be finite with low < high, got (1.0, 0.0)."),
+        ({"rewards": (math.nan, 1)}, "rewards must be finite with low < high, got (nan, 1.0)."),
+        ({"rewards": (0, math.inf)}, "rewards must be finite with low < high, got (0.0, inf)."),
+        ({"rewards": 1}, "rewards must be two numbers (low, high), got 1. Try (0, 1)."),
+        ({"rewards": (0, 1, 2)}, "rewards must be two numbers (low, high), got (0, 1, 2). Try (0, 1)."),
+        ({"rewards": "autom"}, "rewards must be two numbers (low, high) or 'auto', got 'autom'. Try 'auto'."),
+        ({"losses": "autom"}, "losses must be two numbers (low, high) or 'auto', got 'autom'. Try 'auto'."),
+    ],
+)
+def test_a_range_that_is_not_one_is_refused(make, ranges, message):
+    with pytest.raises(ParameterError) as error:
+        make(**ranges)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("name", ["losses", "rewards"])
+def test_only_auto_learns_without_a_range(name):
+    with pytest.raises(ParameterError) as error:
+        manul.Cats(leaves=16, bandwidth=1 / 8, **{name: "auto"})
+    rule = f"{name} must be two numbers (low, high) for Cats, got 'auto'. Only Auto learns without a range."
+    assert str(error.value) == rule
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        ({"loss": 0.5}, "loss must not be given to an agent made with rewards; pass reward=."),
+        ({"loss": 0.5, "reward": 0.5}, "loss and reward exclude each other; this agent learns from reward."),
+        ({}, "pass reward= to learn; the agent was made with rewards."),
+        ({"reward": 101}, "reward must be in [0, 100], got 101. Declare the range with rewards=(low, high)."),
+        ({"reward": math.inf}, "reward must be in [0, 100], got inf. Declare the range with rewards=(low, high)."),
+        ({"reward": math.nan}, "reward is NaN (not a number); leave out decisions whose reward is not known."),
+        ({"reward": "much"}, "reward must be a number, got 'much'."),
+        ({"reward": 10**400}, f"reward must be a number, got {10**400}."),
+    ],
+)
+def test_a_bad_reward_is_refused_and_changes_nothing(make, outcome, message):
+    agent = make(rewards=(0, 100))
+    decision = agent.decide(CONTEXTS[0])
+    before = bytes_of(agent)
+    with pytest.raises(InputError) as error:
+        agent.learn(CONTEXTS[0], decision, **outcome)
+    assert str(error.value) == message
+    assert bytes_of(agent) == before
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        ({"reward": 0.5}, "reward must not be given to an agent made with losses; pass loss=."),
+        ({"loss": 0.5, "reward": 0.5}, "loss and reward exclude each other; this agent learns from loss."),
+        ({}, "pass loss= to learn; the agent was made with losses."),
+        ({"loss": math.nan}, "loss is NaN (not a number); leave out decisions whose loss is not known."),
+    ],
+)
+def test_an_agent_of_losses_takes_losses_only(make, outcome, message):
+    agent = make()
+    decision = agent.decide(CONTEXTS[0])
+    before = bytes_of(agent)
+    with pytest.raises(InputError) as error:
+        agent.learn(CONTEXTS[0], decision, **outcome)
+    assert str(error.value) == message
+    assert bytes_of(agent) == before
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "message"),
+    [
+        ({"losses": [0, 0]}, "losses must not be given to an agent made with rewards; pass rewards=."),
+        ({}, "pass rewards= to learn; the agent was made with rewards."),
+        (
+            {"rewards": [0, math.nan]},
+            "reward is NaN (not a number) in row 1; leave out decisions whose reward is not known.",
+        ),
+        ({"rewards": [0, 2]}, "reward must be in [0, 1], got 2 in row 1. Declare the range with rewards=(low, high)."),
+        ({"rewards": [0]}, "rewards must have one number for each of the 2 contexts, got shape (1,)."),
+        ({"rewards": ["much", 0]}, "rewards must be numbers, got ['much', 0]."),
+    ],
+)
+def test_bad_batches_of_rewards_change_nothing(make, outcomes, message):
+    agent = make(rewards=(0, 1))
+    decisions = agent.decide_many(CONTEXTS[:2])
+    before = bytes_of(agent)
+    with pytest.raises(InputError) as error:
+        agent.learn_many(CONTEXTS[:2], decisions, **outcomes)
+    assert str(error.value) == message
+    assert bytes_of(agent) == before
+
+
+def test_an_agent_of_rewards_runs_in_a_world_of_losses():
+    world = manul.worlds.linear(rounds=300, width=2)
+    by_reward = manul.simulate(manul.Auto(rewards=(-1, 0)), world)
+    assert by_reward.log.losses.tolist() == manul.simulate(manul.Auto(losses=(0, 1)), world).log.losses.tolist()
+
+
+@pytest.mark.parametrize("check", manul.checks.CHECKS, ids=lambda check: check.__name__)
+def test_an_agent_of_rewards_passes_the_checks_of_agents(check):
+    check(lambda seed: manul.Cats(leaves=16, bandwidth=1 / 8, rewards=(-1, 3), seed=seed))

@@ -1,0 +1,111 @@
+"""Logs of rewards."""
+
+import numpy as np
+import pytest
+
+import manul
+from manul.errors import FileError, InputError
+from manul.logs.log import Log
+from manul.offpolicy import doctor
+from tests.logs.formats.logs import rows
+
+COLUMNS = {"age": [30.0, None], "from": ["Bath", None], "action": [0.1, 0.2], "density": [1.0, 2.0]}
+
+
+def numbers(**more):
+    return Log(np.ones((2, 3), np.float32), np.ones(2), np.ones(2), np.array([-0.25, 0.0]), rewards=True, **more)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl", ".csv.gz"])
+@pytest.mark.parametrize(
+    "log", [numbers(), Log.from_table({**COLUMNS, "reward": [40, 0.5]})], ids=["numbers", "fields"]
+)
+def test_a_log_of_rewards_is_read_as_it_was_written(tmp_path, suffix, log):
+    log.write(tmp_path / f"log{suffix}")
+    again = Log.read(tmp_path / f"log{suffix}")
+    assert rows(again) == rows(log)
+    assert again.rewards.tolist() == log.rewards.tolist() == (0.0 - log.losses).tolist()
+
+
+def test_text_formats_write_a_column_of_rewards(tmp_path):
+    log = numbers()
+    log.write(tmp_path / "log.csv")
+    log.write(tmp_path / "log.jsonl")
+    header, first, _ = (tmp_path / "log.csv").read_text().splitlines()
+    assert header.startswith("action,density,reward,context_0")
+    assert first.startswith("1,1,0.25,")
+    assert '"reward": 0.25' in (tmp_path / "log.jsonl").read_text()
+
+
+@pytest.mark.parametrize("suffix", [".vw", ".json"])
+def test_vowpal_wabbit_has_costs_only(tmp_path, suffix):
+    numbers().write(tmp_path / f"log{suffix}")
+    again = Log.read(tmp_path / f"log{suffix}")
+    assert (again.losses.tolist(), again.rewards) == ([-0.25, 0.0], None)
+
+
+def test_beside_a_loss_reward_is_a_column_of_the_context(tmp_path):
+    (tmp_path / "log.csv").write_text("action,density,loss,reward\n0.5,1,0.25,7\n")
+    log = Log.read(tmp_path / "log.csv")
+    assert (log.rewards, list(log.context_rows())) == (None, [{"reward": 7.0}])
+
+
+def test_a_log_of_losses_has_no_rewards():
+    assert Log.from_table({**COLUMNS, "loss": [0, 1]}).rewards is None
+
+
+def test_slices_and_concatenations_keep_rewards():
+    log = numbers()
+    assert Log.concat([log, log.rows(slice(1))]).rewards.tolist() == [0.25, 0.0, 0.25]
+
+
+def test_logs_of_losses_and_of_rewards_are_not_mixed():
+    other = Log(np.ones((2, 3), np.float32), np.ones(2), np.ones(2), np.ones(2))
+    with pytest.raises(InputError, match=r"^logs must all have losses or all have rewards, got both\.$"):
+        Log.concat([numbers(), other])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("log.csv", "action,density,reward\n0.5,1,much\n", "reward must be a number, got 'much'"),
+        ("log.csv", "action,density,reward\n0.5,1,inf\n", "reward must be a finite number, got inf"),
+        ("log.csv", "action,density,reward\n0.5,1,\n", "reward must be a finite number, got no value"),
+        ("log.jsonl", '{"action": 0.5, "density": 1, "reward": "much"}\n', "reward must be a number, got 'much'"),
+        (
+            "log.jsonl",
+            '{"action": 0.5, "density": 1, "reward": 1}\n{"action": 0.5, "density": 1, "loss": 1}\n',
+            "reward must be a member of the object, like in the first row",
+        ),
+    ],
+)
+def test_a_bad_reward_is_named(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FileError) as error:
+        Log.read(tmp_path / name)
+    assert message in str(error.value)
+
+
+def test_a_reward_outside_its_range_is_named(tmp_path):
+    (tmp_path / "log.csv").write_text("action,density,reward\n0.5,1,7\n")
+    with pytest.raises(FileError, match=r"reward must be in \[0, 1\], got 7"):
+        Log.read(tmp_path / "log.csv", loss_range=(-1, 0))
+
+
+def test_a_context_named_reward_needs_parquet(tmp_path):
+    table = Log.from_table({"reward": [1.0], "action": [0.5], "density": [1], "loss": [-1]}).table
+    metadata = {b"manul": b'{"format": 1, "rewards": true}'}
+    log = Log.from_table(table.replace_schema_metadata(metadata))
+    with pytest.raises(FileError, match="a log of rewards cannot have a context named 'reward' in this format"):
+        log.write(tmp_path / "log.csv")
+    log.write(tmp_path / "log.parquet")
+    assert Log.read(tmp_path / "log.parquet").rewards.tolist() == [1.0]
+
+
+def test_losses_without_a_range_are_evaluated_on_their_own_range():
+    log = manul.simulate(manul.Auto(), manul.worlds.linear(rounds=2000)).log
+    large = Log(log.contexts, log.actions, log.densities, 1000 * log.losses, action_range=(0, 1))
+    known = manul.evaluate(lambda _: 0.5, log, bandwidth=0.1)
+    unknown = manul.evaluate(lambda _: 0.5, large, bandwidth=0.1, losses="auto")
+    assert unknown.value == pytest.approx(1000 * known.value)
+    assert doctor(large, losses="auto") == []
