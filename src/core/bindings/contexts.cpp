@@ -105,15 +105,13 @@ nb::object from_numpy(PyObject* value) {
   return call(nb::handle(value).attr("astype")("datetime64[us]"), "item");
 }
 
-// Whether the value is a date or a time, or a missing one; pandas' NaT is a datetime.
+// Reads a date, a time, or a missing value of pandas, whose NaT is a datetime. Returns false for other values.
 bool walk_time(Encoder& encoder, std::string& path, PyObject* value) {
   if (has_type(value, "numpy.datetime64")) {
     const nb::object item = from_numpy(value);
-    if (PyLong_Check(item.ptr())) return false;
-    if (!item.is_none()) return walk_time(encoder, path, item.ptr());
-    encoder.missing(path);
-  } else if (has_type(value, "NaTType") || has_type(value, "pandas._libs.tslibs.nattype.NaTType") ||
-             has_type(value, "pandas._libs.missing.NAType")) {
+    return item.is_none() ? (encoder.missing(path), true) : walk_time(encoder, path, item.ptr());
+  }
+  if (has_type(value, "NaTType") || has_type(value, "NAType")) {
     encoder.missing(path);
   } else if (PyDate_Check(value) || PyTime_Check(value)) {
     encoder.time(path, to_timestamp(value));
