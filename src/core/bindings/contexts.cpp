@@ -109,6 +109,7 @@ nb::object from_numpy(PyObject* value) {
 bool walk_time(Encoder& encoder, std::string& path, PyObject* value) {
   if (has_type(value, "numpy.datetime64")) {
     const nb::object item = from_numpy(value);
+    if (PyLong_Check(item.ptr())) encoder.fail(Fault::unknown_type, path);
     return item.is_none() ? (encoder.missing(path), true) : walk_time(encoder, path, item.ptr());
   }
   if (has_type(value, "NaTType") || has_type(value, "NAType")) {

@@ -67,8 +67,7 @@ def _pairs(table: Any) -> Iterator[tuple[str, Values]] | None:
     if _is_arrow(table):
         return zip(table.schema.names, map(_from_arrow, table.columns), strict=True)
     if _is_pandas(table):
-        series = (table.iloc[:, number] for number in range(table.shape[1]))
-        return zip(map(str, table.columns), map(_from_pandas, series), strict=True)
+        return ((str(name), _from_pandas(column)) for name, column in table.items())
     return None
 
 
