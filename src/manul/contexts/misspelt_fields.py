@@ -33,7 +33,7 @@ def warn_of_misspelt_fields(
 ) -> None:
     """Warn of late fields, given with the number of their context, that resemble a field which that context lacks.
 
-    >>> with warnings.catch_warnings(record=True) as caught:
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     warn_of_misspelt_fields([(0, "milage")], ["mileage", "milage"], lambda _: {"milage": 7}, 2)
     >>> print(caught[0].message)
     field 'milage' is new. Did you mean 'mileage'? The agent learns it as a field of its own.
