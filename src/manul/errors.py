@@ -7,6 +7,8 @@
     ├── MissingDependency (ImportError)  an optional package that is not installed
     └── ServiceError                  a service rejects a request or cannot be reached
 
+`ContextWarning` (a UserWarning) is about a context that was accepted but is probably wrong.
+
 Each message says what is wrong, with the value, and what to do; `field` names the parameter or column it is about.
 """
 
@@ -51,3 +53,7 @@ class ServiceError(ManulError):
     ) -> None:
         super().__init__(message, field)
         self.status, self.code = status, code
+
+
+class ContextWarning(UserWarning):
+    """A context was accepted, but probably has a misspelt field."""

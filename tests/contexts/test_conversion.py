@@ -71,7 +71,7 @@ def test_deciding_leaves_no_trace():
         ({"device": {"os": True}}, "field 'device.os' must be text, like the first time"),
         ({"age": float("inf")}, "field 'age' must be a finite number, got infinity."),
         ({"age": 10**400}, "field 'age' must be a finite number, got infinity."),
-        ({"when": object()}, "field 'when' must be a number, text, boolean, None, list or dict"),
+        ({"when": object()}, "field 'when' must be a number, text, boolean, date, time, None, list or dict"),
         ({"a": {1: 2}}, "context must have text as keys, got another type in 'a'."),
         ([1.0, 2.0], "context must be a mapping like the first one, got a row of numbers."),
         (object(), "context must be a row of numbers or a mapping of fields, got <object"),

@@ -1,8 +1,13 @@
 """Whatever a context with names holds, the answer is a decision, an InputError, or what the caller's own code raised."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas
 import pytest
 
 import manul
+from manul import _core
 from manul.errors import InputError
 from manul.utils import model_files
 from tests.saved_agents import AGENTS, NAMED, learned
@@ -93,6 +98,68 @@ def test_an_agent_inside_its_own_context_is_refused(agent):
     with pytest.raises(RuntimeError, match="in use"):
         agent.decide({"x": Number(lambda: agent.decide({"y": 1.0}))})
     assert 0 <= agent.decide({"y": 1.0}).action <= 1
+
+
+def test_an_agent_inside_a_batch_of_its_own_is_refused_and_nothing_is_learned(agent):
+    before, decisions = model_files.dumps(agent), manul.Decisions(np.array([0.5, 0.5]), np.ones(2))
+    for call in (
+        lambda: agent.decide_many([{"y": 1.0}]),
+        lambda: agent.learn_many([{"y": 1.0}] * 2, decisions, [0.5] * 2),
+        lambda: agent.learn({"y": 1.0}, manul.Decision(0.5, 1.0), 0.5),
+    ):
+        with pytest.raises(RuntimeError, match="in use"):
+            agent.learn_many([{"fresh": "text"}, {"x": Number(call)}], decisions, [0.5] * 2)
+        assert model_files.dumps(agent) == before
+
+
+def test_batches_that_change_while_they_are_read_do_no_harm(agent):
+    rows = [{"x": Number(lambda: rows.clear())}, {"y": 1.0}, {"z": "text"}]
+    assert len(agent.decide_many(rows).actions) == 3
+    emptied = [{"x": Number(lambda: emptied[1].clear())}, {f"f{n}": n for n in range(100)}]
+    assert len(agent.decide_many(emptied).actions) == 2
+
+
+def test_outcomes_that_change_while_contexts_are_read_are_checked_again(agent):
+    losses, before = np.full(2, 0.5), model_files.dumps(agent)
+    rows = [{"fresh": 1.0}, {"x": Number(lambda: losses.fill(np.nan))}]
+    with pytest.raises(_core.Rejected):
+        agent.learn_many(rows, manul.Decisions(np.array([0.5, 0.5]), np.ones(2)), losses)
+    assert model_files.dumps(agent) == before
+
+
+@pytest.mark.parametrize("error", [KeyError("mine"), KeyboardInterrupt()])
+def test_what_the_callers_code_raises_in_a_batch_reaches_the_caller(agent, error):
+    before = model_files.dumps(agent)
+    table = pandas.DataFrame({"fresh": ["text", "text"], "x": [1.0, Number(lambda: fail(error))]})
+    with pytest.raises(type(error)) as raised:
+        agent.learn_many(table, manul.Decisions(np.array([0.5, 0.5]), np.ones(2)), [0.5, 0.5])
+    assert raised.value is error
+    assert model_files.dumps(agent) == before
+
+
+def test_the_core_refuses_batches_of_other_sizes(agent):
+    one, two = np.zeros(1), np.zeros(2)
+    player = agent._native
+    for contexts in (
+        [{}],
+        [{}, 3],
+        {"a": [1]},
+        {"a": np.zeros(3)},
+        {"a": "xy"},
+        (np.array([0, 9, 9]), np.zeros(1, np.int64), one),
+    ):
+        with pytest.raises(_core.Rejected):
+            player.decide_many(contexts, np.empty(0), np.empty(0), two, two)
+    assert len(agent.decide_many([{}, {}]).actions) == 2
+
+
+def test_one_thread_at_a_time_reads_contexts(agent):
+    rows = [{"n": float(n), "city": "Oslo"} for n in range(3000)]
+    with ThreadPoolExecutor(4) as threads:
+        ended = [threads.submit(agent.decide_many, rows) for _ in range(12)]
+        errors = [each.exception() for each in ended]
+    assert all(error is None or "in use" in str(error) for error in errors)
+    assert errors.count(None) >= 1
 
 
 def test_very_deep_and_endless_contexts_are_refused(agent):

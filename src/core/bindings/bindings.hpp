@@ -49,6 +49,11 @@ ContextView view(Player& player, const Vector<T>& context, bool = false) {
   return player.row_view(context.data(), context.size());
 }
 
+// Reads a context, or one field of it, into the encoder.
+void read_context(Encoder& encoder, PyObject* members);
+void read_field(Encoder& encoder, const std::string& name, PyObject* value);
+std::string field_name(Encoder& encoder, PyObject* key);
+
 Rows rows(const Player& player, const Matrix<float>& contexts, const Vector<double>& lows, const Vector<double>& highs);
 
 inline const InstructionSet& machine() {

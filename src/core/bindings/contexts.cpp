@@ -1,6 +1,9 @@
 // Converts named contexts, which are dictionaries in Python, to features.
+#include <Python.h>
+#include <datetime.h>  // needs Python.h
 #include <nanobind/stl/map.h>
 
+#include <cstring>
 #include <map>
 
 #include "bindings/bindings.hpp"
@@ -64,6 +67,61 @@ double as_number(Encoder& encoder, const std::string& path, PyObject* value) {
   encoder.fail(infinite ? Fault::infinite : Fault::unknown_type, path);
 }
 
+nb::object call(nb::handle object, const char* method) { return object.attr(method)(); }
+
+double seconds(PyObject* duration) {
+  return 86400.0 * PyDateTime_DELTA_GET_DAYS(duration) + PyDateTime_DELTA_GET_SECONDS(duration) +
+         1e-6 * PyDateTime_DELTA_GET_MICROSECONDS(duration);
+}
+
+Timestamp to_timestamp(PyObject* value) {
+  Timestamp time = {};
+  if ((time.has_date = PyDate_Check(value))) {
+    time.year = PyDateTime_GET_YEAR(value);
+    time.month = static_cast<unsigned>(PyDateTime_GET_MONTH(value));
+    time.day = static_cast<unsigned>(PyDateTime_GET_DAY(value));
+  }
+  if (PyDateTime_Check(value)) {
+    time.hour = static_cast<unsigned>(PyDateTime_DATE_GET_HOUR(value));
+    time.second_of_day = 3600.0 * time.hour + 60.0 * PyDateTime_DATE_GET_MINUTE(value) +
+                         PyDateTime_DATE_GET_SECOND(value) + 1e-6 * PyDateTime_DATE_GET_MICROSECOND(value);
+    const nb::object offset = call(value, "utcoffset");
+    if (PyDelta_Check(offset.ptr())) time.utc_offset = seconds(offset.ptr());
+  } else if (PyTime_Check(value)) {
+    time.hour = static_cast<unsigned>(PyDateTime_TIME_GET_HOUR(value));
+    time.second_of_day = 3600.0 * time.hour + 60.0 * PyDateTime_TIME_GET_MINUTE(value) +
+                         PyDateTime_TIME_GET_SECOND(value) + 1e-6 * PyDateTime_TIME_GET_MICROSECOND(value);
+  }
+  time.has_clock = PyDateTime_Check(value) || PyTime_Check(value);
+  return time;
+}
+
+bool has_type(PyObject* value, const char* name) { return std::strcmp(Py_TYPE(value)->tp_name, name) == 0; }
+
+// `item` gives a date, a datetime or, for nanoseconds and times beyond the calendar, a number.
+nb::object from_numpy(PyObject* value) {
+  const nb::object item = call(value, "item");
+  if (!PyLong_Check(item.ptr())) return item;
+  return call(nb::handle(value).attr("astype")("datetime64[us]"), "item");
+}
+
+// Reads a date, a time, or a missing value of pandas, whose NaT is a datetime. Returns false for other values.
+bool walk_time(Encoder& encoder, std::string& path, PyObject* value) {
+  if (has_type(value, "numpy.datetime64")) {
+    const nb::object item = from_numpy(value);
+    if (PyLong_Check(item.ptr())) encoder.fail(Fault::unknown_type, path);
+    return item.is_none() ? (encoder.missing(path), true) : walk_time(encoder, path, item.ptr());
+  }
+  if (has_type(value, "NaTType") || has_type(value, "NAType")) {
+    encoder.missing(path);
+  } else if (PyDate_Check(value) || PyTime_Check(value)) {
+    encoder.time(path, to_timestamp(value));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth) {
   if (value == Py_None) return encoder.missing(path);
   if (PyBool_Check(value)) return encoder.flag(path, value == Py_True);
@@ -71,6 +129,7 @@ void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t dept
   if (PyUnicode_Check(value)) return encoder.text(path, text(encoder, path, value));
   if (PyDict_Check(value)) return walk_members(encoder, path, value, depth + 1);
   if (PyList_Check(value) || PyTuple_Check(value)) return walk_items(encoder, path, value, depth + 1);
+  if (!PyLong_Check(value) && walk_time(encoder, path, value)) return;
   encoder.number(path, as_number(encoder, path, value));
 }
 
@@ -102,12 +161,27 @@ std::pair<Fault, std::string> fault(const Player& player) { return {player.encod
 
 }  // namespace
 
+void read_context(Encoder& encoder, PyObject* members) {
+  std::string path;
+  encoder.next();
+  walk_members(encoder, path, members, 0);
+}
+
+std::string field_name(Encoder& encoder, PyObject* key) {
+  if (!PyUnicode_Check(key)) encoder.fail(Fault::bad_key, {});
+  return std::string(text(encoder, {}, key));
+}
+
+void read_field(Encoder& encoder, const std::string& name, PyObject* value) {
+  std::string path = name;
+  walk(encoder, path, value, 0);
+}
+
 ContextView view(Player& player, const Fields& context, bool learning) {
   if (player.settings().naming == Naming::rows) throw Rejected();
   player.encoder.start(learning);
-  std::string path;
   try {
-    walk_members(player.encoder, path, context.ptr(), 0);
+    read_context(player.encoder, context.ptr());
   } catch (const BadField&) {
     player.encoder.undo();
     throw Rejected();
@@ -120,8 +194,10 @@ ContextView view(Player& player, const Fields& context, bool learning) {
 }
 
 void bind_names(nb::class_<Player>& type) {
+  PyDateTime_IMPORT;
   type.def("sketch_names", &Player::sketch_names);
   type.def_prop_ro("fault", &fault);
+  type.def_prop_ro("late_fields", [](const Player& player) { return player.encoder.late_fields(); });
   type.def_prop_rw("fields", &fields, &set_fields);
   type.def_prop_rw("names", &names, &set_names);
   type.def_prop_rw("columns", &columns, &set_columns);

@@ -1,5 +1,5 @@
 // The methods of all players, for one context and for many.
-#include "bindings/bindings.hpp"
+#include "bindings/named_contexts.hpp"
 
 namespace manul {
 
@@ -33,12 +33,14 @@ Pair decide_again(Player& player, const Context& context, double low, double hig
   return {decision.action, decision.density};
 }
 
-// The outcome is checked first, so that a rejected context leaves no names behind.
+// The outcome is checked first, so that a rejected context leaves no names behind. Returns whether the context has
+// late fields.
 template <class Context>
-void learn(Player& player, const Context& context, double action, double density, double loss, double low,
+bool learn(Player& player, const Context& context, double action, double density, double loss, double low,
            double high) {
   const Outcome outcome = player.outcome(action, density, loss, {low, high});
   player.learn(view(player, context, true), outcome);
+  return !player.encoder.late_fields().empty();
 }
 
 // `noconvert`, because another overload accepts the types that this one would have to convert.
@@ -64,52 +66,76 @@ void bind_other_contexts(nb::class_<Player>& type) {
       "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
 }
 
-void decide_many(Player& player, const Matrix<float>& contexts, const Vector<double>& lows, const Vector<double>& highs,
+// The loops run without the interpreter's lock; `batch` ends with the lock held.
+template <class Contexts>
+void decide_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
                  Output actions, Output densities) {
-  const Rows all = rows(player, contexts, lows, highs);
-  check_sizes(all.count, actions, densities);
+  const Batch batch(player, contexts, actions.size(), lows, highs);
+  check_sizes(batch.rows().count, actions, densities);
   nb::gil_scoped_release unlocked;
-  player.decide_many(all, nullptr, actions.data(), densities.data());
+  player.decide_many(batch.rows(), nullptr, actions.data(), densities.data());
 }
 
-void decide_many_again(Player& player, const Matrix<float>& contexts, const Vector<double>& lows,
+template <class Contexts>
+void decide_many_again(Player& player, const Contexts& contexts, const Vector<double>& lows,
                        const Vector<double>& highs, const Vector<std::uint64_t>& numbers, Output actions,
                        Output densities) {
-  const Rows all = rows(player, contexts, lows, highs);
-  check_sizes(all.count, numbers, actions, densities);
+  const Batch batch(player, contexts, actions.size(), lows, highs);
+  check_sizes(batch.rows().count, numbers, actions, densities);
   nb::gil_scoped_release unlocked;
-  player.decide_many(all, numbers.data(), actions.data(), densities.data());
+  player.decide_many(batch.rows(), numbers.data(), actions.data(), densities.data());
 }
 
-void learn_many(Player& player, const Matrix<float>& contexts, const Vector<double>& actions,
+template <class Contexts>
+void learn_many(Player& player, const Contexts& contexts, const Vector<double>& actions,
                 const Vector<double>& densities, const Vector<double>& losses, const Vector<double>& lows,
                 const Vector<double>& highs) {
-  const Rows all = rows(player, contexts, lows, highs);
-  check_sizes(all.count, actions, densities, losses);
+  Batch batch(player, contexts, actions.size(), lows, highs, true);
+  check_sizes(batch.rows().count, actions, densities, losses);
+  const Outcomes outcomes = {actions.data(), densities.data(), losses.data()};
+  player.check(batch.rows(), outcomes);
+  batch.keep_names();
   nb::gil_scoped_release unlocked;
-  player.learn_many(all, {actions.data(), densities.data(), losses.data()});
+  player.learn_many(batch.rows(), outcomes);
 }
 
-void densities_many(Player& player, const Matrix<float>& contexts, const Vector<double>& lows,
-                    const Vector<double>& highs, const Vector<double>& actions, Output densities) {
-  const Rows all = rows(player, contexts, lows, highs);
-  check_sizes(all.count, actions, densities);
+template <class Contexts>
+void densities_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
+                    const Vector<double>& actions, Output densities) {
+  const Batch batch(player, contexts, actions.size(), lows, highs);
+  check_sizes(batch.rows().count, actions, densities);
   nb::gil_scoped_release unlocked;
-  player.densities_many(all, actions.data(), densities.data());
+  player.densities_many(batch.rows(), actions.data(), densities.data());
 }
 
-void moments_many(Player& player, const Matrix<float>& contexts, const Vector<double>& lows,
-                  const Vector<double>& highs, Output means, Output squares) {
-  const Rows all = rows(player, contexts, lows, highs);
-  check_sizes(all.count, means, squares);
+template <class Contexts>
+void moments_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
+                  Output means, Output squares) {
+  const Batch batch(player, contexts, means.size(), lows, highs);
+  check_sizes(batch.rows().count, means, squares);
   nb::gil_scoped_release unlocked;
-  player.moments_many(all, means.data(), squares.data());
+  player.moments_many(batch.rows(), means.data(), squares.data());
+}
+
+template <class Contexts>
+void bind_many(nb::class_<Player>& type) {
+  type.def("decide_many", &decide_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("decide_many_again", &decide_many_again<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a,
+           "actions"_a, "densities"_a)
+      .def("densities_many", &densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("moments_many", &moments_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "means"_a, "squares"_a)
+      .def("learn_many", &learn_many<Contexts>, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a,
+           "highs"_a);
 }
 
 }  // namespace
 
 void bind_player(nb::module_& module) {
-  nb::enum_<Kind>(module, "Kind").value("number", Kind::number).value("text", Kind::text).value("flag", Kind::flag);
+  nb::enum_<Kind>(module, "Kind")
+      .value("number", Kind::number)
+      .value("text", Kind::text)
+      .value("flag", Kind::flag)
+      .value("time", Kind::time);
   nb::enum_<Fault>(module, "Fault")
       .value("none", Fault::none)
       .value("infinite", Fault::infinite)
@@ -126,12 +152,10 @@ void bind_player(nb::module_& module) {
   bind_other_contexts(type);
   bind_names(type);
   bind_state(type);
-  type.def("decide_many", &decide_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
-      .def("decide_many_again", &decide_many_again, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a, "actions"_a,
-           "densities"_a)
-      .def("densities_many", &densities_many, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
-      .def("moments_many", &moments_many, "contexts"_a, "lows"_a, "highs"_a, "means"_a, "squares"_a)
-      .def("learn_many", &learn_many, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a);
+  bind_many<Matrix<float>>(type);
+  bind_many<Mappings>(type);
+  bind_many<Columns>(type);
+  bind_many<SparseRows>(type);
 }
 
 }  // namespace manul

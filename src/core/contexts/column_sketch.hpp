@@ -30,23 +30,25 @@ class ColumnSketch {
     return true;
   }
 
-  // Writes a hashed context as a row. Only learning assigns columns; deciding ignores unknown features.
-  void write(const ContextView& hashed, bool learning, float* row) {
+  // Assigns columns to the features of a context that is learned from.
+  void assign(const ContextView& hashed) {
+    for (std::size_t i = 0; i < hashed.size && columns_.size() < width_; ++i)
+      columns_.emplace(hashed.features[i], static_cast<std::uint32_t>(columns_.size()));
+  }
+
+  // Writes a hashed context as a row; features that were never learned from are ignored.
+  void write(const ContextView& hashed, float* row) const {
     for (std::size_t i = 0; i < width_; ++i) row[i] = 0.0f;
-    for (std::size_t i = 0; i < hashed.size; ++i) add(hashed.features[i], hashed.values[i], learning, row);
+    for (std::size_t i = 0; i < hashed.size; ++i) add(hashed.features[i], hashed.values[i], row);
   }
 
  private:
-  void add(std::uint32_t feature, float value, bool learning, float* row) {
+  void add(std::uint32_t feature, float value, float* row) const {
     const auto known = columns_.find(feature);
     if (known != columns_.end()) {
       row[known->second] += value;
     } else if (columns_.size() == width_) {
       row[feature % width_] += value;
-    } else if (learning) {
-      const auto column = static_cast<std::uint32_t>(columns_.size());
-      columns_.emplace(feature, column);
-      row[column] = value;
     }
   }
 

@@ -2,6 +2,7 @@
 //
 //   a number      one feature, to be standardised          a text       one feature per field and text, value 1
 //   true          one feature, value 1 (false: none)       missing      one feature per field, value 1
+//   a time        a number of days, and texts: month, weekday and hour
 //
 // Features are numbers below 2^32, which models map to tables of their own size. Names are remembered, up to a limit,
 // to explain what was learned.
@@ -16,10 +17,11 @@
 #include <vector>
 
 #include "contexts/context_view.hpp"
+#include "contexts/timestamps.hpp"
 
 namespace manul {
 
-enum class Kind : std::uint8_t { number, text, flag };
+enum class Kind : std::uint8_t { number, text, flag, time };
 
 enum class Fault : std::uint8_t { none, infinite, changed_kind, too_many, unknown_type, too_deep, bad_key, bad_text };
 
@@ -35,26 +37,37 @@ class Encoder {
     std::uint32_t feature;
   };
 
-  // Starts a context, which ends with `finish` or `undo`. The kinds of new fields and the names of new features are
-  // kept only with `remember`, which deciding does not set.
+  // Starts a call with one or more contexts, which ends with `finish` or `undo`. The kinds of new fields and the names
+  // of new features are kept only with `remember`, which deciding does not set.
   void start(bool remember) {
-    if (reading_) throw std::runtime_error("agent is in use by its own context; give each call its own agent");
+    if (reading_) throw std::runtime_error("agent is in use by another call or by its own context; give each its own");
     reading_ = true;
-    features_.clear();
-    values_.clear();
     fresh_fields_.clear();
     fresh_names_.clear();
-    numbers_ = 0;
+    late_fields_.clear();
+    contexts_ = 0;
     remembers_ = remember;
     fault = Fault::none;
   }
 
-  void finish() { reading_ = false; }
+  // Starts a context of the call.
+  void next() {
+    features_.clear();
+    values_.clear();
+    numbers_ = 0;
+    ++contexts_;
+  }
 
-  // Removes what the current context has added.
+  void finish() {
+    if (remembers_) learned_ += contexts_;
+    reading_ = false;
+  }
+
+  // Removes what the contexts of the current call have added.
   void undo() {
     for (const std::string& field : fresh_fields_) forget(fields_, field);
     for (const std::uint32_t feature : fresh_names_) forget(names_, feature);
+    late_fields_.clear();
     reading_ = false;
   }
 
@@ -84,6 +97,23 @@ class Encoder {
     add(feature, 1.0f, field);
   }
 
+  // Extends the path `field` for each part and restores it.
+  void time(std::string& field, const Timestamp& time) {
+    find(field, Kind::time);
+    const std::size_t length = field.size();
+    const auto part = [&](const char* name) -> const std::string& {
+      field.resize(length);
+      return field += name;
+    };
+    number(part(".days"), time.days());
+    if (time.has_date) {
+      text(part(".month"), time.month_name());
+      text(part(".weekday"), time.weekday_name());
+    }
+    if (time.has_clock) text(part(".hour"), time.hour_name());
+    field.resize(length);
+  }
+
   [[noreturn]] void fail(Fault what, const std::string& field) {
     fault = what;
     fault_field = field;
@@ -99,7 +129,14 @@ class Encoder {
   const std::unordered_map<std::uint32_t, std::string>& names() const { return names_; }
   const std::unordered_map<std::string, Field>& fields() const { return fields_; }
   void remember(std::uint32_t feature, const std::string& name) { keep(names_, feature, name); }
-  void remember(const std::string& field, Kind kind) { keep(fields_, field, {kind, hash(field, 0)}); }
+  void remember(const std::string& field, Kind kind) {
+    keep(fields_, field, {kind, hash(field, 0)});
+    learned_ = first_contexts;  // a saved agent has learned
+  }
+
+  // The fields that the last call added although many contexts had been learned without them, each with the number of
+  // its context in the call.
+  const std::vector<std::pair<std::size_t, std::string>>& late_fields() const { return late_fields_; }
 
   Fault fault = Fault::none;
   std::string fault_field;
@@ -107,6 +144,7 @@ class Encoder {
  private:
   // Names only serve explanations, so their number and memory can be limited: 65,536 names, 16 MiB.
   static constexpr std::size_t most_names = 1u << 16, most_bytes = 1u << 24;
+  static constexpr std::size_t first_contexts = 100;  // fields that first appear in these are not late
 
   using Fields = std::unordered_map<std::string, Field>;
   using Names = std::unordered_map<std::uint32_t, std::string>;
@@ -149,7 +187,8 @@ class Encoder {
     const Field added{kind, hash(field, 0)};
     if (remembers_ && keep(fields_, field, added)) {
       fresh_fields_.push_back(field);
-      if (kind != Kind::text) name(added.feature, field, {});
+      if (kind == Kind::number || kind == Kind::flag) name(added.feature, field, {});
+      if (learned_ + contexts_ > first_contexts) late_fields_.emplace_back(contexts_ - 1, field);
     }
     return added;
   }
@@ -170,7 +209,8 @@ class Encoder {
   std::vector<float> values_;
   std::vector<std::string> fresh_fields_;
   std::vector<std::uint32_t> fresh_names_;
-  std::size_t numbers_ = 0, bytes_ = 0;
+  std::vector<std::pair<std::size_t, std::string>> late_fields_;
+  std::size_t numbers_ = 0, bytes_ = 0, contexts_ = 0, learned_ = 0;
   bool remembers_ = false, reading_ = false;
   Fields fields_;
   Names names_;

@@ -47,14 +47,22 @@ struct HashedShape {
 class HashedTable {
  public:
   HashedTable(HashedShape shape, std::size_t)
-      : shift_(64 - shape.bits), weights_(std::size_t{1} << shape.bits), row_(shape.most) {}
+      : shift_(64 - shape.bits), weights_(std::size_t{1} << shape.bits), row_(shape.most), first_(shape.most) {}
 
-  void look(const Input& input) { input_ = input; }
+  void look(const Input& input) {
+    input_ = input;
+    for (std::size_t i = 0; i < input.size; ++i) first_[i] = static_cast<std::int32_t>(first(input.features[i]));
+  }
 
-  // Valid until the next call.
+  // Valid until the next call. The inner loop has a fixed length, so that compilers unroll it.
   const float* read(std::size_t row) {
-    for (std::size_t i = 0; i < input_.size; ++i) row_[i] = weights_[place(row, input_.features[i])];
-    return row_.data();
+    const float* __restrict weights = weights_.data();
+    const std::int32_t* __restrict first = first_.data();
+    float* __restrict values = row_.data();
+    const auto added = static_cast<std::int32_t>(row), mask = static_cast<std::int32_t>(weights_.size() - 1);
+    for (std::size_t i = 0; i < input_.size; i += lanes)
+      for (std::size_t j = i; j < i + lanes; ++j) values[j] = weights[(first[j] + added) & mask];
+    return values;
   }
 
   float* open(std::size_t row) {
@@ -64,7 +72,8 @@ class HashedTable {
 
   void close(std::size_t row) {
     for (std::size_t i = 0; i < input_.size; ++i)
-      if (input_.values[i] != 0.0f) weights_[place(row, input_.features[i])] = row_[i];
+      if (input_.values[i] != 0.0f)
+        weights_[(static_cast<std::size_t>(first_[i]) + row) & (weights_.size() - 1)] = row_[i];
   }
 
   float at(std::size_t row, std::uint32_t feature) const { return weights_.data()[place(row, feature)]; }
@@ -77,12 +86,14 @@ class HashedTable {
 
   // The rows of one feature are adjacent, so the nodes of a path are in few cache lines.
   std::size_t place(std::size_t row, std::uint32_t feature) const {
-    const std::uint64_t first = feature * golden_ratio >> shift_;
-    return (static_cast<std::size_t>(first) + row) & (weights_.size() - 1);
+    return (first(feature) + row) & (weights_.size() - 1);
   }
+
+  std::size_t first(std::uint32_t feature) const { return feature * golden_ratio >> shift_; }
 
   std::uint32_t shift_;
   Buffer<float> weights_, row_;
+  Buffer<std::int32_t> first_;  // the places of the features of this context in row 0; tables have at most 2^28 weights
   Input input_ = {};
 };
 

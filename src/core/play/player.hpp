@@ -8,6 +8,7 @@
 
 #include "contexts/column_sketch.hpp"
 #include "contexts/field_hashing.hpp"
+#include "contexts/named_batch.hpp"
 #include "numerics/buffer.hpp"
 #include "play/simulation.hpp"
 
@@ -42,12 +43,13 @@ inline double window_cost(Window played, const Outcome& outcome) {
   return window.density(outcome.action) / outcome.density * outcome.loss;
 }
 
-// Many rows at once; `lows` and `highs` are null if every decision has the whole range.
+// Many contexts at once, rows of numbers or named; `lows` and `highs` are null if every decision has the whole range.
 struct Rows {
   const float* contexts;
   std::size_t count;
   const double* lows;
   const double* highs;
+  const NamedBatch* named = nullptr;
 };
 
 // The outcomes of the decisions, one per row.
@@ -81,9 +83,14 @@ class Player {
 
   // The view of the context that the encoder has read.
   ContextView named_view(bool learning) {
-    if (settings_.naming == Naming::hashed) return encoder.view();
-    sketch_.write(encoder.view(), learning, row_.data());
-    return row_view(row_.data());
+    const ContextView context = encoder.view();
+    if (learning) assign_columns(context);
+    return named_view(context);
+  }
+
+  // Assigns columns to the features of a context before it is learned from, if the model takes rows.
+  void assign_columns(const ContextView& context) {
+    if (settings_.naming == Naming::sketched) sketch_.assign(context);
   }
 
   template <class T>
@@ -210,7 +217,16 @@ class Player {
   }
 
   ContextView row_view(const float* row) const { return {ContextKind::row, row, settings_.width}; }
-  ContextView context(const Rows& rows, std::size_t i) const { return row_view(rows.contexts + i * settings_.width); }
+
+  ContextView named_view(const ContextView& context) {
+    if (settings_.naming == Naming::hashed) return context;
+    sketch_.write(context, row_.data());
+    return row_view(row_.data());
+  }
+
+  ContextView context(const Rows& rows, std::size_t i) {
+    return rows.named != nullptr ? named_view((*rows.named)[i]) : row_view(rows.contexts + i * settings_.width);
+  }
 
   Range range(const Rows& rows, std::size_t i) const {
     return rows.lows == nullptr ? settings_.actions : Range{rows.lows[i], rows.highs[i]};
@@ -228,7 +244,7 @@ class Player {
 
   void check(const Rows& rows) const {
     for (std::size_t i = 0; i < rows.count; ++i) {
-      if (!finite(context(rows, i).values)) throw Rejected();
+      if (rows.named == nullptr && !finite(rows.contexts + i * settings_.width)) throw Rejected();
       check(range(rows, i));
     }
   }

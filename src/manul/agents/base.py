@@ -18,7 +18,6 @@ from manul.actions.schedules import Epsilon, Fading
 from manul.actions.smoothing import explore, smooth
 from manul.agents.player import AnyPlayer
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
-from manul.contexts import conversion
 from manul.errors import InputError
 from manul.policies.plot_mixin import PlotMixin
 from manul.types import Context, Decision, Decisions, Floats, Policy, Within
@@ -149,26 +148,27 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         low, high = self.actions if within is None else self.narrow(within)
         if self._native is not None:
             try:
-                if self._native.learn(context, action, density, loss, low, high) is not NotImplemented:
-                    return
+                late: Any = self._native.learn(context, action, density, loss, low, high)
             except (TypeError, _core.Rejected):  # the checks below raise the error with its reason
-                pass
+                late = NotImplemented
+            if late is not NotImplemented:
+                if late:
+                    self.warn_of_late_fields([context], stacklevel=2)
+                return
         outcome = (_number("action", action), _number("density", density), _number("loss", loss), [low], [high])
         self.check_outcomes(*map(_numbers, outcome))
         player, features = self.player_and_context(context)
         with self.explain_rejection():
             player.learn(features, float(action), float(density), float(loss), low, high)
+        self.warn_of_late_fields([features], stacklevel=2)
 
     def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
         """Draw an action for each row; `within` has one (low, high) per row."""
-        fields = self._named_rows(contexts)
-        if fields is not None:
-            return self._decide_named(fields, within)
-        rows = conversion.matrix(contexts)
-        lows, highs = self._ends(within, len(rows))
-        player = self.player_for(rows)
-        actions, densities = np.empty(len(rows)), np.empty(len(rows))
-        player.decide_many(rows, lows, highs, actions, densities)
+        batch = self.batch(contexts)
+        lows, highs = self._ends(within, len(batch))
+        actions, densities = np.empty(len(batch)), np.empty(len(batch))
+        with self.player_and_contexts(batch) as (player, rows):
+            player.decide_many(rows, lows, highs, actions, densities)
         return Decisions(actions, densities, *((None, None) if within is None else (lows, highs)))
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
@@ -190,16 +190,16 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         self, numbers: npt.ArrayLike, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Decisions:
         """Draw the decision with each row's number without counting them as new decisions."""
-        rows, keys = conversion.matrix(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
-        lows, highs = self._ends(within, len(rows))
-        player = self.player_for(rows)
-        actions, densities = np.empty(len(rows)), np.empty(len(rows))
-        if isinstance(player, _core.Player):
-            player.decide_many_again(rows, lows, highs, keys, actions, densities)
-        else:
-            ends = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
-            for index, (row, (low, high)) in enumerate(zip(rows, ends, strict=True)):
-                actions[index], densities[index] = self._draw(player, row, low, high, int(keys[index]))
+        batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
+        lows, highs = self._ends(within, len(batch))
+        actions, densities = np.empty(len(batch)), np.empty(len(batch))
+        with self.player_and_contexts(batch) as (player, rows):
+            if isinstance(player, _core.Player):
+                player.decide_many_again(rows, lows, highs, keys, actions, densities)
+            else:
+                ends = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
+                for index, (row, (low, high)) in enumerate(zip(rows, ends, strict=True)):
+                    actions[index], densities[index] = self._draw(player, row, low, high, int(keys[index]))
         return Decisions(actions, densities, *((None, None) if within is None else (lows, highs)))
 
     def _draw(self, player: AnyPlayer, features: Any, low: float, high: float, number: int) -> tuple[float, float]:
@@ -217,28 +217,26 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:
         """The density of each row's action, which any policy may have drawn."""
-        fields, points = self._named_rows(contexts), _numbers(actions)
-        rows: Any = conversion.matrix(contexts) if fields is None else fields
-        check_shape("actions", points, len(rows))
-        lows, highs = self._ends(within, len(rows))
-        player = self.player_for(rows) if fields is None else None
-        if not isinstance(player, _core.Player):
-            return densities_by_row(self, rows, points, within)
-        densities = np.empty(len(rows))
-        player.densities_many(rows, lows, highs, points, densities)
-        return densities
+        batch, points = self.batch(contexts), _numbers(actions)
+        check_shape("actions", points, len(batch))
+        lows, highs = self._ends(within, len(batch))
+        with self.player_and_contexts(batch) as (player, rows):
+            if not isinstance(player, _core.Player):
+                return densities_by_row(self, rows, points, within)
+            densities = np.empty(len(batch))
+            player.densities_many(rows, lows, highs, points, densities)
+            return densities
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
-        fields = self._named_rows(contexts)
-        rows: Any = conversion.matrix(contexts) if fields is None else fields
-        lows, highs = self._ends(within, len(rows))
-        player = self.player_for(rows) if fields is None else None
-        if not isinstance(player, _core.Player):
-            return moments_by_row(self, rows, within)
-        means, squares = np.empty(len(rows)), np.empty(len(rows))
-        player.moments_many(rows, lows, highs, means, squares)
-        return means, squares
+        batch = self.batch(contexts)
+        lows, highs = self._ends(within, len(batch))
+        with self.player_and_contexts(batch) as (player, rows):
+            if not isinstance(player, _core.Player):
+                return moments_by_row(self, rows, within)
+            means, squares = np.empty(len(batch)), np.empty(len(batch))
+            player.moments_many(rows, lows, highs, means, squares)
+            return means, squares
 
     def learn_many(
         self,
@@ -251,20 +249,18 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
         outcomes = "losses" if self.rewards is None else "rewards"
         loss_values = losses_of(losses, rewards, rewards=self.rewards is not None)
-        fields = self._named_rows(contexts)
-        rows = conversion.matrix(contexts) if fields is None else np.empty((len(fields), 0), np.float32)
+        batch = self.batch(contexts)
         actions, densities = map(_numbers, (decisions.actions, decisions.densities))
         lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows)
         highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs)
         for name, array in (("actions", actions), ("densities", densities), (outcomes, loss_values)):
-            check_shape(name, array, len(rows))
+            check_shape(name, array, len(batch))
         self.check_outcomes(
             actions, densities, loss_values, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
         )
-        if fields is None:
-            self.player_for(rows).learn_many(rows, actions, densities, loss_values, lows, highs)
-        else:
-            self._learn_named(fields, actions, densities, loss_values, lows, highs)
+        with self.player_and_contexts(batch) as (player, rows):
+            player.learn_many(rows, actions, densities, loss_values, lows, highs)
+        self.warn_of_late_fields(batch, stacklevel=2)
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent."""
@@ -307,39 +303,6 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     def _fits(self, width: int, arrays: model_files.Arrays) -> bool:
         """Whether the arrays of a file are large enough for a width, checked before memory is allocated for a player."""
         return width <= sum(array.size for array in arrays.values())  # a player has at least one number per column
-
-    def _named_rows(self, contexts: Any) -> list[conversion.Fields] | None:
-        if self.player is not None and not self._named:
-            return None
-        return conversion.to_dicts(contexts)
-
-    def _decide_named(self, contexts: list[conversion.Fields], within: npt.ArrayLike | None) -> Decisions:
-        lows, highs = self._ends(within, len(contexts))
-        ranges = zip(lows, highs, strict=True) if len(lows) else [None] * len(contexts)
-        for context in contexts:
-            self.distribution(context)  # validates every context before the first decision
-        decisions = [self.decide(context, ends) for context, ends in zip(contexts, ranges, strict=True)]
-        actions, densities = (np.array([decision[i] for decision in decisions], dtype=np.float64) for i in (0, 1))
-        return Decisions(actions, densities, *((None, None) if within is None else (lows, highs)))
-
-    def _learn_named(
-        self,
-        contexts: list[conversion.Fields],
-        actions: Floats,
-        densities: Floats,
-        losses: Floats,
-        lows: Floats,
-        highs: Floats,
-    ) -> None:
-        for context in contexts:
-            self.distribution(context)  # validates every context before the first change
-        for row, context in enumerate(contexts):
-            within = (float(lows[row]), float(highs[row])) if len(lows) else None
-            self.learn(
-                context,
-                Decision(float(actions[row]), float(densities[row]), within),
-                **outcome_of(self, float(losses[row])),
-            )
 
     def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
         if within is None:

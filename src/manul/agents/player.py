@@ -30,8 +30,8 @@ class Player(Protocol):
 
     def learn(
         self, context: conversion.Row, action: float, density: float, loss: float, low: float, high: float
-    ) -> None:
-        """Learn from the loss of a decision."""
+    ) -> bool | None:
+        """Learn from the loss of a decision; returns whether the context has late fields."""
 
     def decide_many(
         self, contexts: conversion.Row, lows: Floats, highs: Floats, actions: Floats, densities: Floats

@@ -13,6 +13,8 @@ import numpy as np
 from manul import _core
 from manul.agents.player import AnyPlayer
 from manul.contexts import conversion
+from manul.contexts.misspelt_fields import warn_of_misspelt_fields
+from manul.contexts.named_batches import NamedBatch, named_batch
 from manul.errors import InputError
 from manul.utils import model_files
 
@@ -119,6 +121,39 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         assert self._width is not None
         conversion.check_width(rows.shape[-1], self._width)
         return self.player
+
+    def batch(self, contexts: Any) -> conversion.Row | NamedBatch:
+        """Many contexts, as rows of numbers or with named fields; empty ones fit both."""
+        if self.player is not None and not self._named:
+            return conversion.matrix(contexts)
+        if self._named and isinstance(contexts, list) and not contexts:
+            return NamedBatch([], 0)
+        batch = named_batch(contexts)
+        if batch is None:
+            return conversion.matrix(contexts)
+        return np.empty((len(batch), 0), np.float32) if self.player is None and batch.is_empty() else batch
+
+    @contextmanager
+    def player_and_contexts(self, batch: conversion.Row | NamedBatch) -> Iterator[tuple[AnyPlayer, Any]]:
+        """The player, and a batch as it takes it; if a first batch of named contexts is rejected, the player goes."""
+        if not isinstance(batch, NamedBatch):
+            yield self.player_for(batch), batch
+            return
+        first = self.player is None
+        try:
+            with self.explain_rejection():
+                yield self._player_for_names(), batch.contexts
+        except BaseException:
+            if first:
+                self.player = self._native = self._width = None
+                self._named = False
+            raise
+
+    def warn_of_late_fields(self, batch: Any, stacklevel: int) -> None:
+        """Warn of fields that the contexts just learned have added, if they look misspelt."""
+        if self._native is not None and self._native.late_fields:
+            fields = self._native.fields
+            warn_of_misspelt_fields(self._native.late_fields, fields, batch.__getitem__, stacklevel + 1)
 
     def player_and_context(self, context: Any) -> tuple[AnyPlayer, Any]:
         """The player, and the context converted for it; an empty context fits rows and named fields."""

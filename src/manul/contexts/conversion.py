@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
+from manul.contexts import data_frames
 from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError
 from manul.types import Context
@@ -17,7 +18,12 @@ Row = npt.NDArray[np.float32]
 Fields = dict[str, Any]
 MAX_NAMES = 2**16  # the limit of the core
 
-_KINDS = {_core.Kind.number: "a number", _core.Kind.text: "text", _core.Kind.flag: "true or false"}
+_KINDS = {
+    _core.Kind.number: "a number",
+    _core.Kind.text: "text",
+    _core.Kind.flag: "true or false",
+    _core.Kind.time: "a date or time",
+}
 
 
 def row(context: Context) -> Row:
@@ -42,7 +48,7 @@ def matrix(contexts: Any) -> Row:
     >>> matrix([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    columns = _columns(contexts)
+    columns = data_frames.columns(contexts)
     values = _numbers(contexts, "contexts") if columns is None else _one_hot(columns)
     if values.ndim != 2:
         raise InputError(
@@ -59,7 +65,16 @@ def is_named(context: object) -> bool:
     >>> is_named({"age": 31}), is_named([31])
     (True, False)
     """
-    return isinstance(context, Mapping) or _is_sparse(context)
+    return isinstance(context, Mapping) or is_sparse(context)
+
+
+def is_sparse(context: object) -> bool:
+    """Return whether contexts are rows of a sparse matrix.
+
+    >>> is_sparse({"age": 31})
+    False
+    """
+    return hasattr(context, "tocoo") and hasattr(context, "shape")
 
 
 def to_dict(context: Any) -> Fields:
@@ -82,14 +97,16 @@ def to_dicts(contexts: Any) -> list[Fields] | None:
     >>> to_dicts([{"age": 31}, {"age": 7}])
     [{'age': 31}, {'age': 7}]
     """
-    if _is_sparse(contexts):
+    if is_sparse(contexts):
         return [to_dict(contexts[[number]]) for number in range(contexts.shape[0])]
-    columns = _columns(contexts)
+    columns = data_frames.lists(contexts)
     if columns is not None:
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     if isinstance(contexts, np.ndarray) or not isinstance(contexts, Iterable):
         return None
     rows = list(contexts)
+    if set(map(type, rows)) == {dict}:  # the usual case, without a loop in Python
+        return rows
     return [to_dict(context) for context in rows] if rows and all(map(is_named, rows)) else None
 
 
@@ -146,7 +163,7 @@ def field_error(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) 
         _core.Fault.changed_kind: f"field {name} must be {_KINDS.get(kinds.get(field), 'of one type')}, like the first time, "  # type: ignore[arg-type]
         "got another type. Use a different name for it.",
         _core.Fault.too_many: f"context must have at most 4096 features; field {name} exceeds the limit.",
-        _core.Fault.unknown_type: f"field {name} must be a number, text, boolean, None, list or dict, "
+        _core.Fault.unknown_type: f"field {name} must be a number, text, boolean, date, time, None, list or dict, "
         "got another type. Convert it first.",
         _core.Fault.too_deep: f"context must be nested at most 32 levels deep; field {name} exceeds the limit.",
         _core.Fault.bad_key: f"context must have text as keys, got another type in {name}. Use str(key).",
@@ -155,19 +172,7 @@ def field_error(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) 
     return InputError(sentences[what], "context")
 
 
-def _is_sparse(context: object) -> bool:
-    return hasattr(context, "tocoo") and hasattr(context, "shape")
-
-
-def _columns(frame: Any) -> dict[str, list[Any]] | None:
-    if hasattr(frame, "iter_columns"):
-        return {column.name: column.to_list() for column in frame.iter_columns()}
-    if hasattr(frame, "columns") and hasattr(frame, "to_dict"):
-        return {str(name): frame[name].tolist() for name in frame.columns}
-    return None
-
-
-def _one_hot(columns: dict[str, list[Any]]) -> Row:
+def _one_hot(columns: dict[str, data_frames.Values]) -> Row:
     return Columns.fit(columns, levels=None).rows(columns)
 
 

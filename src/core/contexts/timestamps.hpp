@@ -1,0 +1,42 @@
+// Dates and times of day, as fields of a context.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+namespace manul {
+
+// Either part may be absent: a date has no clock, a time of day no date.
+struct Timestamp {
+  bool has_date, has_clock;
+  int year;
+  unsigned month, day, hour;
+  double second_of_day;
+  double utc_offset;  // seconds ahead of UTC
+
+  // Days since 1970-01-01 in UTC; for a time of day, the share of the day.
+  double days() const {
+    const double date = has_date ? static_cast<double>(calendar_day().time_since_epoch().count()) : 0.0;
+    return date + (second_of_day - (has_date ? utc_offset : 0.0)) / 86400.0;
+  }
+
+  // In the time zone of the value.
+  std::string_view month_name() const {
+    return std::string_view("JanFebMarAprMayJunJulAugSepOctNovDec").substr(3 * (month - 1), 3);
+  }
+
+  std::string_view weekday_name() const {
+    return std::string_view("SunMonTueWedThuFriSat").substr(3 * std::chrono::weekday(calendar_day()).c_encoding(), 3);
+  }
+
+  std::string_view hour_name() const {
+    return std::string_view("000102030405060708091011121314151617181920212223").substr(2 * hour, 2);
+  }
+
+ private:
+  std::chrono::sys_days calendar_day() const {
+    return std::chrono::year_month_day(std::chrono::year(year), std::chrono::month(month), std::chrono::day(day));
+  }
+};
+
+}  // namespace manul
