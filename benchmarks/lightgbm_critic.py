@@ -1,6 +1,6 @@
 """A critic of thirty lines that a careful user would write: LightGBM predicts the loss, and the best of 64 actions is played.
 
-The trees predict the loss of a context and an action with LightGBM's default settings. They are fitted anew whenever the
+300 trees, with LightGBM's default settings, predict the loss of a context and an action. They are fitted anew whenever the
 number of rounds has grown by half, for the first time after 50 rounds. Between two fits the model does not change, so
 all rounds up to the next fit are predicted at once. Actions are drawn from a window around the predicted best action
 or, with probability epsilon, from the whole range. All actions are in [0, 1].
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 Epsilon = float | Callable[[Array], Array]
 """The share of uniform actions: a number, or a function of the numbers of the rounds."""
 
-ACTIONS, BANDWIDTH, FIRST_FIT, GROWTH = 64, 1 / 64, 50, 1.5
+ACTIONS, BANDWIDTH, FIRST_FIT, GROWTH, TREES = 64, 1 / 64, 50, 1.5, 300
 
 
 def fading(rounds: Array) -> Array:
@@ -73,7 +73,7 @@ def fit(known: Array, losses: Array, seed: int) -> Callable[[Array], Array]:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError("lightgbm is not installed. Install it: pip install lightgbm") from error
     settings = {"objective": "regression", "num_threads": 1, "verbosity": -1, "seed": seed, "deterministic": True}
-    booster = lightgbm.train(settings, lightgbm.Dataset(known, losses), num_boost_round=100)
+    booster = lightgbm.train(settings, lightgbm.Dataset(known, losses), num_boost_round=TREES)
     return lambda rows: np.asarray(booster.predict(rows))
 
 

@@ -208,10 +208,10 @@ def test_the_far_valley_opens_at_half_time_and_changes_nothing_nearby():
 
 @pytest.mark.parametrize("make", [worlds.turning, worlds.season])
 def test_a_period_that_is_no_count_is_refused(make):
-    with pytest.raises(ParameterError, match="period must be a whole number of at least 2, got 0.5"):
+    with pytest.raises(ParameterError, match=r"period must be a whole number of at least 2, got 0\.5"):
         make(rounds=10, period=0.5)
 
 
 def test_one_number_has_no_directions_to_turn_through():
-    with pytest.raises(ParameterError, match="width must be a whole number of at least 2, got 1. Try 5."):
+    with pytest.raises(ParameterError, match=r"width must be a whole number of at least 2, got 1\. Try 5\."):
         worlds.turning(rounds=10, width=1)
