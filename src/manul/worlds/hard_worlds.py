@@ -155,10 +155,11 @@ def far_valley(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     """
     rng = random_generator(rounds=rounds, width=width, seed=seed)
     contexts = _contexts(rng, rounds, width)
-    near, far = (start + 0.2 * normal_share(_score(rng, contexts)) for start in (0.1, 0.7))
+    near = 0.1 + 0.1 * normal_share(_score(rng, contexts))
+    far = 0.65 + 0.15 * normal_share(_score(rng, contexts))
     depth = np.where(np.arange(rounds) < rounds // 2, 0.7, 0.1)
-    positions = _columns(0, near, near + 0.25, far - 0.1, far, far + 0.1, 1)
-    return _add_noise(rng, contexts, positions, _columns(0.3 + 1.6 * near, 0.3, 0.7, 0.7, depth, 0.7, 0.7))
+    positions = _columns(0, near, near + 0.2, far - 0.25, far, far + 0.2, 1)
+    return _add_noise(rng, contexts, positions, _columns(0.3 + 2 * near, 0.3, 0.7, 0.7, depth, 0.7, 0.7))
 
 
 def noise(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
