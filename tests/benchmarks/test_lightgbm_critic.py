@@ -41,3 +41,13 @@ def test_the_window_keeps_away_from_a_cliff():
         return np.where(rows[:, -1] < 0.5, -rows[:, -1], 1.0)
 
     assert lightgbm_critic.best_actions(predict, np.zeros((1, 1), np.float32)) == [29.5 / 64 + 1 / 64]
+
+
+def test_a_window_that_is_good_throughout_beats_one_good_action():
+    losses = np.ones(64)
+    losses[10], losses[20:22] = -1.0, -0.45
+
+    def predict(rows):
+        return losses[(rows[:, -1] * 64).astype(int)]
+
+    assert lightgbm_critic.best_actions(predict, np.zeros((1, 1), np.float32)) == [20.5 / 64]
