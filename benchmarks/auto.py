@@ -1,8 +1,8 @@
-"""Checks the requirements of Auto: `python -m benchmarks.auto [loss] [hindsight] [alarms] [drift] [speed]`; default: all.
+"""Checks the requirements of Auto: `python -m benchmarks.auto [section …]`; default: all sections.
 
 Every line is a value with its limit, ok or MISS, and is written to results/auto.json; a MISS makes the command fail. Losses
-are means over seeds with standard errors; a seed generates the world and seeds the agent. Use `benchmarks.loss` for your
-own tables.
+are means over seeds with standard errors; a seed generates the world and seeds the agent. `--table` and `--target` add
+tables to the section `first`; use `benchmarks.loss` for the losses of all rounds of a table.
 """
 
 from __future__ import annotations
@@ -12,17 +12,24 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import manul
-from benchmarks import problems
+from benchmarks import first_rounds, problems
+from benchmarks.first_rounds import first
+from benchmarks.limits import Check, mean_check, standard_error
+from benchmarks.loss import PERCENTILES
 from manul import worlds
+from manul.errors import ManulError
+from manul.paper import datasets
 from manul.paper.experiments import vowpal_wabbit
-from manul.paper.experiments.hindsight import EPSILON, best_constant
+from manul.paper.experiments.hindsight import EPSILON
 from manul.worlds.simulation import Run
 
 SEEDS, ALARM_SEEDS, DRIFT_SEEDS = range(3), range(20), range(5)
@@ -43,38 +50,15 @@ STEADY: dict[str, Callable[[int, int], World]] = {
 }
 
 
-@dataclass(frozen=True)
-class Check:
-    """A measured value, its upper limit, and a note.
-
-    >>> Check("loss", 0.5, 0.4).line
-    'MISS loss: 0.5 (limit 0.4)'
-    """
-
-    name: str
-    value: float
-    limit: float
-    note: str = ""
-
-    @property
-    def ok(self) -> bool:
-        return self.value <= self.limit
-
-    @property
-    def line(self) -> str:
-        verdict = "ok  " if self.ok else "MISS"
-        return f"{verdict} {self.name}: {self.value:.4g} (limit {self.limit:.4g}){self.note and ', '}{self.note}"
-
-
 def loss() -> Iterator[Check]:
     """Losses on synthetic worlds against fixed limits."""
-    yield _mean(
-        "linear world, loss", [_auto_loss(STEADY["linear"](problems.ROUNDS, seed), seed) for seed in SEEDS], 0.031
-    )
-    yield _mean("4(a-y)² on its contexts, |a-y|", [_squared_error(seed) for seed in SEEDS], 0.038)
+    rounds = problems.SHAPED_ROUNDS
+    linear = [_auto_loss(STEADY["linear"](rounds, seed), seed) for seed in SEEDS]
+    yield mean_check(f"linear world, loss of {rounds} rounds", linear, 0.0165)
+    yield mean_check("4(a-y)² on its contexts, |a-y|", [_squared_error(seed) for seed in SEEDS], 0.038)
     noise, shuffled = zip(*(_beyond_constant(seed) for seed in SEEDS), strict=True)
-    yield _mean("noise world, loss beyond the best constant", noise, 0.005)
-    yield _mean("linear world with shuffled targets, loss beyond the best constant", shuffled, 0.005)
+    yield mean_check("noise world, loss beyond the best constant", noise, 0.0045)
+    yield mean_check("linear world with shuffled targets, loss beyond the best constant", shuffled, 0.005)
 
 
 def squared_loss(world: worlds.Regression) -> worlds.Regression:
@@ -90,10 +74,11 @@ def _squared_error(seed: int) -> float:
 
 def _beyond_constant(seed: int) -> tuple[float, float]:
     """The loss beyond the best constant, in the noise world and in the linear world with shuffled targets."""
-    world, linear = worlds.noise(rounds=problems.ROUNDS, seed=seed), worlds.linear(rounds=problems.ROUNDS, seed=seed)
+    rounds = problems.SHAPED_ROUNDS
+    world, linear = worlds.noise(rounds=rounds, seed=seed), worlds.linear(rounds=rounds, seed=seed)
     targets = np.random.default_rng(seed).permutation(linear.targets)
     losses = _auto_loss(world, seed), _auto_loss(worlds.Regression(linear.contexts, targets), seed)
-    return losses[0] - problems.curves_hindsight(world).constant, losses[1] - best_constant(targets).loss
+    return losses[0] - problems.curves_hindsight(world).constant, losses[1] - problems.best_constant(targets)
 
 
 def _auto_loss(world: World, seed: int) -> float:
@@ -111,7 +96,7 @@ def hindsight() -> Iterator[Check]:
         by_cell = np.array([_cats_losses(world, seed) for seed, world in zip(SEEDS, by_seed, strict=True)]).mean(axis=0)
         best, cell = float(by_cell.min()), vowpal_wabbit.grid()[int(by_cell.argmin())]
         note = f"Cats({cell.leaves}, 1/{round(1 / (cell.bandwidth or 1))}), best of {len(by_cell)} cells"
-        yield _mean(f"{name}, loss", list(map(_auto_loss, by_seed, SEEDS)), best, note)
+        yield mean_check(f"{name}, loss", list(map(_auto_loss, by_seed, SEEDS)), best, note)
 
 
 def _cats_losses(world: World, seed: int) -> list[float]:
@@ -147,10 +132,10 @@ def drift() -> Iterator[Check]:
     }
     for name, draw in as_hard.items():
         back = [recovery(_run(draw(seed), seed).log.losses, problems.SHAPED_ROUNDS // 2) for seed in DRIFT_SEEDS]
-        yield _mean(f"{name}, loss over former loss", back, 1.1, f"at worst {max(back):.3f}")
+        yield mean_check(f"{name}, loss over former loss", back, 1.1, f"at worst {max(back):.3f}")
     ratios, fresh = zip(*map(_opposite, DRIFT_SEEDS), strict=True)
     note = f"at worst {max(ratios):.3f}; new agent {np.mean(fresh):.3f}"
-    yield _mean("drift world with an opposite jump, loss over former loss", ratios, 1.1, note)
+    yield mean_check("drift world with an opposite jump, loss over former loss", ratios, 1.1, note)
 
 
 def _mirrored_world(seed: int) -> worlds.Regression:
@@ -179,24 +164,111 @@ def recovery(losses: NDArray[np.float64], jump: int) -> float:
     return float(losses[after : after + WINDOW].mean() / losses[jump - WINDOW : jump].mean())
 
 
+def gradual() -> Iterator[Check]:
+    """Worlds that change all the time: the loss of Auto minus that of Auto with a constant epsilon of 0.05."""
+    slow: dict[str, Callable[[int], World]] = {
+        f"optimum that turns once in {period} rounds": partial(_turning_world, period)
+        for period in (200_000, 50_000, 15_000)
+    }
+    slow["season of 10000 rounds"] = lambda seed: worlds.season(rounds=problems.SHAPED_ROUNDS, seed=seed)
+    for name, draw in slow.items():
+        losses = [_auto_loss(draw(seed), seed) for seed in DRIFT_SEEDS]
+        constant = [_constant_epsilon(draw(seed), seed).mean_loss for seed in DRIFT_SEEDS]
+        differences = np.subtract(losses, constant).tolist()
+        note = f"{np.mean(losses):.4f} and {np.mean(constant):.4f}"
+        yield mean_check(f"{name}, loss beyond epsilon=0.05", differences, standard_error(differences), note)
+
+
+def _turning_world(period: int, seed: int) -> worlds.Curves:
+    return worlds.turning(rounds=problems.SHAPED_ROUNDS, period=period, seed=seed)
+
+
+def _constant_epsilon(world: World, seed: int) -> Run:
+    return manul.simulate(manul.Auto(epsilon=EPSILON, seed=seed), world)
+
+
+def far_valley() -> Iterator[Check]:
+    """A better valley opens far away at half time; who does not find it loses at least 0.3 per round."""
+    drawn = [worlds.far_valley(rounds=problems.SHAPED_ROUNDS, seed=seed) for seed in DRIFT_SEEDS]
+    last = [
+        float(_run(world, seed).log.losses[-10_000:].mean()) for seed, world in zip(DRIFT_SEEDS, drawn, strict=True)
+    ]
+    constant = [
+        _constant_epsilon(world, seed).log.losses[-10_000:].mean()
+        for seed, world in zip(DRIFT_SEEDS, drawn, strict=True)
+    ]
+    note = f"mean {np.mean(last):.3f}; with epsilon=0.05 {np.mean(constant):.3f}"
+    yield Check("valley that opens far away, loss of the last 10000 rounds, at worst", max(last), 0.2, note)
+
+
+def rewards() -> Iterator[Check]:
+    """Rewards without a stated range, 20,000 rounds: the regret of Auto divided by that of the best constant."""
+    limits: dict[Callable[..., worlds.RewardWorld], float] = {
+        worlds.pricing: 0.40,
+        worlds.dosing: 0.12,
+        worlds.bidding: 1.0,
+    }
+    for draw, limit in limits.items():
+        ratios = [_regret_ratio(draw(rounds=20_000, seed=seed), seed) for seed in SEEDS]
+        yield mean_check(f"{draw.__name__}, regret over that of the best constant", ratios, limit)
+
+
+def _regret_ratio(world: worlds.RewardWorld, seed: int) -> float:
+    run = manul.simulate(_agent_without_range(world, seed), world)
+    return world.regret(run.log.actions) / (world.optimum() - world.best_constant())
+
+
+def _agent_without_range(world: worlds.RewardWorld, seed: int) -> manul.Auto:
+    """Auto that learns the range of the losses or, if it cannot, with a range that surely includes them."""
+    settings: dict[str, Any] = {"actions": world.actions, "seed": seed}
+    try:
+        return manul.Auto(losses="auto", **settings)
+    except ManulError:
+        return manul.Auto(losses=(-1e5, 1e5), **settings)
+
+
 def speed() -> Iterator[Check]:
-    """CPU time per round, in microseconds."""
-    yield Check("Auto, 20 features, 50,000 rounds, µs per round", auto_seconds(50_000) * 1e6, 30)
+    """CPU time per round, in microseconds, and that of the slowest round."""
+    yield Check("Auto, 20 features, 50,000 rounds, µs per round", auto_seconds(50_000) * 1e6, 40)
+    yield Check("Auto, 20 features, after 40,000 rounds, µs per round", auto_seconds(10_000, after=40_000) * 1e6, 30)
+    yield Check("Auto, 5 features, 50,000 rounds, µs per round", auto_seconds(50_000, width=5) * 1e6, 30)
+    for width in (20, 137, 300):
+        yield Check(f"Auto, {width} features, slowest round, ms", slowest_round(width) * 1e3, 5)
     yield Check("Auto, first 1,000 rounds, µs per round", auto_seconds(1000) * 1e6, 100)
     yield Check("Cats, decide + learn, 20 fields, µs", mapping_seconds() * 1e6, 15)
     size, early, late = million_names()
     yield Check("a million names, 1024 leaves, late loss at most early loss", late, early, f"{size / 2**20:.0f} MiB")
 
 
-def auto_seconds(rounds: int, repeats: int = 3) -> float:
-    """The lowest CPU time per round of Auto on the linear world with 20 features."""
-    world, best = manul.worlds.linear(rounds=rounds), float("inf")
+def auto_seconds(rounds: int, *, width: int = 20, after: int = 0, repeats: int = 3) -> float:
+    """The lowest CPU time per round of Auto on the linear world, after some other rounds."""
+    world, best = manul.worlds.linear(rounds=after + rounds, width=width), float("inf")
+    before, timed = _rows(world, slice(after)), _rows(world, slice(after, None))
     for _ in range(repeats):
         agent = manul.Auto()
+        manul.simulate(agent, before)
         started = time.process_time()
-        manul.simulate_many([agent], world, threads=1)
+        manul.simulate_many([agent], timed, threads=1)
         best = min(best, time.process_time() - started)
     return best / rounds
+
+
+def _rows(world: worlds.Regression, chosen: slice) -> worlds.Regression:
+    return worlds.Regression(world.contexts[chosen], world.targets[chosen])
+
+
+def slowest_round(width: int, rounds: int = 50_000, repeats: int = 2) -> float:
+    """The CPU time of the slowest round of Auto; the lowest of several runs, which do the same work in each round."""
+    world, seconds = manul.worlds.linear(rounds=rounds, width=width), np.full(rounds, np.inf)
+    contexts, loss = list(world.contexts), world.table((0.0, 1.0)).loss
+    for _ in range(repeats):
+        agent = manul.Auto()
+        for number, context in enumerate(contexts):
+            started = time.thread_time()
+            decision = agent.decide(context)
+            agent.learn(context, decision, loss(number, decision.action))
+            seconds[number] = min(seconds[number], time.thread_time() - started)
+    return float(seconds.max())
 
 
 def mapping_seconds(rounds: int = 10_000) -> float:
@@ -233,12 +305,22 @@ def million_names(rounds: int = 200_000, leaves: int = 1024) -> tuple[int, float
     return agent.nbytes, float(np.mean(losses[:5000])), float(np.mean(losses[-5000:]))
 
 
-def _mean(name: str, values: Sequence[float], limit: float, note: str = "") -> Check:
-    error = f"± {np.std(values, ddof=1) / np.sqrt(len(values)):.2g}"
-    return Check(name, float(np.mean(values)), limit, f"{error}, {note}" if note else error)
+SECTIONS: dict[str, Callable[..., Iterator[Check]]] = {
+    "loss": loss,
+    "hindsight": hindsight,
+    "alarms": alarms,
+    "drift": drift,
+    "gradual": gradual,
+    "far_valley": far_valley,
+    "rewards": rewards,
+    "first": first,
+    "speed": speed,
+}
 
 
-SECTIONS = {"loss": loss, "hindsight": hindsight, "alarms": alarms, "drift": drift, "speed": speed}
+def _table(path: Path, target: str) -> tuple[str, first_rounds.Draw]:
+    table = datasets.read(path, target=target, rows=50_000, levels=32, percentiles=PERCENTILES, standardised=True)
+    return table.name, lambda seed: table.shuffle(seed, rounds=first_rounds.ROUNDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -246,14 +328,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="section", help=f"{', '.join(SECTIONS)} (all)")
     parser.add_argument("--out", type=Path, default=Path("results/auto.json"))
+    parser.add_argument("--table", type=Path, action="append", default=[], help="a CSV file for `first`; repeatable")
+    parser.add_argument("--target", action="append", default=[], help="its target column; one per table")
     options = parser.parse_args(arguments)
+    if len(options.table) != len(options.target):
+        parser.error(f"--target must be given once per --table, got {len(options.target)} for {len(options.table)}.")
     if unknown := set(options.sections) - set(SECTIONS):
         parser.error(f"section must be one of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}.")
     results = json.loads(options.out.read_text()) if options.out.exists() else {}
     missed = 0
     for section in options.sections or SECTIONS:
         results[section] = []
-        for check in SECTIONS[section]():
+        tables = [dict(map(_table, options.table, options.target))] if section == "first" else []
+        for check in SECTIONS[section](*tables):
             print(check.line, flush=True)
             missed += not check.ok
             results[section].append({**asdict(check), "ok": check.ok})

@@ -1,11 +1,14 @@
-"""`make bench-loss`: the mean loss of manul and of Vowpal Wabbit, with the best constant and the optimum in hindsight.
+"""`make bench-loss`: the mean loss of manul, a LightGBM critic and Vowpal Wabbit, with the best constant and the optimum.
 
     python -m benchmarks.loss --table diamonds.csv.gz --target price
+    python -m benchmarks.loss --worlds linear --players auto lightgbm --encoded kin40k.npz
 
-Epsilon is 0.05. Losses are means over the seeds with their standard errors; a seed generates the world (or the order of
+Epsilon is 0.05 unless the row says otherwise; that of `Auto()` and of the LightGBM critic fades, and Vowpal Wabbit has the best
+of 0.05, 0.01 and 0.002. Losses are means over the seeds with their standard errors; a seed generates the world (or the order of
 a table's rows) and seeds the agent. *The optimum* of regression data is the best linear policy in hindsight (least absolute
-deviations) with the best bandwidth from 1/4 to 1/128; that of the other worlds is the best of all policies. *Excess* is
-loss minus optimum, *share* is the excess divided by that of Vowpal Wabbit's best CATS cell in hindsight.
+deviations) with the best bandwidth from 1/4 to 1/128; that of the other worlds is the best of all policies. The optimum and
+the best constant do not explore. *Excess* is loss minus optimum, *share* is the excess divided by that of Vowpal Wabbit's
+best CATS cell in hindsight.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import manul
-from benchmarks import problems, search
+from benchmarks import lightgbm_critic, problems, search
 from benchmarks.problems import Problem
 from manul.paper import datasets
 from manul.paper.experiments import vowpal_wabbit
@@ -39,6 +42,9 @@ VW_CELLS: dict[str, list[vowpal_wabbit.Cell]] = {
 
 # Targets of tables are clipped to these percentiles, because a few outliers would compress all others.
 PERCENTILES = (0.5, 99.5)
+
+# The epsilons with which the best cells of Vowpal Wabbit run.
+VW_EPSILONS = (0.05, 0.01, 0.002)
 
 MakeAgent = Callable[[int], manul.types.Agent]
 
@@ -77,32 +83,45 @@ class CellRow:
         return (self.cats - self.optimum) / (self.vw - self.optimum)
 
 
-def agents() -> dict[str, MakeAgent]:
-    """Functions that create the agents of manul from a seed."""
+def agents() -> dict[str, dict[str, MakeAgent]]:
+    """Functions that create the agents of manul from a seed, by the name in the table, for each player of `--players`."""
     linear = manul.policies.Linear
-    makers: dict[str, MakeAgent] = {
-        "Cats(leaves=512, bandwidth=1/32)": lambda s: _cats(512, 1 / 32, s),
-        "AdaptiveCats(leaves=256)": lambda s: manul.AdaptiveCats(leaves=256, epsilon=EPSILON, seed=s),
-        "SmoothedGreedy(Linear, bandwidth=1/32)": lambda s: manul.SmoothedGreedy(
-            policies=linear(), bandwidth=1 / 32, epsilon=EPSILON, seed=s
-        ),
+    return {
+        "cats": {"Cats(leaves=512, bandwidth=1/32)": lambda s: _cats(512, 1 / 32, s)},
+        "adaptive": {
+            "AdaptiveCats(leaves=256)": lambda s: manul.AdaptiveCats(leaves=256, epsilon=EPSILON, seed=s),
+        },
+        "greedy": {
+            "SmoothedGreedy(Linear, bandwidth=1/32)": lambda s: manul.SmoothedGreedy(
+                policies=linear(), bandwidth=1 / 32, epsilon=EPSILON, seed=s
+            ),
+        },
+        "auto": {
+            "Auto()": lambda s: manul.Auto(seed=s),
+            "Auto(epsilon=0.05)": lambda s: manul.Auto(epsilon=EPSILON, seed=s),
+        },
     }
-    if hasattr(manul, "Auto"):
-        makers["Auto()"] = lambda s: manul.Auto(actions=(0.0, 1.0), seed=s)
-    return makers
 
 
-def measure(problem: Problem, seeds: Sequence[int], *, with_vw: bool) -> list[Row]:
-    """Measure all methods on one problem."""
+PLAYERS = ("vw", *agents(), "lightgbm", "best-cats")
+
+
+def measure(problem: Problem, seeds: Sequence[int], players: Sequence[str] = PLAYERS) -> list[Row]:
+    """Measure the chosen methods on one problem."""
     known = [problem.hindsight(seed) for seed in seeds]
     results = {"best constant": (tuple(best.constant for best in known), "")}
     bandwidths = ", ".join(sorted({_fraction(best.optimum.bandwidth) for best in known}))
     results["optimum"] = tuple(best.optimum.loss for best in known), f"bandwidth {bandwidths}"
-    for kind in problem.kinds if with_vw else ():
-        best = search.best(VW_CELLS[kind], problem.vw_loss, rounds=problem.rounds, seeds=seeds)
+    for kind in problem.kinds if "vw" in players else ():
+        best = search.best(VW_CELLS[kind], problem.vw_loss, rounds=problem.rounds, seeds=seeds, epsilons=VW_EPSILONS)
         results[f"VW {NAMES[kind]}, best in hindsight"] = best.losses, f"{search.label(best.cell)} (of {best.runs})"
-    results.update({name: (_run(problem, make, seeds, name), "") for name, make in agents().items()})
-    results["Cats, best in hindsight"] = _best_cats(problem, seeds)
+    for player, makers in agents().items():
+        if player in players:
+            results.update({name: (_run(problem, make, seeds, name), "") for name, make in makers.items()})
+    if "lightgbm" in players:
+        results["LightGBM critic"] = _lightgbm(problem, seeds), "fading epsilon"
+    if "best-cats" in players:
+        results["Cats, best in hindsight"] = _best_cats(problem, seeds)
     return _rows(results)
 
 
@@ -136,6 +155,15 @@ def _best_cats(problem: Problem, seeds: Sequence[int]) -> tuple[tuple[float, ...
 def _run(problem: Problem, make: MakeAgent, seeds: Sequence[int], name: str) -> tuple[float, ...]:
     losses = tuple(manul.simulate(make(seed), problem.world(seed)).mean_loss for seed in seeds)
     print(f"  {name}: {np.mean(losses):.4f}", file=sys.stderr)
+    return losses
+
+
+def _lightgbm(problem: Problem, seeds: Sequence[int]) -> tuple[float, ...]:
+    epsilon = lightgbm_critic.fading
+    losses = tuple(
+        float(lightgbm_critic.play(problem.world(seed), epsilon=epsilon, seed=seed).mean()) for seed in seeds
+    )
+    print(f"  LightGBM critic: {np.mean(losses):.4f}", file=sys.stderr)
     return losses
 
 
@@ -226,18 +254,31 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--table", type=Path, action="append", default=[], help="a CSV file, optionally with .gz; repeatable"
     )
     parser.add_argument("--target", action="append", default=[], help="its target column; one per table")
-    parser.add_argument("--rows", type=int, default=200_000, help="maximum number of rows of a table (200000)")
+    parser.add_argument(
+        "--encoded",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a .npz file with arrays X (rows of numbers) and y (targets in [0, 1]); repeatable",
+    )
+    parser.add_argument(
+        "--rows", type=int, default=50_000, help="maximum number of rounds of a world and of rows of a table (50000)"
+    )
     parser.add_argument(
         "--levels", type=int, default=32, help="one-hot columns per categorical column, one more for the rest (32)"
     )
     parser.add_argument("--worlds", nargs="*", choices=problems.WORLDS, default=list(problems.WORLDS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--without-vw", action="store_true", help="run only manul and the policies in hindsight")
+    parser.add_argument("--players", nargs="+", choices=PLAYERS, default=list(PLAYERS), help="the methods to run (all)")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of loss.json and loss.md")
     parser.add_argument("--memory", type=Path, help="file of saved losses of Vowpal Wabbit (OUT/vw-losses.json)")
     options = parser.parse_args(arguments)
     if len(options.table) != len(options.target):
         parser.error(f"--target must be given once per --table, got {len(options.target)} for {len(options.table)}.")
+    for path in [*options.table, *options.encoded]:
+        if not path.is_file():
+            parser.error(f"{path}: no such file.")
     return options
 
 
@@ -246,13 +287,14 @@ def main() -> None:
     seeds = range(options.seeds)
     saved = search.LossFile(options.memory or options.out / "vw-losses.json")
     results = Results(options.out, seeds)
-    for make in [*map(_world_maker, options.worlds), *map(_table_maker, options.table, options.target)]:
+    tables = [*map(_table_maker, options.table, options.target), *map(_encoded_maker, options.encoded)]
+    for make in [*map(_world_maker, options.worlds), *tables]:
         with TemporaryDirectory() as folder:
             problem = make(options, saved, Path(folder))
             print(f"{problem.name}: {problem.rounds} rounds, {problem.width} columns", file=sys.stderr)
-            has_cells = problem.name == "linear" and not options.without_vw
+            has_cells = problem.name == "linear" and {"vw", "cats"} <= {*options.players}
             cells = measure_cells(problem, seeds) if has_cells else []
-            results.add(problem, measure(problem, seeds, with_vw=not options.without_vw), cells)
+            results.add(problem, measure(problem, seeds, options.players), cells)
     print(f"\nwritten to {options.out}/loss.json and loss.md")
 
 
@@ -260,7 +302,7 @@ MakeProblem = Callable[[argparse.Namespace, search.LossFile, Path], Problem]
 
 
 def _world_maker(name: str) -> MakeProblem:
-    return lambda _, saved, folder: problems.synthetic(name, saved, folder)
+    return lambda options, saved, folder: problems.synthetic(name, saved, folder, options.rows)
 
 
 def _table_maker(path: Path, target: str) -> MakeProblem:
@@ -271,6 +313,10 @@ def _table_maker(path: Path, target: str) -> MakeProblem:
         return problems.table(table, saved, folder)
 
     return make
+
+
+def _encoded_maker(path: Path) -> MakeProblem:
+    return lambda options, saved, folder: problems.table(problems.encoded_table(path, rows=options.rows), saved, folder)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.search import LossFile, Measure
 from manul import worlds
@@ -24,8 +25,9 @@ ROUNDS, SHAPED_ROUNDS = 100_000, 50_000  # of regression data, and of the other 
 
 @dataclass(frozen=True)
 class Hindsight:
-    """The losses of the best constant and the best policy at their best bandwidths, and of the latter at each bandwidth.
+    """The losses of the best constant and the best policy at their best bandwidths, without exploration.
 
+    `by_bandwidth` are those of the best policy at each bandwidth with epsilon 0.05, to compare with agents that use both.
     `gap` bounds the excess loss of the linear policy over the best one, before smoothing.
     """
 
@@ -48,9 +50,9 @@ class Problem:
     kinds: tuple[vowpal_wabbit.Kind, ...]
 
 
-def synthetic(name: str, saved: LossFile, folder: Path) -> Problem:
-    """One of the worlds of manul, generated for every seed."""
-    return WORLDS[name](name, saved, folder)
+def synthetic(name: str, saved: LossFile, folder: Path, rounds: int = ROUNDS) -> Problem:
+    """One of the worlds of manul with at most this number of rounds, generated for every seed."""
+    return WORLDS[name](name, saved, folder, rounds)
 
 
 def table(data: Dataset, saved: LossFile, folder: Path) -> Problem:
@@ -59,17 +61,38 @@ def table(data: Dataset, saved: LossFile, folder: Path) -> Problem:
     return _regression(data.name, data.shuffle, lambda _: known, saved, folder)
 
 
+def encoded_table(path: Path, *, rows: int) -> Dataset:
+    """A file of NumPy arrays `X`, contexts in rows of numbers, and `y`, targets in [0, 1]; at most `rows` rows of it."""
+    with np.load(path) as arrays:
+        contexts, targets = arrays["X"].astype(np.float32), arrays["y"].astype(np.float64)
+    chosen = np.sort(np.random.default_rng(0).permutation(len(targets))[:rows])
+    names = tuple(str(number) for number in range(contexts.shape[1]))
+    return Dataset(path.stem, names, contexts[chosen], targets[chosen], (0.0, 1.0))
+
+
 def regression_hindsight(world: worlds.Regression) -> Hindsight:
     centres, gap = hindsight.linear_centres(world.contexts, world.targets)
+    best = {h: hindsight.expected_loss(world.targets, centres, h, epsilon=0.0) for h in BANDWIDTHS}
     by_bandwidth = {h: hindsight.expected_loss(world.targets, centres, h) for h in BANDWIDTHS}
-    return Hindsight(hindsight.best_constant(world.targets).loss, _lowest(by_bandwidth), by_bandwidth, gap)
+    return Hindsight(best_constant(world.targets), _lowest(best), by_bandwidth, gap)
+
+
+def best_constant(targets: NDArray[np.float64]) -> float:
+    """The loss of the median at its best bandwidth, without exploration.
+
+    >>> best_constant(np.array([0.25, 0.5, 0.75])) < 0.17
+    True
+    """
+    median = float(np.median(targets))
+    return min(hindsight.expected_loss(targets, median, h, epsilon=0.0) for h in BANDWIDTHS)
 
 
 def curves_hindsight(world: worlds.Curves) -> Hindsight:
     """Losses in hindsight; the optimum is that of all policies, not only of linear ones."""
+    best = {h: world.optimum(bandwidth=h, epsilon=0.0) for h in BANDWIDTHS}
     by_bandwidth = {h: world.optimum(bandwidth=h, epsilon=EPSILON) for h in BANDWIDTHS}
-    constant = min(world.best_constant(bandwidth=h, epsilon=EPSILON) for h in BANDWIDTHS)
-    return Hindsight(constant, _lowest(by_bandwidth), by_bandwidth)
+    constant = min(world.best_constant(bandwidth=h, epsilon=0.0) for h in BANDWIDTHS)
+    return Hindsight(constant, _lowest(best), by_bandwidth)
 
 
 def _regression(
@@ -122,31 +145,41 @@ def _curves(name: str, draw: Callable[[int], worlds.Curves], saved: LossFile) ->
     return Problem(name, rounds, width, world, cache(lambda seed: curves_hindsight(world(seed))), vw_loss, ("cats",))
 
 
-def _regression_maker(draw: Callable[..., worlds.Regression]) -> Callable[[str, LossFile, Path], Problem]:
-    def problem(name: str, saved: LossFile, folder: Path) -> Problem:
+Maker = Callable[[str, LossFile, Path, int], Problem]
+"""Makes a problem from its name, the saved losses, a folder and the largest number of rounds."""
+
+
+def _regression_maker(draw: Callable[..., worlds.Regression]) -> Maker:
+    def problem(name: str, saved: LossFile, folder: Path, rounds: int) -> Problem:
         def world(seed: int) -> worlds.Regression:
-            return draw(rounds=ROUNDS, seed=seed)
+            return draw(rounds=min(rounds, ROUNDS), seed=seed)
 
         return _regression(name, world, cache(lambda seed: regression_hindsight(world(seed))), saved, folder)
 
     return problem
 
 
-def _curves_maker(draw: Callable[..., worlds.Curves], **settings: object) -> Callable[[str, LossFile, Path], Problem]:
-    def problem(name: str, saved: LossFile, _: Path) -> Problem:
-        return _curves(name, lambda seed: draw(rounds=SHAPED_ROUNDS, seed=seed, **settings), saved)
+def _curves_maker(draw: Callable[..., worlds.Curves], **settings: object) -> Maker:
+    def problem(name: str, saved: LossFile, _: Path, rounds: int) -> Problem:
+        return _curves(name, lambda seed: draw(rounds=min(rounds, SHAPED_ROUNDS), seed=seed, **settings), saved)
 
     return problem
 
 
-WORLDS: dict[str, Callable[[str, LossFile, Path], Problem]] = {
+WORLDS: dict[str, Maker] = {
     "linear": _regression_maker(worlds.linear),
     "ds": _regression_maker(worlds.ds),
     "two-valleys": _curves_maker(worlds.valleys, valleys=2),
     "four-valleys": _curves_maker(worlds.valleys, valleys=4),
     "crossed-valleys": _curves_maker(worlds.valleys, valleys=2, dependency="crossed"),
     "cliff": _curves_maker(worlds.cliff),
+    "steep-cliff": _curves_maker(worlds.cliff, steep=True),
+    "smooth": _curves_maker(worlds.smooth),
     "drift": _curves_maker(worlds.drift),
+    "opposite-drift": _curves_maker(worlds.drift, jump="opposite"),
+    "turning": _curves_maker(worlds.turning),
+    "season": _curves_maker(worlds.season),
+    "far-valley": _curves_maker(worlds.far_valley),
     "noise": _curves_maker(worlds.noise),
 }
 

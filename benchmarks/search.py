@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from manul.paper.experiments.hindsight import EPSILON
 from manul.paper.experiments.vowpal_wabbit import Cell
 
 FINALISTS = 6
@@ -55,19 +56,33 @@ class LossFile:
         partial.replace(self.path)
 
 
-def best(cells: Sequence[Cell], measure: Measure, *, rounds: int, seeds: Sequence[int]) -> Best:
+def best(
+    cells: Sequence[Cell],
+    measure: Measure,
+    *,
+    rounds: int,
+    seeds: Sequence[int],
+    epsilons: Sequence[float] = (EPSILON,),
+) -> Best:
     """Find the cell with the lowest mean loss over the seeds, among those that are best with the first seed.
+
+    These finalists run with all `epsilons`.
 
     >>> cells = [Cell(kind="dtree", leaves=2**power) for power in range(1, 8)]
     >>> best(cells, lambda cell, seed, rounds: abs(cell.leaves - 16) / 100, rounds=100, seeds=(0, 1)).cell.leaves
     16
     """
     first = [measure(cell, seeds[0], rounds) for cell in cells]
-    finalists = np.argsort(first, kind="stable")[:FINALISTS]
-    losses = [(first[number], *(measure(cells[number], seed, rounds) for seed in seeds[1:])) for number in finalists]
+    leading = [cells[number] for number in np.argsort(first, kind="stable")[:FINALISTS]]
+    finalists = [replace(cell, epsilon=epsilon) for epsilon in epsilons for cell in leading]
+    known = {(cell, seeds[0]): loss for cell, loss in zip(cells, first, strict=True)}
+    losses = [
+        tuple(known[cell, seed] if (cell, seed) in known else measure(cell, seed, rounds) for seed in seeds)
+        for cell in finalists
+    ]
     winner = int(np.argmin([np.mean(each) for each in losses]))
     runs = f"{len(cells)} cells, one seed; {len(finalists)} cells, {len(seeds)} seeds"
-    return Best(cells[finalists[winner]], losses[winner], runs)
+    return Best(finalists[winner], losses[winner], runs)
 
 
 def label(cell: Cell) -> str:
@@ -75,5 +90,9 @@ def label(cell: Cell) -> str:
 
     >>> label(Cell(kind="cats", leaves=16, bandwidth=1 / 8))
     'cats 16, 1/8'
+    >>> label(Cell(kind="dtree", leaves=16, epsilon=0.01))
+    'dtree 16, epsilon 0.01'
     """
-    return f"{cell.kind} {cell.leaves}" + (f", 1/{round(1 / cell.bandwidth)}" if cell.bandwidth else "")
+    bandwidth = f", 1/{round(1 / cell.bandwidth)}" if cell.bandwidth else ""
+    epsilon = f", epsilon {cell.epsilon:g}" if cell.epsilon != EPSILON else ""
+    return f"{cell.kind} {cell.leaves}{bandwidth}{epsilon}"

@@ -31,4 +31,13 @@ def test_sections_not_asked_for_stay_in_the_file(tmp_path, monkeypatch):
 def test_an_unknown_section_is_refused(capsys):
     with pytest.raises(SystemExit, match="2"):
         auto.main(["lose"])
-    assert "section must be one of loss, hindsight, alarms, drift, speed, got lose." in capsys.readouterr().err
+    sentence = (
+        "section must be one of loss, hindsight, alarms, drift, gradual, far_valley, rewards, first, speed, got lose."
+    )
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_table_without_its_target_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        auto.main(["first", "--table", "shop.csv"])
+    assert "--target must be given once per --table, got 0 for 1." in capsys.readouterr().err

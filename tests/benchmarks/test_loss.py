@@ -1,7 +1,8 @@
 """The loss table says what its definitions say."""
 
+import numpy as np
 import pytest
-from benchmarks import loss
+from benchmarks import loss, problems, search
 
 FOUND = {
     "best constant": ((0.5, 0.5), ""),
@@ -27,3 +28,18 @@ def test_a_table_without_its_target_is_refused(capsys):
     with pytest.raises(SystemExit, match="2"):
         loss.parse(["--table", "shop.csv"])
     assert "--target must be given once per --table, got 0 for 1." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [("--table", "shop.csv", "--target", "price"), ("--encoded", "shop.npz")])
+def test_a_file_that_does_not_exist_is_refused(option, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        loss.parse(list(option))
+    assert f"{option[1]}: no such file." in capsys.readouterr().err
+
+
+def test_only_the_chosen_players_run(tmp_path, rng):
+    np.savez(tmp_path / "shop.npz", X=rng.random((300, 2)), y=rng.random(300))
+    table = problems.encoded_table(tmp_path / "shop.npz", rows=200)
+    rows = loss.measure(problems.table(table, search.LossFile(tmp_path / "losses"), tmp_path), [0], ["auto"])
+    assert [row.player for row in rows] == ["best constant", "optimum", "Auto()", "Auto(epsilon=0.05)"]
+    assert rows[0].loss == pytest.approx(np.abs(table.targets - np.median(table.targets)).mean(), abs=0.01)

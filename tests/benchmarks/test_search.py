@@ -1,6 +1,7 @@
 """The search finds the best cell, runs none twice, and forgets nothing."""
 
 import json
+from dataclasses import replace
 
 from benchmarks import search
 
@@ -35,6 +36,18 @@ def test_a_cell_that_starts_badly_can_win():
         return 10_000 / rounds if cell == CELLS[3] else 0.1
 
     assert search.best(CELLS, measure, rounds=200_000, seeds=(0, 1)).cell == CELLS[3]
+
+
+def test_only_the_finalists_play_the_other_epsilons_and_the_best_one_counts():
+    runs = []
+
+    def measure(cell, seed, _):
+        runs.append((cell, seed))
+        return abs(cell.leaves.bit_length() - 9) / 20 + abs(cell.epsilon - 0.01)
+
+    best = search.best(CELLS, measure, rounds=100, seeds=(0, 1), epsilons=(0.05, 0.01, 0.002))
+    assert best.cell == replace(CELLS[6], epsilon=0.01)
+    assert len(runs) == len(set(runs)) == len(CELLS) + search.FINALISTS * (2 * 3 - 1)
 
 
 def test_what_was_measured_once_is_read_from_the_file(tmp_path):

@@ -21,6 +21,9 @@ MAKERS = {
     "ranges": worlds.ranges,
     "drift": worlds.drift,
     "opposite": lambda **settings: worlds.drift(jump="opposite", **settings),
+    "turning": worlds.turning,
+    "season": worlds.season,
+    "far valley": worlds.far_valley,
     "noise": worlds.noise,
     "realizable": worlds.realizable,
 }
@@ -177,3 +180,38 @@ def test_the_valley_jumps_to_where_it_was_worst():
 def test_an_unknown_jump_is_refused():
     with pytest.raises(ParameterError, match="jump must be 'turned' or 'opposite', got 'up'"):
         worlds.drift(rounds=10, jump="up")
+
+
+def test_the_valley_turns_a_little_in_a_thousandth_of_the_period_and_over_in_half_of_it():
+    world = worlds.turning(rounds=1100, period=1000, seed=1)
+    slow = worlds.turning(rounds=1100, period=10**9, seed=1)
+    scores, first_scores = norm.ppf(world.positions[:, 1]), norm.ppf(slow.positions[:, 1])
+    assert scores[[500, 1000]] == pytest.approx([-first_scores[500], first_scores[1000]], abs=1e-4)
+    assert np.abs(scores[:3] - first_scores[:3]).max() < 0.05
+
+
+def test_the_valley_of_each_season_lies_where_it_lay_a_period_ago():
+    world = worlds.season(rounds=3000, period=1000, seed=1)
+    months = world.positions[:, 1].reshape(3, 10, 100).mean(axis=2)
+    assert months[0] == pytest.approx(months[2], abs=0.1)
+    assert months[:, 2] - months[:, 7] == pytest.approx(np.full(3, 0.5), abs=0.1)
+
+
+def test_the_far_valley_opens_at_half_time_and_changes_nothing_nearby():
+    world = worlds.far_valley(rounds=1000)
+    assert np.array_equal(world.expected[:500, 1:4], world.expected[500:, 1:4])
+    assert (world.positions[:, 3] >= 0.4).all()
+    assert [world.expected[half].min(axis=1).mean() for half in (slice(500), slice(500, None))] == pytest.approx(
+        [0.3, 0.1]
+    )
+
+
+@pytest.mark.parametrize("make", [worlds.turning, worlds.season])
+def test_a_period_that_is_no_count_is_refused(make):
+    with pytest.raises(ParameterError, match=r"period must be a whole number of at least 2, got 0\.5"):
+        make(rounds=10, period=0.5)
+
+
+def test_one_number_has_no_directions_to_turn_through():
+    with pytest.raises(ParameterError, match=r"width must be a whole number of at least 2, got 1\. Try 5\."):
+        worlds.turning(rounds=10, width=1)

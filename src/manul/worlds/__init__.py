@@ -1,8 +1,20 @@
 """Worlds, which produce contexts and the losses of actions."""
 
 from manul.worlds.curves import Curves
-from manul.worlds.hard_worlds import cliff, drift, noise, ranges, realizable, smooth, valleys
+from manul.worlds.hard_worlds import (
+    cliff,
+    drift,
+    far_valley,
+    noise,
+    ranges,
+    realizable,
+    season,
+    smooth,
+    turning,
+    valleys,
+)
 from manul.worlds.regression import Regression
+from manul.worlds.reward_worlds import RewardWorld, bidding, dosing, pricing
 from manul.worlds.synthetic import Linear, ds, linear
 from manul.worlds.world import ScaledWorld, World
 
@@ -10,15 +22,22 @@ __all__ = [
     "Curves",
     "Linear",
     "Regression",
+    "RewardWorld",
     "ScaledWorld",
     "World",
+    "bidding",
     "cliff",
+    "dosing",
     "drift",
     "ds",
+    "far_valley",
     "linear",
     "noise",
+    "pricing",
     "ranges",
     "realizable",
+    "season",
     "smooth",
+    "turning",
     "valleys",
 ]

@@ -116,6 +116,52 @@ def drift(*, rounds: int, width: int = 5, jump: Literal["turned", "opposite"] = 
     return _add_noise(rng, contexts, *_valley(best))
 
 
+def turning(*, rounds: int, width: int = 5, period: int = 50_000, seed: int = 0) -> Curves:
+    """One valley whose position depends on a direction of the context that turns all the time, once in `period` rounds.
+
+    >>> half_turn, still = (turning(rounds=2, period=period).positions[1, 1] for period in (2, 10**9))
+    >>> round(float(half_turn + still), 6)
+    1.0
+    """
+    check_whole_number("period", period, 2, None, "Try 50000.")
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
+    check_whole_number("width", width, 2, None, "Try 5.")
+    contexts = _contexts(rng, rounds, width)
+    plane, _ = np.linalg.qr(rng.standard_normal((width, 2)))
+    angle = 2 * np.pi * np.arange(rounds) / period
+    score = (contexts @ plane * _columns(np.cos(angle), np.sin(angle))).sum(axis=1)
+    return _add_noise(rng, contexts, *_valley(normal_share(score)))
+
+
+def season(*, rounds: int, width: int = 5, period: int = 10_000, seed: int = 0) -> Curves:
+    """One valley that moves with the context within half of the range, and that half moves to and fro once in `period` rounds.
+
+    >>> world = season(rounds=100, period=100)
+    >>> float(world.positions[:50, 1].mean().round(1)), float(world.positions[50:, 1].mean().round(1))
+    (0.7, 0.3)
+    """
+    check_whole_number("period", period, 2, None, "Try 10000.")
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
+    contexts = _contexts(rng, rounds, width)
+    shift = 0.25 * np.sin(2 * np.pi * np.arange(rounds) / period)
+    return _add_noise(rng, contexts, *_valley(0.25 + 0.5 * normal_share(_score(rng, contexts)) + shift))
+
+
+def far_valley(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
+    """A valley on the left, and from half of the rounds on a deeper one on the right, which changes nothing on the left.
+
+    >>> far_valley(rounds=4).expected.min(axis=1)
+    array([0.3, 0.3, 0.1, 0.1])
+    """
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
+    contexts = _contexts(rng, rounds, width)
+    near = 0.1 + 0.1 * normal_share(_score(rng, contexts))
+    far = 0.65 + 0.15 * normal_share(_score(rng, contexts))
+    depth = np.where(np.arange(rounds) < rounds // 2, 0.7, 0.1)
+    positions = _columns(0, near, near + 0.2, far - 0.25, far, far + 0.2, 1)
+    return _add_noise(rng, contexts, positions, _columns(0.3 + 2 * near, 0.3, 0.7, 0.7, depth, 0.7, 0.7))
+
+
 def noise(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     """Uninformative contexts: the same action is best in every round.
 
