@@ -72,7 +72,8 @@ void restore(Player& player, const Arrays& saved) {
     const Array array = model.array(i);
     const std::string key = name(array);
     if (!saved.contains(key.c_str()) || !nb::try_cast(saved[key.c_str()], arrays[i])) throw Rejected();
-    if (arrays[i].size() != array.size || arrays[i].dtype() != type_of(array)) throw Rejected();
+    model.fit(i, arrays[i].size());
+    if (arrays[i].size() != model.array(i).size || arrays[i].dtype() != type_of(array)) throw Rejected();
   }
   model.start();
   for (std::size_t i = 0; i < arrays.size(); ++i) overwrite(model.array(i).data, arrays[i].data(), arrays[i].nbytes());

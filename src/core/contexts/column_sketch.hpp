@@ -1,5 +1,5 @@
-// Named contexts for models of rows: a feature is assigned the next column when it is first learned from, and shares a
-// column if none is free.
+// Named contexts for models that count features: a feature is assigned the next column when it is first learned from,
+// and shares a column if none is free. Models of rows get all columns, the others only those of the features present.
 #pragma once
 
 #include <cstdint>
@@ -36,22 +36,44 @@ class ColumnSketch {
     for (std::size_t i = 0; i < hashed.size; ++i) add(hashed.features[i], hashed.values[i], learning, row);
   }
 
- private:
-  void add(std::uint32_t feature, float value, bool learning, float* row) {
-    const auto known = columns_.find(feature);
-    if (known != columns_.end()) {
-      row[known->second] += value;
-    } else if (columns_.size() == width_) {
-      row[feature % width_] += value;
-    } else if (learning) {
-      const auto column = static_cast<std::uint32_t>(columns_.size());
-      columns_.emplace(feature, column);
-      row[column] = value;
+  // Replaces the features of a hashed context by their columns; deciding ignores unknown ones. Valid until the next
+  // call.
+  ContextView number(const ContextView& hashed, bool learning) {
+    features_.clear();
+    values_.clear();
+    std::size_t numbers = 0;
+    for (std::size_t i = 0; i < hashed.size; ++i) {
+      const std::uint32_t column = find(hashed.features[i], learning);
+      if (column == unknown) continue;
+      features_.push_back(column);
+      values_.push_back(hashed.values[i]);
+      if (i < hashed.numbers) ++numbers;
     }
+    return {ContextKind::hashed, values_.data(), values_.size(), features_.data(), numbers};
+  }
+
+ private:
+  static constexpr std::uint32_t unknown = ~std::uint32_t{0};
+
+  void add(std::uint32_t feature, float value, bool learning, float* row) {
+    const std::uint32_t column = find(feature, learning);
+    if (column != unknown) row[column] += value;
+  }
+
+  std::uint32_t find(std::uint32_t feature, bool learning) {
+    const auto known = columns_.find(feature);
+    if (known != columns_.end()) return known->second;
+    if (columns_.size() == width_) return static_cast<std::uint32_t>(feature % width_);
+    if (!learning) return unknown;
+    const auto column = static_cast<std::uint32_t>(columns_.size());
+    columns_.emplace(feature, column);
+    return column;
   }
 
   std::size_t width_;
   Columns columns_;
+  std::vector<std::uint32_t> features_;
+  std::vector<float> values_;
 };
 
 }  // namespace manul

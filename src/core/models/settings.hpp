@@ -59,6 +59,7 @@ struct AutoSettings {
   Range actions;
   std::size_t width;
   std::uint64_t seed;
+  std::size_t features = 0;  // rows of weights for named features, or 0 if contexts are rows
 };
 
 }  // namespace manul

@@ -16,6 +16,7 @@ from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.types import Context, Floats, Within
 
+FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
 
@@ -109,3 +110,6 @@ class Auto(BaseAgent[_core.Player]):
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
         return _core.AutoPlayer(width=width, **self._common)
+
+    def _make_named_player(self) -> _core.Player:
+        return _core.AutoPlayer(width=0, features=FEATURES, **self._common)
