@@ -45,6 +45,16 @@ std::size_t nbytes(Player& player) {
   return total;
 }
 
+// The memory after many rounds, when all arrays that grow are full.
+std::size_t most_nbytes(Player& player) {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < player.model().arrays(); ++i) {
+    const Array array = player.model().array(i);
+    total += std::max(array.size, array.most) * item_size(array);
+  }
+  return total;
+}
+
 using Bytes = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 nb::dlpack::dtype type_of(const Array& array) {
@@ -88,6 +98,7 @@ void bind_state(nb::class_<Player>& type) {
   type.def_rw("decisions", &Player::decisions)
       .def("forget", &forget, "half_life"_a)
       .def_prop_ro("nbytes", &nbytes)
+      .def_prop_ro("most_nbytes", &most_nbytes)
       .def("state", &state)
       .def("restore", &restore, "saved"_a);
 }

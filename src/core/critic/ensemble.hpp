@@ -38,6 +38,13 @@ class Ensemble {
     return all;
   }
 
+  // Whether every network has weights for `count` named features.
+  bool has_features(std::size_t count) const {
+    bool all = true;
+    for (const auto& network : networks_) all = all && network.features().size() == count;
+    return all;
+  }
+
   double error(std::size_t member) const { return state_.errors[member]; }
 
   // One round of training. Returns the error of the earlier prediction for the newest round, whose loss is `loss`, in
@@ -92,7 +99,7 @@ class Ensemble {
     if (index < members)
       return {names[index], "f4", networks_[index].weights().data(), networks_[index].weights().size()};
     FeatureRows& rows = networks_[index - members - 1].features();
-    return {features[index - members - 1], "f4", rows.data(), rows.size() * rows.row_size()};
+    return {features[index - members - 1], "f4", rows.data(), rows.size() * rows.row_size(), 0, rows.most()};
   }
 
   std::size_t arrays() const { return members + 1 + (named_ ? members : 0); }

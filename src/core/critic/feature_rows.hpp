@@ -132,6 +132,7 @@ class FeatureRows {
   // Per feature: the weights, then the means and squares of gradients.
   float* data() { return rows_.data(); }
   std::size_t row_size() const { return 3 * columns_; }
+  std::size_t most() const { return rows_.size(); }  // numbers
 
   // Adds the rows of a context's new features; `scale(column)` is the standard deviation of a number's weights. The
   // weights of indicators start at 0: of many levels, most are rare, and random weights would take long to unlearn.

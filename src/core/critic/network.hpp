@@ -103,6 +103,7 @@ class Network {
   // The weights, then the means and squares of gradients (Adam); each part is U and T side by side, W, s, o, shape.
   Buffer<float>& weights() { return weights_; }
   FeatureRows& features() { return features_; }
+  const FeatureRows& features() const { return features_; }
 
   // Normal weights, scaled by the number of inputs of a unit: 0.25 is 1 / sqrt(trunk), 0.0884 is half of 1 /
   // sqrt(hinges), and 1.4 compensates for the variance that a ramp removes. Every fourth hinge starts six times as

@@ -25,15 +25,16 @@ class ReplayBuffer {
     return named_ ? static_cast<std::size_t>(sparse_.remembered(units_.rounds)) : capacity_;
   }
 
+  double rounds() const { return units_.rounds; }
+
   // How many named features are known.
   std::size_t features() const { return sparse_.features(); }
 
-  // The raw numbers of a remembered context, for learners of rows: the context itself or, if contexts are named, their
-  // first 128 features, which are 0 if absent. The row is valid until the next call.
+  // The raw numbers of a context, for learners of rows: the context itself or, if it is named, its first 128 features,
+  // which are 0 if absent; features keep their columns. The row is valid until the next call.
   std::size_t column_count() const { return named_ ? sparse_.column_count() : width_; }
   const float* columns(std::size_t slot) { return named_ ? sparse_.columns(slot) : &contexts_[slot * stride_]; }
-
-  double rounds() const { return units_.rounds; }
+  const float* columns(const ContextView& context) { return named_ ? sparse_.columns(context) : context.values; }
 
   // The inverse unit of losses: networks are trained on (loss - centre) gain.
   double gain() const { return units_.gain; }
@@ -122,9 +123,7 @@ class ReplayBuffer {
   }
 
   void remember_context(const ContextView& context, std::size_t slot) {
-    if (named_)
-      return sparse_.remember(context, units_.rounds, slot,
-                              [&](double round) { return static_cast<std::size_t>(round) % capacity_; });
+    if (named_) return sparse_.remember(context, units_.rounds);
     for (std::size_t i = 0; i < width_; ++i) contexts_[slot * stride_ + i] = context.values[i];
     learn_contexts(context);
   }

@@ -75,8 +75,8 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   void start() override { ensemble_.start(); }
 
   bool is_valid() const override {
-    return replay_.is_valid() && ensemble_.is_valid() && monitor_.is_valid() && is_count(change_.age) &&
-           is_count(change_.alarms) && is_count(change_.last_alarm);
+    return replay_.is_valid() && ensemble_.is_valid() && ensemble_.has_features(replay_.features()) &&
+           monitor_.is_valid() && is_count(change_.age) && is_count(change_.alarms) && is_count(change_.last_alarm);
   }
 
   std::size_t arrays() const override { return replay_.arrays() + ensemble_.arrays() + 2; }
