@@ -36,7 +36,17 @@ def fingerprint():
         digest.update(name.encode())
         for key, array in sorted(agent.state().items()):
             digest.update(key.encode() + array.tobytes())
+    digest.update(manul.dumps(named_agent()))
     return digest.hexdigest()
+
+
+def named_agent():
+    agent, rng = manul.Auto(seed=1), np.random.default_rng(0)
+    for _ in range(300):
+        context = {"age": rng.normal(40.0, 9.0), "city": f"level {rng.integers(40)}", "new": bool(rng.random() < 0.3)}
+        decision = agent.decide(context)
+        agent.learn(context, decision, abs(decision.action - 0.3))
+    return agent
 
 
 def fingerprint_under(instruction_set):

@@ -157,3 +157,21 @@ def steepness(curve: Callable[[Floats], Floats], centre: float, h: float, low: f
     places = (np.arange(16) + 0.5) / 8 - 1
     losses, outer = curve(np.clip(centre + h * places, low, high)), np.abs(places) > 0.5
     return max(1.0, float(losses[outer].mean() - losses[~outer].mean()) * 2 / h)
+
+
+def named_weights(state: dict[str, Floats], member: str, part: int = 0) -> Weights:
+    """The weights (0), means (1) or squares (2) of a member for named contexts: a dense network over all features."""
+    deep = member == "deep"
+    columns = HINGES + TRUNK if deep else HINGES
+    constant = np.split(np.asarray(state[member], dtype=np.float64), 3)[part]
+    rows = np.asarray(state[f"{member}_features"], dtype=np.float64).reshape(-1, 3, columns)[:, part]
+    return Weights.unpacked(np.concatenate([rows.ravel(), constant]), len(rows), deep=deep)
+
+
+def named_adam(flat: Floats, slopes: Weights, present: NDArray[np.bool_], *, rate: float, keep: float) -> Floats:
+    """As `adam`, but absent features keep their weights, means and squares."""
+    after, columns = adam(flat, slopes, rate=rate, keep=keep), HINGES + slopes.T.shape[0]
+    absent = np.flatnonzero(np.repeat(~present, columns))
+    for part in range(3):
+        after[part * len(flat) // 3 + absent] = flat[part * len(flat) // 3 + absent]
+    return after

@@ -6,8 +6,12 @@ namespace {
 
 using AutoPlayer = ModelPlayer<CriticModel>;
 
-CriticModel* build(PlayerSettings& settings) {
-  return kernels().new_auto({settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses)});
+// With `features`, contexts are named, and up to this number of features have weights of their own.
+CriticModel* build(PlayerSettings& settings, std::uint32_t features) {
+  if (features > 0) settings.naming = Naming::numbered;
+  settings.features = features;
+  return kernels().new_auto(
+      {settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses), features});
 }
 
 nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) {
@@ -36,7 +40,7 @@ std::vector<double> curve(AutoPlayer& player, const Context& context, std::size_
 
 void bind_auto(nb::module_& module) {
   auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");
-  bind_constructor(type, &build);
+  bind_constructor(type, &build, "features"_a = 0);
   type.def("report", &report)
       .def("curve", &curve<Vector<float>>, "context"_a, "points"_a)
       .def("curve", &curve<Fields>, "context"_a, "points"_a);

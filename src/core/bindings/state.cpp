@@ -45,6 +45,16 @@ std::size_t nbytes(Player& player) {
   return total;
 }
 
+// The memory after many rounds, when all arrays that grow are full.
+std::size_t most_nbytes(Player& player) {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < player.model().arrays(); ++i) {
+    const Array array = player.model().array(i);
+    total += std::max(array.size, array.most) * item_size(array);
+  }
+  return total;
+}
+
 using Bytes = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 nb::dlpack::dtype type_of(const Array& array) {
@@ -72,7 +82,8 @@ void restore(Player& player, const Arrays& saved) {
     const Array array = model.array(i);
     const std::string key = name(array);
     if (!saved.contains(key.c_str()) || !nb::try_cast(saved[key.c_str()], arrays[i])) throw Rejected();
-    if (arrays[i].size() != array.size || arrays[i].dtype() != type_of(array)) throw Rejected();
+    model.fit(i, arrays[i].size());
+    if (arrays[i].size() != model.array(i).size || arrays[i].dtype() != type_of(array)) throw Rejected();
   }
   model.start();
   for (std::size_t i = 0; i < arrays.size(); ++i) overwrite(model.array(i).data, arrays[i].data(), arrays[i].nbytes());
@@ -89,6 +100,7 @@ void bind_state(nb::class_<Player>& type) {
       .def_prop_ro("epsilon", &Player::epsilon)
       .def("forget", &forget, "half_life"_a)
       .def_prop_ro("nbytes", &nbytes)
+      .def_prop_ro("most_nbytes", &most_nbytes)
       .def("state", &state)
       .def("restore", &restore, "saved"_a);
 }

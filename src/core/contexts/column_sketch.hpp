@@ -1,5 +1,5 @@
-// Named contexts for models of rows: a feature is assigned the next column when it is first learned from, and shares a
-// column if none is free.
+// Named contexts for models that count features: a feature is assigned the next column when it is first learned from,
+// and shares a column if none is free. Models of rows get all columns, the others only those of the features present.
 #pragma once
 
 #include <cstdint>
@@ -42,18 +42,40 @@ class ColumnSketch {
     for (std::size_t i = 0; i < hashed.size; ++i) add(hashed.features[i], hashed.values[i], row);
   }
 
- private:
-  void add(std::uint32_t feature, float value, float* row) const {
-    const auto known = columns_.find(feature);
-    if (known != columns_.end()) {
-      row[known->second] += value;
-    } else if (columns_.size() == width_) {
-      row[feature % width_] += value;
+  // Replaces the features of a hashed context by their columns, for models with weights per feature; features that were
+  // never learned from are ignored. Valid until the next call.
+  ContextView number(const ContextView& hashed) {
+    features_.clear();
+    values_.clear();
+    std::size_t numbers = 0;
+    for (std::size_t i = 0; i < hashed.size; ++i) {
+      const std::uint32_t column = find(hashed.features[i]);
+      if (column == unknown) continue;
+      features_.push_back(column);
+      values_.push_back(hashed.values[i]);
+      if (i < hashed.numbers) ++numbers;
     }
+    return {ContextKind::hashed, values_.data(), values_.size(), features_.data(), numbers};
+  }
+
+ private:
+  static constexpr std::uint32_t unknown = ~std::uint32_t{0};
+
+  void add(std::uint32_t feature, float value, float* row) const {
+    const std::uint32_t column = find(feature);
+    if (column != unknown) row[column] += value;
+  }
+
+  std::uint32_t find(std::uint32_t feature) const {
+    const auto known = columns_.find(feature);
+    if (known != columns_.end()) return known->second;
+    return columns_.size() == width_ ? static_cast<std::uint32_t>(feature % width_) : unknown;
   }
 
   std::size_t width_;
   Columns columns_;
+  std::vector<std::uint32_t> features_;
+  std::vector<float> values_;
 };
 
 }  // namespace manul

@@ -74,10 +74,7 @@ class Encoder {
   void number(const std::string& field, double value) {
     if (std::isnan(value)) return missing(field);
     if (!std::isfinite(static_cast<float>(value))) fail(Fault::infinite, field);
-    add(find(field, Kind::number).feature, static_cast<float>(value), field);
-    std::swap(features_.back(), features_[numbers_]);
-    std::swap(values_.back(), values_[numbers_]);
-    ++numbers_;
+    add_number(find(field, Kind::number).feature, static_cast<float>(value), field);
   }
 
   void text(const std::string& field, std::string_view value) {
@@ -88,7 +85,10 @@ class Encoder {
 
   void flag(const std::string& field, bool value) {
     const Field known = find(field, Kind::flag);
-    if (value) add(known.feature, 1.0f, field);
+    if (flags_are_numbers)
+      add_number(known.feature, value ? 1.0f : 0.0f, field);
+    else if (value)
+      add(known.feature, 1.0f, field);
   }
 
   void missing(const std::string& field) {
@@ -137,6 +137,9 @@ class Encoder {
   // The fields that the last call added although many contexts had been learned without them, each with the number of
   // its context in the call.
   const std::vector<std::pair<std::size_t, std::string>>& late_fields() const { return late_fields_; }
+
+  // Whether true and false are the numbers 1 and 0, for models in which an absent feature is an average one.
+  bool flags_are_numbers = false;
 
   Fault fault = Fault::none;
   std::string fault_field;
@@ -203,6 +206,14 @@ class Encoder {
     if (features_.size() >= most_features) fail(Fault::too_many, field);
     features_.push_back(feature);
     values_.push_back(value);
+  }
+
+  // Numbers come first.
+  void add_number(std::uint32_t feature, float value, const std::string& field) {
+    add(feature, value, field);
+    std::swap(features_.back(), features_[numbers_]);
+    std::swap(values_.back(), values_[numbers_]);
+    ++numbers_;
   }
 
   std::vector<std::uint32_t> features_;

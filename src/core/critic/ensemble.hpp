@@ -13,11 +13,11 @@ class Ensemble {
  public:
   static constexpr std::size_t members = CriticReport::members;
 
-  Ensemble(std::size_t width, std::size_t stride, std::uint64_t seed)
-      : seed_(seed), networks_{{width, stride, true, blunt},
-                               {width, stride, false, blunt},
-                               {width, stride, false, sharp},
-                               {width, stride, false, blunt}} {}
+  Ensemble(std::size_t width, std::size_t features, std::size_t stride, std::uint64_t seed)
+      : seed_(seed), named_(features > 0), networks_{{width, features, stride, true, blunt},
+                                                     {width, features, stride, false, blunt},
+                                                     {width, features, stride, false, sharp},
+                                                     {width, features, stride, false, blunt}} {}
 
   // Draws the initial weights.
   void start() {
@@ -26,10 +26,22 @@ class Ensemble {
     for (std::size_t m = 0; m < members; ++m) networks_[m].initialise(seed_, first_stream + m);
   }
 
+  // Draws the initial weights of the features of a named context that are new.
+  void add_features(const ContextView& context) {
+    for (std::size_t m = 0; m < members; ++m) networks_[m].add_features(context, seed_, features_stream + m);
+  }
+
   bool is_valid() const {
     bool all =
         is_count(state_.steps) && is_count(state_.judged) && finite(state_.first_power) && finite(state_.second_power);
     for (const double error : state_.errors) all = all && finite(error);
+    return all;
+  }
+
+  // Whether every network has weights for `count` named features.
+  bool has_features(std::size_t count) const {
+    bool all = true;
+    for (const auto& network : networks_) all = all && network.features().size() == count;
     return all;
   }
 
@@ -64,12 +76,12 @@ class Ensemble {
   }
 
   // Sets the context for `score`.
-  void look(const float* row) {
+  void look(const StandardContext& input) {
     double shares[members];
     member_shares(shares);
     for (std::size_t m = 0; m < members; ++m) {
       shares_[m] = static_cast<float>(shares[m]);
-      networks_[m].look(row, q_[m]);
+      networks_[m].look(input, q_[m]);
     }
   }
 
@@ -81,14 +93,25 @@ class Ensemble {
 
   Array array(std::size_t index) {
     static constexpr const char* names[members] = {"deep", "shallow", "sharp", "scout"};
+    static constexpr const char* features[members] = {"deep_features", "shallow_features", "sharp_features",
+                                                      "scout_features"};
     if (index == members) return {"ensemble", "f8", &state_, sizeof state_ / sizeof(double)};
-    return {names[index], "f4", networks_[index].weights().data(), networks_[index].weights().size()};
+    if (index < members)
+      return {names[index], "f4", networks_[index].weights().data(), networks_[index].weights().size()};
+    FeatureRows& rows = networks_[index - members - 1].features();
+    return {features[index - members - 1], "f4", rows.data(), rows.size() * rows.row_size(), 0, rows.most()};
   }
 
-  static constexpr std::size_t arrays = members + 1;
+  std::size_t arrays() const { return members + 1 + (named_ ? members : 0); }
+
+  // Makes room for the array of a file.
+  void fit(std::size_t index, std::size_t size) {
+    if (index > members) networks_[index - members - 1].features().fit(size);
+  }
 
  private:
-  static constexpr std::uint64_t first_stream = 16, replay_stream = 8;  // of random numbers; decisions have stream 0
+  static constexpr std::uint64_t first_stream = 16, features_stream = 24,
+                                 replay_stream = 8;  // of random numbers; decisions have stream 0
   static constexpr std::size_t scout = members - 1;
   // Chosen by experiment: docs/ablation-auto.md.
   static constexpr double scout_memory = 2000.0, judging_memory = 4000.0;  // rounds
@@ -128,7 +151,7 @@ class Ensemble {
   };
 
   std::uint64_t seed_;
-  bool started_ = false;
+  bool named_, started_ = false;
   Network networks_[members];
   float q_[members][hinges], shares_[members], newest_[members];
   State state_;

@@ -4,31 +4,27 @@
 //
 // z is standardised and ends with a constant 1; a is in [0, 1]. `shape` is linear between 17 knots: the part of the
 // loss that depends on the action only. The action enters only the last layer, so scoring many actions in one context
-// is fast. A shallow network has no trunk (no T and W). Vectors run over units, so that sums over features and samples
+// is fast. A shallow network has no trunk (no T and W). In named contexts only the constant is dense; the columns of U
+// and T that belong to features are in FeatureRows. Vectors run over units, so that sums over features and samples
 // have the same order on every machine.
 #pragma once
 
-#include "numerics/buffer.hpp"
-#include "numerics/random.hpp"
-#include "numerics/vectors.hpp"
+#include "critic/feature_rows.hpp"
 
 namespace manul::MANUL_SIMD {
 
-// As wide as the machine allows; all operations are lane by lane, so the width does not change results.
-#if defined(__AVX512F__)
-using Lanes = Sixteen;
-#elif defined(__AVX__)
-using Lanes = Eight;
-#else
-using Lanes = Four;
-#endif
-constexpr std::size_t wide = sizeof(Lanes) / sizeof(float);
+// Units of the last layer and of the trunk, which fill whole vectors, and knots of `shape`.
+constexpr std::size_t hinges = 32, trunk = 16, knots = 17;
 
-// Units of the last layer and of the trunk, knots of `shape`, rounds per step; all but the knots fill whole vectors.
-constexpr std::size_t hinges = 32, trunk = 16, knots = 17, batch = 16;
+// A standardised context.
+struct StandardContext {
+  const float* row;
+  Entries features;  // none if contexts are rows
+};
 
 struct Batch {
-  const float* rows;  // 16 contexts, `stride` apart
+  const float* rows;             // 16 contexts, `stride` apart
+  const FeatureBatch* features;  // null if contexts are rows
   float action[batch];
   float loss[batch];
 };
@@ -97,22 +93,23 @@ constexpr float root_twelve = 3.4641016f;    // gives uniform actions variance 1
 
 class Network {
  public:
-  Network(std::size_t width, std::size_t stride, bool deep, float corner)
+  Network(std::size_t width, std::size_t features, std::size_t stride, bool deep, float corner)
       : width_(width), stride_(stride), deep_(deep), corner_(corner), columns_(deep ? hinges + trunk : hinges),
         second_((width + 1) * columns_), slopes_(second_ + (deep ? trunk * hinges : 0)), outputs_(slopes_ + hinges),
         shape_(outputs_ + hinges), size_(shape_ + 32), weights_(3 * size_), gradient_(size_), before_(batch * columns_),
         delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges), trunk_after_(batch * trunk),
-        trunk_delta_(batch * trunk), turned_(hinges * trunk) {}
+        trunk_delta_(batch * trunk), turned_(hinges * trunk), features_(features, columns_) {}
 
   // The weights, then the means and squares of gradients (Adam); each part is U and T side by side, W, s, o, shape.
   Buffer<float>& weights() { return weights_; }
+  FeatureRows& features() { return features_; }
+  const FeatureRows& features() const { return features_; }
 
   // Normal weights, scaled by the number of inputs of a unit: 0.25 is 1 / sqrt(trunk), 0.0884 is half of 1 /
   // sqrt(hinges), and 1.4 compensates for the variance that a ramp removes. Every fourth hinge starts six times as
   // steep, at the same positions and with the same range of outputs, so that cliffs are learned early.
   void initialise(std::uint64_t seed, std::uint64_t stream) {
     std::uint64_t next = 0;
-    const auto steep = [](std::size_t hinge) { return hinge % 4 == 3 ? 6.0f : 1.0f; };
     const float fan = 1.0f / __builtin_sqrtf(static_cast<float>(width_ + 1));
     for (std::size_t i = 0; i < second_; ++i) {
       const std::size_t column = i % columns_;
@@ -127,10 +124,17 @@ class Network {
     }
   }
 
+  // Adds rows for the features of a named context that are new.
+  void add_features(const ContextView& context, std::uint64_t seed, std::uint64_t stream) {
+    const float fan = 1.0f / __builtin_sqrtf(static_cast<float>(context.size + 1));
+    features_.grow(context, seed, stream, [=](std::size_t c) { return c < hinges ? fan * steep(c) : 1.4f * fan; });
+  }
+
   // Computes q(z).
-  void look(const float* row, float* q) const {
+  void look(const StandardContext& input, float* q) const {
     float first[hinges + trunk], raised[trunk], lift[hinges];
-    multiply({row, 0, 1}, {weights_.data(), columns_}, 1, width_ + 1, columns_, first);
+    multiply({input.row, 0, 1}, {weights_.data(), columns_}, 1, width_ + 1, columns_, first);
+    features_.add(input.features, first);
     for (std::size_t j = 0; j < hinges; ++j) q[j] = first[j];
     if (!deep_) return;
     for (std::size_t k = 0; k < trunk; k += wide) store(raised + k, ramp(load<Lanes>(first + hinges + k), blunt));
@@ -155,7 +159,9 @@ class Network {
   void step(const Batch& data, float rate, float keep, float* predicted) {
     forward(data, predicted);
     backward(data, predicted);
-    adam(weights_.data(), &weights_[size_], &weights_[2 * size_], gradient_.data(), size_, rate);
+    for (std::size_t i = 0; i < size_; i += wide)
+      adam(&weights_[i], &weights_[size_ + i], &weights_[2 * size_ + i], load<Lanes>(&gradient_[i]), rate);
+    if (data.features != nullptr) features_.step(*data.features, delta_.data(), rate, keep);
     if (keep != 1.0f)
       for (std::size_t i = 0; i < width_ * columns_; ++i) weights_[i] *= keep;
   }
@@ -163,6 +169,8 @@ class Network {
  private:
   void forward(const Batch& data, float* predicted) {
     multiply({data.rows, stride_, 1}, {weights_.data(), columns_}, batch, width_ + 1, columns_, before_.data());
+    if (data.features != nullptr)
+      for (std::size_t s = 0; s < batch; ++s) features_.add(data.features->sample(s), &before_[s * columns_]);
     if (deep_) {
       for (std::size_t s = 0; s < batch; ++s)
         for (std::size_t k = 0; k < trunk; k += wide)
@@ -220,35 +228,14 @@ class Network {
       }
   }
 
-  // Adam (Kingma and Ba, 2015); the rate includes the bias correction. The tiny constants keep decaying numbers out of
-  // the subnormal range, in which arithmetic is a hundred times slower.
-  static void adam(float* weights, float* means, float* squares, const float* gradient, std::size_t size, float rate) {
-    constexpr float tiny = 1e-30f;
-    for (std::size_t i = 0; i < size; i += wide) {
-      const Lanes slope = load<Lanes>(gradient + i);
-      const Lanes mean = 0.9f * load<Lanes>(means + i) + (0.1f * slope + tiny);
-      const Lanes square = 0.999f * load<Lanes>(squares + i) + (0.001f * (slope * slope) + tiny);
-      store(means + i, mean);
-      store(squares + i, square);
-      store(weights + i, load<Lanes>(weights + i) - rate * mean * inverse_root(square + 1e-16f));
-    }
-  }
-
-  // Approximately standard normal: the sum of twelve uniform numbers.
-  static float normal(std::uint64_t seed, std::uint64_t& next, std::uint64_t stream) {
-    double total = -6.0;
-    for (int i = 0; i < 6; ++i) {
-      const Draws draws = draw(seed, next++, stream);
-      total += draws.first + draws.second;
-    }
-    return static_cast<float>(total);
-  }
+  static float steep(std::size_t hinge) { return hinge % 4 == 3 ? 6.0f : 1.0f; }
 
   std::size_t width_, stride_;
   bool deep_;
   float corner_;
   std::size_t columns_, second_, slopes_, outputs_, shape_, size_;
   Buffer<float> weights_, gradient_, before_, delta_, after_, lift_, trunk_after_, trunk_delta_, turned_;
+  FeatureRows features_;
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -4,22 +4,40 @@
 #include "contexts/context_view.hpp"
 #include "critic/loss_bounds.hpp"
 #include "critic/network.hpp"
+#include "critic/sparse_contexts.hpp"
 #include "numerics/arithmetic.hpp"
 
 namespace manul::MANUL_SIMD {
 
 class ReplayBuffer {
  public:
-  // With `unknown_losses`, losses are any finite numbers, otherwise numbers from 0 to 1.
-  ReplayBuffer(std::size_t width, bool unknown_losses)
-      : width_(width), stride_((width + 1 + 15) / 16 * 16), capacity_(rows_for(stride_)), unknown_(unknown_losses),
-        contexts_(capacity_ * stride_), actions_(capacity_), losses_(unknown_ ? 0 : capacity_),
-        raw_losses_(unknown_ ? capacity_ : 0), loss_weights_(unknown_ ? early : 0), mean_(stride_), variance_(stride_),
-        shift_(stride_), scale_(stride_), raw_(stride_), row_(stride_), rows_(batch * stride_) {}
+  // Contexts are rows of `width` numbers or, if `features` is not 0, have up to this number of named features. With
+  // `unknown_losses`, losses are any finite numbers, otherwise numbers from 0 to 1.
+  ReplayBuffer(std::size_t width, std::size_t features, bool unknown_losses)
+      : width_(width), stride_((width + 1 + 15) / 16 * 16), capacity_(rows_for(stride_)), named_(features > 0),
+        unknown_(unknown_losses), contexts_(named_ ? 0 : capacity_ * stride_), actions_(capacity_),
+        losses_(unknown_ ? 0 : capacity_), raw_losses_(unknown_ ? capacity_ : 0), loss_weights_(unknown_ ? early : 0),
+        mean_(stride_), variance_(stride_), shift_(stride_), scale_(stride_), raw_(stride_), row_(stride_),
+        rows_(batch * stride_), sparse_(features, capacity_) {
+    for (std::size_t i = 0; i < batch; ++i) rows_[i * stride_ + width_] = 1.0f;
+  }
 
   std::size_t stride() const { return stride_; }
-  std::size_t capacity() const { return capacity_; }
+  // How many rounds can be sampled, at most; fewer if named contexts have very many features.
+  std::size_t capacity() const {
+    return named_ ? static_cast<std::size_t>(sparse_.remembered(units_.rounds)) : capacity_;
+  }
+
   double rounds() const { return units_.rounds; }
+
+  // How many named features are known.
+  std::size_t features() const { return sparse_.features(); }
+
+  // The raw numbers of a context, for learners of rows: the context itself or, if it is named, its first 128 features,
+  // which are 0 if absent; features keep their columns. The row is valid until the next call.
+  std::size_t column_count() const { return named_ ? sparse_.column_count() : width_; }
+  const float* columns(std::size_t slot) { return named_ ? sparse_.columns(slot) : &contexts_[slot * stride_]; }
+  const float* columns(const ContextView& context) { return named_ ? sparse_.columns(context) : context.values; }
 
   // The inverse unit of losses: networks are trained on (loss - centre) gain.
   double gain() const { return units_.gain; }
@@ -31,7 +49,6 @@ class ReplayBuffer {
   // `action` and `density` are relative to the range [0, 1].
   void remember(const ContextView& context, double action, double density, double loss) {
     const std::size_t slot = newest_slot(1.0);
-    for (std::size_t i = 0; i < width_; ++i) contexts_[slot * stride_ + i] = context.values[i];
     actions_[slot] = static_cast<float>(action);
     const double weight = smaller(1.0, 1.0 / density);
     if (unknown_) {
@@ -42,15 +59,16 @@ class ReplayBuffer {
       losses_[slot] = static_cast<float>(loss);
     }
     units_.rounds += 1.0;
-    learn_contexts(context);
+    remember_context(context, slot);
     learn_losses(bounds_.bound(loss), weight);
     if (unknown_ && bounds_.is_due(loss, units_.rounds)) update_bounds();
   }
 
-  const float* standardise(const ContextView& context) {
+  StandardContext standardise(const ContextView& context) {
+    if (named_) return {constant, sparse_.standardise(context, units_.rounds)};
     for (std::size_t i = 0; i < width_; ++i) raw_[i] = context.values[i];
     standardise(raw_.data(), row_.data());
-    return row_.data();
+    return {row_.data(), {}};
   }
 
   // Draws one sample from each sixteenth of the last `memory` rounds on a square-root scale of age, so that recent
@@ -61,11 +79,11 @@ class ReplayBuffer {
       const double u = (static_cast<double>(i) + uniform) / static_cast<double>(batch);
       const double age = i == 0 && newest_first ? 0.0 : __builtin_floor(u * u * memory);
       slots[i] = newest_slot(-age);
-      for (std::size_t c = 0; c < stride_; c += 16) __builtin_prefetch(&contexts_[slots[i] * stride_ + c]);
     }
     data.rows = rows_.data();
+    data.features = named_ ? &sparse_.sample(slots, units_.rounds) : nullptr;
+    if (!named_) sample_rows(slots);
     for (std::size_t i = 0; i < batch; ++i) {
-      standardise(&contexts_[slots[i] * stride_], &rows_[i * stride_]);
       data.action[i] = actions_[slots[i]];
       data.loss[i] = static_cast<float>(standard(unknown_ ? raw_losses_[slots[i]] : losses_[slots[i]]));
     }
@@ -75,12 +93,13 @@ class ReplayBuffer {
     bool all = is_count(units_.rounds) && finite(units_.weight) && finite(units_.centre) && finite(units_.spread) &&
                finite(units_.gain) && units_.gain > 0.0 && bounds_.is_valid();
     for (std::size_t i = 0; i < capacity_; ++i) all = all && actions_.data()[i] >= 0.0f && actions_.data()[i] <= 1.0f;
-    return all;
+    return all && (!named_ || sparse_.is_valid(units_.rounds));
   }
 
-  std::size_t arrays() const { return unknown_ ? 10 : 8; }
+  std::size_t arrays() const { return own_arrays() + (named_ ? SparseContexts::arrays : 0); }
 
   Array array(std::size_t index) {
+    if (index >= own_arrays()) return sparse_.array(index - own_arrays());
     const Array all[] = {
         {"contexts", "f4", contexts_.data(), contexts_.size()},
         {"actions", "f4", actions_.data(), actions_.size()},
@@ -97,13 +116,18 @@ class ReplayBuffer {
     return all[index];
   }
 
+  void fit(std::size_t index, std::size_t size) {
+    if (index >= own_arrays()) sparse_.fit(index - own_arrays(), size);
+  }
+
  private:
+  std::size_t own_arrays() const { return unknown_ ? 10 : 8; }
+  static constexpr float constant[1] = {1.0f};   // the only number in the row of a named context
   static constexpr float farthest = 5.0f;        // standard deviations; outliers are clipped
   static constexpr double usual_spread = 0.2;    // standard deviation of scaled losses; the learning rates assume it
   static constexpr double least_spread = 1e-12;  // a smaller variance is rounding error: all losses were equal
   static constexpr double least_share = 1e-13;   // the same for losses of any size, relative to their mean
   static constexpr std::size_t early = 512;      // rounds; the drift detector is silent for nearly as long
-  static constexpr double least_deviation = 0x1p-127;  // the smallest whose inverse is a float
 
   // 32,768 rounds, or fewer so that they take at most 64 MiB.
   static std::size_t rows_for(std::size_t stride) {
@@ -116,18 +140,20 @@ class ReplayBuffer {
     return static_cast<std::size_t>(units_.rounds + static_cast<double>(capacity_) + rounds - 1.0) % capacity_;
   }
 
+  void remember_context(const ContextView& context, std::size_t slot) {
+    if (named_) return sparse_.remember(context, units_.rounds);
+    for (std::size_t i = 0; i < width_; ++i) contexts_[slot * stride_ + i] = context.values[i];
+    learn_contexts(context);
+  }
+
   void learn_contexts(const ContextView& context) {
-    constexpr double rounding = 1e-6;  // of floats, relative to the mean; a column with less variation is constant
     const double rate = 1.0 / units_.rounds;
     for (std::size_t i = 0; i < width_; ++i) {
       const double before = context.values[i] - mean_[i];
       mean_[i] += rate * before;
       variance_[i] += rate * (before * (context.values[i] - mean_[i]) - variance_[i]);
-      const double deviation = __builtin_sqrt(variance_[i]);
       shift_[i] = static_cast<float>(mean_[i]);
-      scale_[i] = deviation > larger(rounding * absolute(mean_[i]), least_deviation)
-                      ? static_cast<float>(1.0 / deviation)
-                      : 0.0f;
+      scale_[i] = static_cast<float>(inverse_deviation(mean_[i], variance_[i]));
     }
   }
 
@@ -156,6 +182,12 @@ class ReplayBuffer {
       learn_losses(bounds_.bound(raw_losses_[i]), loss_weights_[i]);
   }
 
+  void sample_rows(const std::size_t* slots) {
+    for (std::size_t i = 0; i < batch; ++i)
+      for (std::size_t c = 0; c < stride_; c += 16) __builtin_prefetch(&contexts_[slots[i] * stride_ + c]);
+    for (std::size_t i = 0; i < batch; ++i) standardise(&contexts_[slots[i] * stride_], &rows_[i * stride_]);
+  }
+
   void standardise(const float* context, float* row) const {
     for (std::size_t i = 0; i < stride_; i += wide) {
       const Lanes shift = load<Lanes>(shift_.data() + i), scale = load<Lanes>(scale_.data() + i);
@@ -170,12 +202,13 @@ class ReplayBuffer {
   };
 
   std::size_t width_, stride_, capacity_;
-  bool unknown_;
+  bool named_, unknown_;
   Buffer<float> contexts_, actions_, losses_;
   Buffer<double> raw_losses_;
   Buffer<float> loss_weights_;
   Buffer<double> mean_, variance_;
   Buffer<float> shift_, scale_, raw_, row_, rows_;
+  SparseContexts sparse_;
   Units units_;
   LossBounds bounds_;
 };

@@ -14,8 +14,8 @@ namespace manul::MANUL_SIMD {
 class AutoModel final : public ReplayByWindow<CriticModel> {
  public:
   explicit AutoModel(const AutoSettings& settings)
-      : actions_(settings.actions), replay_(settings.width, settings.unknown_losses),
-        ensemble_(settings.width, replay_.stride(), settings.seed) {}
+      : actions_(settings.actions), replay_(settings.width, settings.features, settings.unknown_losses),
+        ensemble_(settings.width, settings.features, replay_.stride(), settings.seed) {}
 
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
@@ -34,6 +34,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
 
   void learn(const ContextView& context, const Outcome& outcome) override {
     replay_.remember(context, unit(outcome.action), outcome.density * length(), outcome.loss);
+    if (context.kind == ContextKind::hashed) ensemble_.add_features(context);
     change_.age += 1.0;
     if (replay_.rounds() < warm_up) return;
     ensemble_.start();
@@ -76,18 +77,24 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   void start() override { ensemble_.start(); }
 
   bool is_valid() const override {
-    return replay_.is_valid() && ensemble_.is_valid() && monitor_.is_valid() && is_count(change_.age) &&
-           is_count(change_.alarms) && is_count(change_.last_alarm);
+    return replay_.is_valid() && ensemble_.is_valid() && ensemble_.has_features(replay_.features()) &&
+           monitor_.is_valid() && is_count(change_.age) && is_count(change_.alarms) && is_count(change_.last_alarm);
   }
 
-  std::size_t arrays() const override { return replay_.arrays() + Ensemble::arrays + 2; }
+  std::size_t arrays() const override { return replay_.arrays() + ensemble_.arrays() + 2; }
 
   Array array(std::size_t index) override {
     if (index < replay_.arrays()) return replay_.array(index);
     index -= replay_.arrays();
-    if (index < Ensemble::arrays) return ensemble_.array(index);
-    if (index == Ensemble::arrays) return {"monitor", "f8", &monitor_, sizeof monitor_ / sizeof(double)};
+    if (index < ensemble_.arrays()) return ensemble_.array(index);
+    if (index == ensemble_.arrays()) return {"monitor", "f8", &monitor_, sizeof monitor_ / sizeof(double)};
     return {"change", "f8", &change_, sizeof change_ / sizeof(double)};
+  }
+
+  void fit(std::size_t index, std::size_t size) override {
+    if (index < replay_.arrays()) return replay_.fit(index, size);
+    index -= replay_.arrays();
+    if (index < ensemble_.arrays()) ensemble_.fit(index, size);
   }
 
  private:

@@ -45,6 +45,9 @@ class PolicyModel {
   virtual std::size_t arrays() const = 0;
   virtual Array array(std::size_t index) = 0;
 
+  // Makes room for `size` numbers of a file in an array that grows; the caller then compares the sizes.
+  virtual void fit(std::size_t, std::size_t) {}
+
   // Whether restored arrays are valid. Values that are only added and compared are not checked.
   virtual bool is_valid() const { return true; }
 };

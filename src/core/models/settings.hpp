@@ -59,7 +59,8 @@ struct AutoSettings {
   Range actions;
   std::size_t width;
   std::uint64_t seed;
-  bool unknown_losses;  // losses are not scaled to [0, 1]
+  bool unknown_losses;       // losses are not scaled to [0, 1]
+  std::size_t features = 0;  // rows of weights for named features, or 0 if contexts are rows
 };
 
 }  // namespace manul

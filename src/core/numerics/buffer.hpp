@@ -19,6 +19,7 @@ struct Array {
   void* data;
   std::size_t size;
   std::size_t part = 0;  // counted from 1 in models that consist of several parts
+  std::size_t most = 0;  // the largest size of an array that grows
 };
 
 namespace MANUL_SIMD {

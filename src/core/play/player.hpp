@@ -23,8 +23,9 @@ class Rejected : public std::invalid_argument {
 // Beyond these limits, weights and their squares overflow. Python checks the same limits and has the message.
 inline constexpr double least_density = 1e-100, largest_density = 1e100;
 
-// The kinds of contexts: rows of numbers, or named fields, hashed into the model's tables or sketched into a row.
-enum class Naming : std::uint8_t { rows, hashed, sketched };
+// The kinds of contexts: rows of numbers, or named fields, hashed into the model's tables, numbered in the order in
+// which they were learned, or sketched into a row.
+enum class Naming : std::uint8_t { rows, hashed, numbered, sketched };
 
 struct PlayerSettings {
   Range actions;
@@ -32,6 +33,7 @@ struct PlayerSettings {
   std::size_t width;
   Exploration exploration;
   Naming naming = Naming::rows;
+  std::size_t features = 0;  // how many are numbered
 };
 
 // The importance-weighted loss of a logged action for the greedy window: its density there divided by the logged one,
@@ -62,7 +64,10 @@ struct Outcomes {
 class Player {
  public:
   Player(std::unique_ptr<PolicyModel> model, const PlayerSettings& settings)
-      : model_(std::move(model)), settings_(settings), row_(settings.width + 1), sketch_(settings.width) {}
+      : model_(std::move(model)), settings_(settings), row_(settings.width + 1),
+        sketch_(settings.naming == Naming::numbered ? settings.features : settings.width) {
+    encoder.flags_are_numbers = settings.naming == Naming::numbered;
+  }
 
   const PlayerSettings& settings() const { return settings_; }
   PolicyModel& model() { return *model_; }
@@ -88,9 +93,9 @@ class Player {
     return named_view(context);
   }
 
-  // Assigns columns to the features of a context before it is learned from, if the model takes rows.
+  // Assigns columns to the features of a context before it is learned from, if the model takes columns.
   void assign_columns(const ContextView& context) {
-    if (settings_.naming == Naming::sketched) sketch_.assign(context);
+    if (settings_.naming == Naming::sketched || settings_.naming == Naming::numbered) sketch_.assign(context);
   }
 
   template <class T>
@@ -220,6 +225,7 @@ class Player {
 
   ContextView named_view(const ContextView& context) {
     if (settings_.naming == Naming::hashed) return context;
+    if (settings_.naming == Naming::numbered) return sketch_.number(context);
     sketch_.write(context, row_.data());
     return row_view(row_.data());
   }

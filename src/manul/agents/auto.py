@@ -18,6 +18,7 @@ from manul.agents.base import BaseAgent
 from manul.types import Context, Floats, Within
 from manul.utils.rewards import AnyRange
 
+FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
 
@@ -133,3 +134,6 @@ class Auto(BaseAgent[_core.Player]):
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
         return _core.AutoPlayer(width=width, **self._player_settings)
+
+    def _make_named_player(self) -> _core.Player:
+        return _core.AutoPlayer(width=0, features=FEATURES, **self._player_settings)

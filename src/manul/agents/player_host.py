@@ -64,7 +64,8 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         869240
         """
         try:  # a new player knows its sizes but uses hardly any memory before it learns
-            return (self._make_named_player() if width is None else self.make_player(width)).nbytes
+            player = self._make_named_player() if width is None else self.make_player(width)
+            return player.most_nbytes if isinstance(player, _core.Player) else player.nbytes
         except MemoryError:
             return sys.maxsize
 
