@@ -31,6 +31,7 @@ struct Batch {
   const float* rows;  // 16 contexts, `stride` apart
   float action[batch];
   float loss[batch];
+  std::size_t slots[batch];  // of the replay buffer
 };
 
 // Element (r, i) is data[r * row_step + i * column_step].

@@ -11,8 +11,9 @@ class ReplayBuffer {
  public:
   explicit ReplayBuffer(std::size_t width)
       : width_(width), stride_((width + 1 + 15) / 16 * 16), capacity_(rows_for(stride_)),
-        contexts_(capacity_ * stride_), actions_(capacity_), losses_(capacity_), mean_(stride_), variance_(stride_),
-        shift_(stride_), scale_(stride_), raw_(stride_), row_(stride_), rows_(batch * stride_) {}
+        contexts_(capacity_ * stride_), actions_(capacity_), losses_(capacity_), predictions_(capacity_),
+        mean_(stride_), variance_(stride_), shift_(stride_), scale_(stride_), raw_(stride_), row_(stride_),
+        rows_(batch * stride_) {}
 
   std::size_t stride() const { return stride_; }
   std::size_t capacity() const { return capacity_; }
@@ -22,6 +23,17 @@ class ReplayBuffer {
   double gain() const { return units_.gain; }
   double standard(double loss) const { return (loss - units_.centre) * units_.gain; }
   double original(double standard) const { return standard / units_.gain + units_.centre; }
+
+  // The slot of the round that is `age` rounds older than the newest.
+  std::size_t slot(std::size_t age) const { return newest_slot(-static_cast<double>(age)); }
+  const float* context(std::size_t slot) const { return contexts_.data() + slot * stride_; }
+  float column(std::size_t slot, std::size_t column) const { return context(slot)[column]; }
+  float action(std::size_t slot) const { return actions_.data()[slot]; }
+  double standard_loss(std::size_t slot) const { return standard(losses_.data()[slot]); }
+
+  // The loss that the networks predicted when they were last trained on the round, in standard units.
+  float prediction(std::size_t slot) const { return predictions_.data()[slot]; }
+  void set_prediction(std::size_t slot, float standard) { predictions_[slot] = standard; }
 
   // `action` and `density` are relative to the range [0, 1].
   void remember(const ContextView& context, double action, double density, double loss) {
@@ -43,18 +55,17 @@ class ReplayBuffer {
   // Draws one sample from each sixteenth of the last `memory` rounds on a square-root scale of age, so that recent
   // rounds count more, at no cost in a stationary world. With `newest_first`, the first sample is the newest round.
   void sample(Batch& data, double memory, double uniform, bool newest_first) {
-    std::size_t slots[batch];
     for (std::size_t i = 0; i < batch; ++i) {
       const double u = (static_cast<double>(i) + uniform) / static_cast<double>(batch);
       const double age = i == 0 && newest_first ? 0.0 : __builtin_floor(u * u * memory);
-      slots[i] = newest_slot(-age);
-      for (std::size_t c = 0; c < stride_; c += 16) __builtin_prefetch(&contexts_[slots[i] * stride_ + c]);
+      data.slots[i] = newest_slot(-age);
+      for (std::size_t c = 0; c < stride_; c += 16) __builtin_prefetch(&contexts_[data.slots[i] * stride_ + c]);
     }
     data.rows = rows_.data();
     for (std::size_t i = 0; i < batch; ++i) {
-      standardise(&contexts_[slots[i] * stride_], &rows_[i * stride_]);
-      data.action[i] = actions_[slots[i]];
-      data.loss[i] = static_cast<float>(standard(losses_[slots[i]]));
+      standardise(&contexts_[data.slots[i] * stride_], &rows_[i * stride_]);
+      data.action[i] = actions_[data.slots[i]];
+      data.loss[i] = static_cast<float>(standard_loss(data.slots[i]));
     }
   }
 
@@ -62,16 +73,19 @@ class ReplayBuffer {
     bool all = is_count(units_.rounds) && finite(units_.weight) && finite(units_.centre) && finite(units_.spread) &&
                finite(units_.gain) && units_.gain > 0.0;
     for (std::size_t i = 0; i < capacity_; ++i) all = all && actions_.data()[i] >= 0.0f && actions_.data()[i] <= 1.0f;
+    for (std::size_t i = 0; i < capacity_; ++i)
+      all = all && finite(losses_.data()[i]) && finite(predictions_.data()[i]);
     return all;
   }
 
-  static constexpr std::size_t arrays = 8;
+  static constexpr std::size_t arrays = 9;
 
   Array array(std::size_t index) {
     const Array all[arrays] = {
         {"contexts", "f4", contexts_.data(), contexts_.size()},
         {"actions", "f4", actions_.data(), actions_.size()},
         {"losses", "f4", losses_.data(), losses_.size()},
+        {"predictions", "f4", predictions_.data(), predictions_.size()},
         {"mean", "f8", mean_.data(), mean_.size()},
         {"variance", "f8", variance_.data(), variance_.size()},
         {"shift", "f4", shift_.data(), shift_.size()},
@@ -136,7 +150,7 @@ class ReplayBuffer {
   };
 
   std::size_t width_, stride_, capacity_;
-  Buffer<float> contexts_, actions_, losses_;
+  Buffer<float> contexts_, actions_, losses_, predictions_;
   Buffer<double> mean_, variance_;
   Buffer<float> shift_, scale_, raw_, row_, rows_;
   Units units_;

@@ -42,6 +42,9 @@ class PolicyModel {
   virtual std::size_t arrays() const = 0;
   virtual Array array(std::size_t index) = 0;
 
+  // Computes what is not saved from restored arrays, which are valid.
+  virtual void resume() {}
+
   // Whether restored arrays are valid. Values that are only added and compared are not checked.
   virtual bool is_valid() const { return true; }
 };
@@ -102,6 +105,8 @@ struct CriticReport {
 
   double errors[members];   // root mean squared errors of their predictions, in units of the loss
   double weights[members];  // their shares in the prediction
+  double forest;            // the weight of the trees' correction, from 0 to 1
+  double trees;             // their number
   double bandwidth;         // the widest in use, in action units
   double noise;             // standard deviation of the loss around the prediction
   double rounds;
