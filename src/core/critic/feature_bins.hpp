@@ -70,13 +70,11 @@ class FeatureBins {
 
   void write(const ReplayBuffer& replay, std::size_t slot, std::size_t column) {
     const float *edges = edges_.data() + column * most, value = replay.column(slot, column);
-    std::size_t low = 0, high = static_cast<std::size_t>(counts_[column]);
-    while (low < high) {
-      const std::size_t middle = (low + high) / 2;
-      if (value <= edges[middle])
-        high = middle;
-      else
-        low = middle + 1;
+    std::size_t low = 0;  // a binary search without branches, which the processor would often mispredict
+    for (std::size_t left = static_cast<std::size_t>(counts_[column]); left > 0;) {
+      const std::size_t half = (left + 1) / 2;
+      low += value > edges[low + half - 1] ? half : 0;
+      left -= half;
     }
     bins_[slot * (width_ + 1) + column] = static_cast<std::uint8_t>(low);
   }

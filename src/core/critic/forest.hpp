@@ -15,7 +15,9 @@ class Forest {
   Forest(std::size_t width, std::size_t capacity, std::uint64_t seed)
       : width_(width), capacity_(capacity), seed_(seed), bins_(width, capacity), growth_(capacity),
         nodes_(most_trees * most_nodes), gains_(width + 1), leaves_(most_trees * capacity), predictions_(capacity),
-        steps_(action_bins + 1), curve_(action_bins), candidates_(width) {}
+        steps_(action_bins + 1), curve_(action_bins), row_(width + 1), candidates_(width) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) nodes_[node] = TreeNode::leaf(node % most_nodes, width);
+  }
 
   std::size_t trees() const { return state_.made < most_trees ? static_cast<std::size_t>(state_.made) : most_trees; }
 
@@ -54,7 +56,7 @@ class Forest {
   // Sets the context for `predict`.
   void look(const float* context) {
     for (std::size_t bin = 0; bin <= action_bins; ++bin) steps_[bin] = 0;
-    for (std::size_t tree = 0; tree < trees(); ++tree) at(tree).add_steps(context, steps_.data());
+    for (std::size_t tree = 0; tree < trees(); ++tree) all().add_steps(tree, context, steps_.data());
     std::int32_t total = 0;
     for (std::size_t bin = 0; bin < action_bins; ++bin) {
       total += steps_[bin];
@@ -117,7 +119,7 @@ class Forest {
   static constexpr double sweeps = 4.0;              // over all columns, at 60, 240, 960 and 3,840 rounds
   static constexpr std::uint64_t column_stream = 9;  // of random numbers
 
-  RegressionTree at(std::size_t tree) { return {nodes_.data() + tree * most_nodes, width_}; }
+  RegressionTrees all() const { return {nodes_.data(), width_}; }
 
   // One per round at 160 rounds, one per 410 at 32,768.
   static double trees_per_round(double rounds) {
@@ -125,13 +127,20 @@ class Forest {
     return smaller(1.0, 160.0 / (rounds * (1.0 + full * full)));
   }
 
+  // The context and the bin of the action.
+  const float* row(const ReplayBuffer& replay, std::size_t slot) {
+    for (std::size_t column = 0; column < width_; ++column) row_[column] = replay.column(slot, column);
+    row_[width_] = static_cast<float>(action_bin(replay.action(slot)));
+    return row_.data();
+  }
+
   void find_leaves(const ReplayBuffer& replay, std::size_t slot) {
-    const auto bin = static_cast<float>(action_bin(replay.action(slot)));
+    std::uint8_t leaves[most_trees];
+    all().find_leaves(row(replay, slot), trees(), leaves);
     std::int32_t total = 0;
     for (std::size_t tree = 0; tree < trees(); ++tree) {
-      const std::uint8_t leaf = at(tree).find_leaf(replay.context(slot), bin);
-      leaves_[tree * capacity_ + slot] = leaf;
-      total += at(tree).value(leaf);
+      leaves_[tree * capacity_ + slot] = leaves[tree];
+      total += all().value(tree, leaves[tree]);
     }
     predictions_[slot] = total;
   }
@@ -156,7 +165,7 @@ class Forest {
   // The values of the oldest tree if it will be replaced.
   std::int32_t oldest_value(std::size_t slot) {
     const std::size_t tree = next_tree();
-    return state_.made < most_trees ? 0 : at(tree).value(leaves_[tree * capacity_ + slot]);
+    return state_.made < most_trees ? 0 : all().value(tree, leaves_[tree * capacity_ + slot]);
   }
 
   std::size_t next_tree() const { return static_cast<std::size_t>(state_.made) % most_trees; }
@@ -224,13 +233,16 @@ class Forest {
       leaves[slot] = leaf;
     };
     growth_.visit_leaves(replace);
-    const RegressionTree grown(growth_.nodes(), width_);
+    const RegressionTrees grown(growth_.nodes(), width_);
     for (std::size_t i = 0; i < static_cast<std::size_t>(replay.rounds() - state_.started); ++i) {
       const std::size_t slot = replay.slot(i);
-      replace(slot, grown.find_leaf(replay.context(slot), static_cast<float>(action_bin(replay.action(slot)))));
+      std::uint8_t leaf;
+      grown.find_leaves(row(replay, slot), 1, &leaf);
+      replace(slot, leaf);
     }
     for (std::size_t node = 0; node < most_nodes; ++node)
-      nodes_[tree * most_nodes + node] = node < growth_.node_count() ? growth_.nodes()[node] : TreeNode{};
+      nodes_[tree * most_nodes + node] =
+          node < growth_.node_count() ? growth_.nodes()[node] : TreeNode::leaf(node, width_);
     for (std::size_t column = 0; column <= width_; ++column) gains_[column] *= gain_memory;
     growth_.visit_gains([&](std::size_t column, double gain) { gains_[column] += gain; });
     state_.made += 1.0;
@@ -240,13 +252,13 @@ class Forest {
   // Whether a node of a file is within the tree, so that every path ends.
   bool is_valid(const TreeNode& node, std::size_t number) const {
     constexpr std::int32_t largest_value = 1 << 23;
-    const auto width = static_cast<std::int32_t>(width_);
-    if (node.value < -largest_value || node.value > largest_value) return false;
-    if (node.column == TreeNode::leaf) return true;
-    const auto own = static_cast<std::int32_t>(number % most_nodes);
-    if (node.column == width && !(node.threshold >= 0.0f && node.threshold < action_bins)) return false;
-    return node.column >= 0 && node.column <= width && node.left > own &&
-           node.left + 1 < static_cast<std::int32_t>(most_nodes);
+    const auto width = static_cast<std::int32_t>(width_), own = static_cast<std::int32_t>(number % most_nodes);
+    if (node.value < -largest_value || node.value > largest_value || node.column < 0 || node.column > width)
+      return false;
+    if (node.left == own) return node.threshold == __builtin_inff();
+    const bool splits_actions = node.column == width;
+    return node.left > own && node.left + 1 < static_cast<std::int32_t>(most_nodes) &&
+           (!splits_actions || (node.threshold >= 0.0f && node.threshold < action_bins));
   }
 
   struct State {
@@ -263,7 +275,7 @@ class Forest {
   Buffer<double> gains_;
   Buffer<std::uint8_t> leaves_;  // of every tree and remembered round
   Buffer<std::int32_t> predictions_, steps_;
-  Buffer<float> curve_;
+  Buffer<float> curve_, row_;
   Buffer<std::size_t> candidates_;
   State state_;
 };

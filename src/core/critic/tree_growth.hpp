@@ -40,11 +40,7 @@ class TreeGrowth {
   void start(const FeatureBins& bins, const std::size_t* columns, std::size_t count, std::size_t rounds, Slot&& slot) {
     bins_ = &bins;
     column_count_ = count;
-    offsets_[0] = 0;
-    for (std::size_t c = 0; c < count; ++c) {
-      columns_[c] = columns[c];
-      offsets_[c + 1] = offsets_[c] + bins.count(columns[c]);
-    }
+    for (std::size_t c = 0; c < count; ++c) columns_[c] = static_cast<std::uint32_t>(columns[c]);
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < rounds; ++i) {
       order_[i] = static_cast<std::uint32_t>(slot(i));
@@ -54,7 +50,7 @@ class TreeGrowth {
     leaf_count_ = node_count_ = 1;
     split_count_ = 0;
     leaves_[0] = {0, rounds, 0, 0, sum, {}};
-    nodes_[0] = {};
+    nodes_[0] = TreeNode::leaf(0, bins.width());
     build(0, none);
   }
 
@@ -74,7 +70,7 @@ class TreeGrowth {
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
-  static constexpr std::size_t rounds_per_leaf = 32, least_rounds = 16, most_depth = 10;
+  static constexpr std::size_t rounds_per_leaf = 32, least_rounds = 16;
   static constexpr float shrinkage = 20.0f;  // a leaf's value is its sum over the number of rounds plus this
   static constexpr std::size_t most_bins = (most_columns - 1) * FeatureBins::most + action_bins;
   static constexpr int count_bits = 16;
@@ -95,28 +91,35 @@ class TreeGrowth {
   };
 
   std::int64_t* histogram(std::size_t leaf) { return histograms_.data() + leaf * most_bins; }
-  std::size_t bin_count() const { return offsets_[column_count_]; }
 
-  bool divisible(const Leaf& leaf) const { return leaf.size() >= 2 * least_rounds && leaf.depth < most_depth; }
+  bool divisible(const Leaf& leaf) const {
+    return leaf.size() >= 2 * least_rounds && leaf.depth < RegressionTrees::most_depth;
+  }
 
   // Starts the histogram of a leaf. That of its sibling, which has the histogram of their parent, is the difference.
   void build(std::size_t leaf, std::size_t sibling) {
     building_ = leaf, sibling_ = sibling, next_ = leaves_[leaf].begin;
-    std::int64_t* bins = histogram(leaf);
-    for (std::size_t i = 0; i < bin_count(); ++i) bins[i] = 0;
+    visit_bins([bins = histogram(leaf)](std::size_t i) { bins[i] = 0; });
+  }
+
+  // Calls `each(i)` for the bins of a histogram.
+  template <class Each>
+  void visit_bins(Each&& each) const {
+    for (std::size_t c = 0; c < column_count_; ++c)
+      for (std::size_t i = c * FeatureBins::most, end = i + bins_->count(columns_[c]); i < end; ++i) each(i);
   }
 
   std::size_t add_rounds(std::size_t units) {
     const Leaf& leaf = leaves_[building_];
     const std::size_t affordable = next_ + units / column_count_ + 1,
                       end = affordable < leaf.end ? affordable : leaf.end;
-    std::int64_t* sums = histogram(building_);
-    const std::size_t first = next_;
+    const std::size_t first = next_, count = column_count_;
     for (; next_ < end; ++next_) {
       const std::uint32_t slot = order_[next_];
       const std::uint8_t* row = bins_->row(slot);
       const std::int64_t added = (static_cast<std::int64_t>(targets_[slot]) << count_bits) + 1;
-      for (std::size_t c = 0; c < column_count_; ++c) sums[offsets_[c] + row[columns_[c]]] += added;
+      std::int64_t* sums = histogram(building_);
+      for (std::size_t c = 0; c < count; ++c, sums += FeatureBins::most) sums[row[columns_[c]]] += added;
     }
     std::size_t done = (next_ - first) * column_count_;
     if (next_ == leaf.end) done += compare();
@@ -127,12 +130,11 @@ class TreeGrowth {
   std::size_t compare() {
     find_split(building_);
     if (sibling_ != none) {
-      std::int64_t *rest = histogram(sibling_), *part = histogram(building_);
-      for (std::size_t i = 0; i < bin_count(); ++i) rest[i] -= part[i];
+      visit_bins([rest = histogram(sibling_), part = histogram(building_)](std::size_t i) { rest[i] -= part[i]; });
       find_split(sibling_);
     }
     building_ = none;
-    return 2 * bin_count();
+    return 2 * column_count_ * FeatureBins::most;
   }
 
   void find_split(std::size_t number) {
@@ -140,10 +142,11 @@ class TreeGrowth {
     leaf.best = {};
     if (!divisible(leaf)) return;
     float best = -1.0f;
-    for (std::size_t c = 0; c < column_count_; ++c) find_split(leaf, histogram(number) + offsets_[c], c, best);
+    for (std::size_t c = 0; c < column_count_; ++c)
+      find_split(leaf, histogram(number) + c * FeatureBins::most, c, best);
     const Split& split = leaf.best;
     if (split.gain == 0.0) return;
-    const std::int64_t* bins = histogram(number) + offsets_[split.column];
+    const std::int64_t* bins = histogram(number) + split.column * FeatureBins::most;
     std::int64_t left = 0;
     for (std::size_t bin = 0; bin <= split.bin; ++bin) left += bins[bin];
     const auto rounds = static_cast<double>(left & 0xffff), all = static_cast<double>(leaf.size());
@@ -154,26 +157,30 @@ class TreeGrowth {
 
   // Compares the splits of one column; sets a gain of 1 until the exact one is known.
   void find_split(Leaf& leaf, const std::int64_t* bins, std::size_t column, float& best) {
-    const std::size_t count = offsets_[column + 1] - offsets_[column] - 1;
-    float sums[action_bins], rounds[action_bins], gains[action_bins];
-    std::int64_t total = 0;
-    for (std::size_t bin = 0; bin < count; ++bin) {
-      total += bins[bin];
-      sums[bin] = static_cast<float>(total >> count_bits);
-      rounds[bin] = static_cast<float>(static_cast<std::int32_t>(total & 0xffff));
-    }
+    const std::size_t count = bins_->count(columns_[column]) - 1;
+    std::int64_t totals[action_bins], total = 0;
+    for (std::size_t bin = 0; bin < count; ++bin) totals[bin] = total += bins[bin];
+    float gains[action_bins];
     const auto sum = static_cast<float>(leaf.sum), all = static_cast<float>(leaf.size());
     constexpr auto least = static_cast<float>(least_rounds);
     for (std::size_t bin = 0; bin < count; ++bin) {
-      const float left = sums[bin], right = sum - left, on_left = rounds[bin], on_right = all - on_left;
-      const float gain = left * left / (on_left + shrinkage) + right * right / (on_right + shrinkage);
+      const auto left = static_cast<float>(totals[bin] >> count_bits),
+                 on_left = static_cast<float>(static_cast<std::int32_t>(totals[bin] & 0xffff));
+      const float right = sum - left, on_right = all - on_left;
+      const float below_left = on_left + shrinkage, below_right = on_right + shrinkage;
+      const float gain = (left * left * below_right + right * right * below_left) / (below_left * below_right);
       gains[bin] = (on_left >= least) & (on_right >= least) ? gain : -1.0f;
     }
-    for (std::size_t bin = 0; bin < count; ++bin)
-      if (gains[bin] > best) {
-        best = gains[bin];
-        leaf.best = {1.0, column, bin, 0};
-      }
+    for (std::size_t bin = count; bin % wide != 0; ++bin) gains[bin] = -1.0f;
+    Lanes top = load<Lanes>(gains);
+    for (std::size_t bin = 0; bin < count; bin += wide) top = largest(top, load<Lanes>(gains + bin));
+    float highest = top[0];
+    for (std::size_t i = 1; i < wide; ++i) highest = highest < top[i] ? top[i] : highest;
+    if (highest <= best) return;
+    best = highest;
+    std::size_t bin = 0;
+    while (gains[bin] != highest) ++bin;
+    leaf.best = {1.0, column, bin, 0};
   }
 
   static double score(std::int64_t sum, double rounds) {
@@ -197,11 +204,12 @@ class TreeGrowth {
     splits_[split_count_++] = {split.gain, column, split.bin, 0};
     const bool is_action = column == bins_->width();
     nodes_[parent.node] = {static_cast<std::int32_t>(column),
-                           is_action ? static_cast<float>(split.bin) : bins_->edge(column, split.bin), 0,
-                           static_cast<std::int32_t>(node_count_)};
+                           is_action ? static_cast<float>(split.bin) : bins_->edge(column, split.bin),
+                           static_cast<std::int32_t>(node_count_), 0};
     const Leaf left = {parent.begin, middle, node_count_, parent.depth + 1, split.left_sum, {}},
                right = {middle, parent.end, node_count_ + 1, parent.depth + 1, parent.sum - split.left_sum, {}};
-    nodes_[left.node] = nodes_[right.node] = {};
+    nodes_[left.node] = TreeNode::leaf(left.node, bins_->width());
+    nodes_[right.node] = TreeNode::leaf(right.node, bins_->width());
     const bool left_is_larger = left.size() > right.size();
     leaves_[number] = left_is_larger ? left : right;
     leaves_[leaf_count_] = left_is_larger ? right : left;
@@ -237,7 +245,8 @@ class TreeGrowth {
   Buffer<std::int64_t> histograms_;
   Buffer<TreeNode> nodes_;
   const FeatureBins* bins_ = nullptr;
-  std::size_t column_count_ = 0, columns_[most_columns] = {}, offsets_[most_columns + 1] = {};
+  std::size_t column_count_ = 0;
+  std::uint32_t columns_[most_columns] = {};
   std::size_t leaf_limit_ = 0, leaf_count_ = 0, node_count_ = 0, split_count_ = 0;
   std::size_t building_ = none, sibling_ = none, next_ = 0;  // the histogram in progress
   Leaf leaves_[most_leaves] = {};
