@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 HINGES, TRUNK, KNOTS = 32, 16, 17
 BLUNT, SHARP = 1.0, 0.1
 NARROWEST = 1 / 1024
+CORNERS = {"deep": BLUNT, "shallow": BLUNT, "sharp": SHARP, "scout": BLUNT}
 Floats = NDArray[np.float64]
 
 
@@ -157,3 +158,18 @@ def steepness(curve: Callable[[Floats], Floats], centre: float, h: float, low: f
     places = (np.arange(16) + 0.5) / 8 - 1
     losses, outer = curve(np.clip(centre + h * places, low, high)), np.abs(places) > 0.5
     return max(1.0, float(losses[outer].mean() - losses[~outer].mean()) * 2 / h)
+
+
+def curve(agent, context: Floats) -> Callable[[Floats], Floats]:
+    """What the networks of an Auto predict for actions in a context, in standard units."""
+    state, width = agent.state(), len(context)
+    z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
+    shares = [member.weight for member in agent.report().members]
+    networks = [Weights.unpacked(np.split(state[name], 3)[0], width, deep=name == "deep") for name in CORNERS]
+
+    def losses_of(actions: Floats) -> Floats:
+        rows = np.tile(z, (len(actions), 1))
+        losses = map(predict, networks, [rows] * 4, [actions] * 4, CORNERS.values())
+        return sum(share * each for share, each in zip(shares, losses, strict=True))
+
+    return losses_of

@@ -172,7 +172,7 @@ class TreeGrowth {
       gains[bin] = (on_left >= least) & (on_right >= least) ? gain : -1.0f;
     }
     for (std::size_t bin = count; bin % wide != 0; ++bin) gains[bin] = -1.0f;
-    Lanes top = load<Lanes>(gains);
+    Lanes top = Lanes{} - 1.0f;
     for (std::size_t bin = 0; bin < count; bin += wide) top = largest(top, load<Lanes>(gains + bin));
     float highest = top[0];
     for (std::size_t i = 1; i < wide; ++i) highest = highest < top[i] ? top[i] : highest;

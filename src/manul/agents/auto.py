@@ -1,7 +1,7 @@
 """Auto, an agent without tuning: it models the loss of every action and chooses near the minimum.
 
-It is not from the paper: a small ensemble of networks models the loss of contexts and actions, trained on replayed
-rounds (`src/core/critic`). Its actions are smoothed and explored as in Cats, so its logs can be used off-policy.
+It is not from the paper: a small ensemble of networks and a forest of boosted trees model the loss of contexts and
+actions, trained on remembered rounds (`src/core/critic`). Its actions are smoothed and explored as in Cats, so its logs can be used off-policy.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ class Member:
 class Report:
     """The state of an Auto, to explain its decisions.
 
+    `members` are the networks; `forest` is the weight of the correction by `trees` regression trees, from 0 to 1.
     `bandwidth` is narrower where the predicted loss is steep. `noise` is the standard deviation of the loss around the
     prediction. `alarms` counts the detected changes of the world: `last_alarm` is the round of the last one, and
     `memory` the number of rounds since. `actions` and `losses` are the predicted loss curve of one context, if given.
     """
 
     members: tuple[Member, ...]
+    forest: float
+    trees: int
     bandwidth: float
     noise: float
     rounds: int
@@ -90,6 +93,8 @@ class Auto(BaseAgent[_core.Player]):
         errors = [error * (high - low) for error in report["errors"]]
         return Report(
             members=tuple(map(Member, MEMBERS, errors, report["weights"])),
+            forest=report["forest"],
+            trees=int(report["trees"]),
             bandwidth=report["bandwidth"],
             noise=report["noise"] * (high - low),
             rounds=int(report["rounds"]),
