@@ -28,14 +28,14 @@ def same_states(one, other):
 def grown_tree(agent, world, rounds):
     """States of an agent around the growth of one tree: before, when its targets were set, and when it was complete."""
     manul.simulate(agent, manul.worlds.Regression(world.contexts[:rounds], world.targets[:rounds]))
-    made = agent.state()["forest"][0]
+    made = forest.field(agent.state(), "made")
     before = started = agent.state()
     for row in range(rounds, len(world)):
         play(agent, world, row)
         after = agent.state()
-        if started is before and after["forest"][8] == after["units"][0]:
+        if started is before and (forest.field(after, "growing") or forest.field(after, "made") > made):
             started = after
-        if after["forest"][0] > made:
+        if forest.field(after, "made") > made:
             return before, started, after
     raise AssertionError("no tree was grown")
 
@@ -44,8 +44,8 @@ def grown_tree(agent, world, rounds):
 def test_a_tree_is_the_twins(width, rounds):
     agent, world = manul.Auto(seed=width), noisy_world(width, rounds + 200, seed=rounds)
     before, started, after = grown_tree(agent, world, rounds)
-    made = int(before["forest"][0])
-    data = forest.rounds(started, width, int(started["forest"][7]))
+    made = forest.field(before, "made")
+    data = forest.rounds(started, width, forest.field(started, "rounds"))
     target = forest.targets(data, forest.trees(before), made, forest.trust(started["mixing"]))
     slots = (int(started["units"][0]) - 1 - np.arange(len(target))) % len(started["actions"])
     assert np.abs(started["tree_targets"][slots] - target).max() <= 1
@@ -59,7 +59,7 @@ def test_a_half_grown_tree_survives_saving(tmp_path):
     agent, world = manul.Auto(seed=1), noisy_world(4, 6000, seed=3)
     manul.simulate(agent, manul.worlds.Regression(world.contexts[:5000], world.targets[:5000]))
     row = 5000
-    while agent.state()["forest"][5] == 0:
+    while not forest.field(agent.state(), "growing"):
         play(agent, world, row)
         row += 1
     agent.save(tmp_path / "half.manul")

@@ -17,6 +17,14 @@ Floats = NDArray[np.float64]
 NODE = np.dtype([("column", "i4"), ("threshold", "f4"), ("left", "i4"), ("value", "i4")])
 
 
+STATE = ("made", "credit", "sweeps", "column", "left", "written", "waited", "growing", "slices", "rounds", "started")
+
+
+def field(state: dict, name: str) -> int:
+    """One of the forest's own numbers."""
+    return int(state["forest"][STATE.index(name)])
+
+
 @dataclass(frozen=True)
 class Rounds:
     """The remembered rounds a tree learns from, newest first: contexts, bins of actions, losses and predictions."""
@@ -41,7 +49,7 @@ def rounds(state: dict, width: int, count: int) -> Rounds:
 def trees(state: dict) -> list[NDArray[np.void]]:
     """The trees of a saved Auto, in the order of their places."""
     nodes = state["trees"].view(NODE).reshape(TREES, NODES)
-    return list(nodes[: min(int(state["forest"][0]), TREES)])
+    return list(nodes[: min(field(state, "made"), TREES)])
 
 
 def leaves(tree: NDArray[np.void], contexts: NDArray[np.float32], actions: NDArray[np.int64]) -> NDArray[np.int64]:

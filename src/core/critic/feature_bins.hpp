@@ -39,13 +39,23 @@ class FeatureBins {
     bins_[slot * (width_ + 1) + width_] = static_cast<std::uint8_t>(action_bin(replay.action(slot)));
   }
 
-  // Computes the edges of a column anew, from at most 2,048 of the last `rounds` rounds, and their bins.
-  void refresh(const ReplayBuffer& replay, std::size_t column, std::size_t rounds) {
+  // Computes the edges of a column anew, from at most 2,048 of the last `rounds` rounds. Their bins must follow.
+  void place_edges(const ReplayBuffer& replay, std::size_t column, std::size_t rounds) {
     const std::size_t size = rounds < sampled ? rounds : sampled;
     for (std::size_t i = 0; i < size; ++i) sample_[i] = replay.column(replay.slot(i * rounds / size), column);
     sort(sample_.data(), size);
     place_edges(column, size);
-    for (std::size_t i = 0; i < rounds; ++i) write(replay, replay.slot(i), column);
+  }
+
+  void write(const ReplayBuffer& replay, std::size_t slot, std::size_t column) {
+    const float *edges = edges_.data() + column * most, value = replay.column(slot, column);
+    std::size_t low = 0;  // a binary search without branches, which the processor would often mispredict
+    for (std::size_t left = static_cast<std::size_t>(counts_[column]); left > 0;) {
+      const std::size_t half = (left + 1) / 2;
+      low += value > edges[low + half - 1] ? half : 0;
+      left -= half;
+    }
+    bins_[slot * (width_ + 1) + column] = static_cast<std::uint8_t>(low);
   }
 
   void clear() {
@@ -67,17 +77,6 @@ class FeatureBins {
 
  private:
   static constexpr std::size_t sampled = 2048;
-
-  void write(const ReplayBuffer& replay, std::size_t slot, std::size_t column) {
-    const float *edges = edges_.data() + column * most, value = replay.column(slot, column);
-    std::size_t low = 0;  // a binary search without branches, which the processor would often mispredict
-    for (std::size_t left = static_cast<std::size_t>(counts_[column]); left > 0;) {
-      const std::size_t half = (left + 1) / 2;
-      low += value > edges[low + half - 1] ? half : 0;
-      left -= half;
-    }
-    bins_[slot * (width_ + 1) + column] = static_cast<std::uint8_t>(low);
-  }
 
   void place_edges(std::size_t column, std::size_t size) {
     std::size_t distinct = 1, count = 0;

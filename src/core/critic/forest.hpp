@@ -35,7 +35,7 @@ class Forest {
     const std::size_t rounds = static_cast<std::size_t>(smaller(age, static_cast<double>(capacity_ - reserve)));
     if (state_.growing == 0.0) {
       refresh_columns(replay, rounds);
-      if (rounds < first_rounds) return;
+      if (rounds < first_rounds || state_.written > 0.0) return;
       state_.credit = smaller(1.0, state_.credit + trees_per_round(static_cast<double>(rounds)));
       if (state_.credit < 1.0) return;
       set_targets(replay, rounds, trust);
@@ -80,12 +80,16 @@ class Forest {
 
   bool is_valid(const ReplayBuffer& replay) const {
     bool all = bins_.is_valid() && is_count(state_.made) && finite(state_.credit) && state_.sweeps >= 0.0 &&
-               state_.sweeps <= sweeps && is_count(state_.column) && is_count(state_.waited) &&
+               state_.sweeps <= sweeps && state_.column >= 0.0 &&
+               (state_.column < static_cast<double>(width_) || state_.column == 0.0) && state_.left >= 0.0 &&
+               state_.left <= static_cast<double>(width_) && is_count(state_.column) && is_count(state_.left) &&
+               is_count(state_.written) && state_.written <= state_.rounds && is_count(state_.waited) &&
                is_count(state_.slices) && is_count(state_.rounds) && is_count(state_.started);
     all = all && state_.rounds <= static_cast<double>(capacity_ - reserve) && state_.started <= replay.rounds() &&
-          (state_.growing == 0.0 || replay.rounds() - state_.started <= static_cast<double>(reserve));
+          ((state_.growing == 0.0 && state_.written == 0.0) ||
+           replay.rounds() - state_.started <= static_cast<double>(reserve));
     for (std::size_t column = 0; column <= width_; ++column) all = all && finite(gains_.data()[column]);
-    for (std::size_t node = 0; node < nodes_.size(); ++node) all = all && is_valid(nodes_.data()[node], node);
+    for (std::size_t node = 0; node < trees() * most_nodes; ++node) all = all && is_valid(nodes_.data()[node], node);
     return all;
   }
 
@@ -114,7 +118,7 @@ class Forest {
   static constexpr double largest_target = 4.0;  // in standard units; limits outliers
   static constexpr double gain_memory = 0.98;    // per tree
   static constexpr std::size_t best_columns = 16, random_columns = 16;  // if there are more columns than both
-  static constexpr std::size_t columns_per_round = 8;                   // that get new bins
+  static constexpr std::size_t cells_per_round = 8192;                  // that get new bins
   static constexpr double column_pause = 512.0;      // rounds between them once there are many rounds
   static constexpr double sweeps = 4.0;              // over all columns, at 60, 240, 960 and 3,840 rounds
   static constexpr std::uint64_t column_stream = 9;  // of random numbers
@@ -145,21 +149,38 @@ class Forest {
     predictions_[slot] = total;
   }
 
+  // Gives the columns new bins from time to time. Between trees only, because a growing tree reads them.
   void refresh_columns(const ReplayBuffer& replay, std::size_t rounds) {
-    const auto at_rounds = [](double sweep) { return 60.0 * power_of_two(2 * static_cast<std::int64_t>(sweep)); };
     const auto width = static_cast<double>(width_);
-    if (state_.sweeps < sweeps && static_cast<double>(rounds) >= at_rounds(state_.sweeps)) {
+    const double due = 60.0 * power_of_two(2 * static_cast<std::int64_t>(state_.sweeps));
+    if (state_.sweeps < sweeps && static_cast<double>(rounds) >= due) {
       state_.sweeps += 1.0;
-      state_.column = 0.0;
-    }
-    if (state_.column < width) {
-      for (std::size_t i = 0; i < columns_per_round && state_.sweeps > 0.0 && state_.column < width; ++i)
-        bins_.refresh(replay, static_cast<std::size_t>(state_.column++), rounds);
-    } else if (state_.sweeps == sweeps && (state_.waited += 1.0) >= column_pause && width > 0.0) {
-      bins_.refresh(replay, static_cast<std::size_t>(state_.column) % width_, rounds);
-      state_.column = state_.column + 1.0 < 2.0 * width ? state_.column + 1.0 : width;
+      state_.left = width;
+    } else if (state_.sweeps == sweeps && state_.left == 0.0 && (state_.waited += 1.0) >= column_pause) {
       state_.waited = 0.0;
+      state_.left = smaller(1.0, width);
     }
+    for (std::size_t cells = cells_per_round; cells > 0 && state_.left > 0.0;) cells -= refresh(replay, rounds, cells);
+  }
+
+  // Continues with the current column; returns the number of rewritten cells, at most `cells`.
+  std::size_t refresh(const ReplayBuffer& replay, std::size_t rounds, std::size_t cells) {
+    const auto column = static_cast<std::size_t>(state_.column);
+    if (state_.written == 0.0) {
+      bins_.place_edges(replay, column, rounds);
+      state_.rounds = static_cast<double>(rounds), state_.started = replay.rounds();
+    }
+    const auto first = static_cast<std::size_t>(state_.written + replay.rounds() - state_.started),
+               unwritten = static_cast<std::size_t>(state_.rounds - state_.written);
+    const std::size_t count = cells < unwritten ? cells : unwritten;
+    for (std::size_t i = 0; i < count; ++i) bins_.write(replay, replay.slot(first + i), column);
+    state_.written += static_cast<double>(count);
+    if (count == unwritten) {
+      state_.written = 0.0;
+      state_.left -= 1.0;
+      state_.column = column + 1 < width_ ? state_.column + 1.0 : 0.0;
+    }
+    return count;
   }
 
   // The values of the oldest tree if it will be replaced.
@@ -262,9 +283,10 @@ class Forest {
   }
 
   struct State {
-    double made = 0.0, credit = 0.0;                                  // trees, and the part of the next one that is due
-    double sweeps = 0.0, column = 0.0, waited = 0.0;                  // of the bins
-    double growing = 0.0, slices = 0.0, rounds = 0.0, started = 0.0;  // of the tree in progress
+    double made = 0.0, credit = 0.0;  // trees, and the part of the next one that is due
+    double sweeps = 0.0, column = 0.0, left = 0.0, written = 0.0, waited = 0.0;  // of the columns' new bins
+    double growing = 0.0, slices = 0.0;                                          // of the tree in progress
+    double rounds = 0.0, started = 0.0;  // from which the tree, or the column, gets its data
   };
 
   std::size_t width_, capacity_;
