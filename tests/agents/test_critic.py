@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import manul
-from tests.twins import critic
-
-CORNERS = {"deep": critic.BLUNT, "shallow": critic.BLUNT, "sharp": critic.SHARP, "scout": critic.BLUNT}
+from tests.twins import critic, forest
 
 
 def weights(rng, width, *, deep):
@@ -30,29 +28,15 @@ def test_the_twins_gradient_is_that_of_finite_differences(deep, corner, rng):
     assert np.allclose(exact, nudged, atol=1e-7)
 
 
-def twin_curve(agent, context):
-    """What the twin predicts for actions in this context, in standard units."""
-    state, width = agent.state(), len(context)
-    z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
-    shares = [member.weight for member in agent.report().members]
-    networks = [critic.Weights.unpacked(np.split(state[name], 3)[0], width, deep=name == "deep") for name in CORNERS]
-
-    def curve(actions):
-        rows = np.tile(z, (len(actions), 1))
-        losses = map(critic.predict, networks, [rows] * 4, [actions] * 4, CORNERS.values())
-        return sum(share * each for share, each in zip(shares, losses, strict=True))
-
-    return curve
-
-
 @pytest.mark.parametrize("width", [0, 3, 20])
 def test_native_predictions_are_the_twins(width):
-    world = manul.worlds.linear(rounds=600, width=max(width, 1), seed=1)
+    world = manul.worlds.linear(rounds=2000, width=max(width, 1), seed=1)
     agent = manul.Auto(seed=2)
     manul.simulate(agent, manul.worlds.Regression(world.contexts[:, :width], world.targets))
     context = world.contexts[0, :width]
+    assert agent.report().forest > 0
     _, _, centre, _, gain = agent.state()["units"]
-    predicted = twin_curve(agent, context)((np.arange(64) + 0.5) / 64) / gain + centre
+    predicted = forest.curve(agent, context)((np.arange(64) + 0.5) / 64) / gain + centre
     assert np.allclose(agent.report(context if width else []).losses, predicted, atol=1e-5)
 
 
@@ -73,7 +57,7 @@ def test_native_windows_are_the_twins(world, within):
         [
             (
                 played_window(agent, context, within),
-                critic.window(twin_curve(agent, context), agent.report().bandwidth, *within),
+                critic.window(forest.curve(agent, context), agent.report().bandwidth, *within),
             )
             for context in drawn.contexts[:100]
         ]

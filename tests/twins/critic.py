@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 HINGES, TRUNK, KNOTS = 32, 16, 17
 BLUNT, SHARP = 1.0, 0.1
 NARROWEST = 1 / 1024
+CORNERS = {"deep": BLUNT, "shallow": BLUNT, "sharp": SHARP, "scout": BLUNT}
 Floats = NDArray[np.float64]
 
 
@@ -175,3 +176,18 @@ def named_adam(flat: Floats, slopes: Weights, present: NDArray[np.bool_], *, rat
     for part in range(3):
         after[part * len(flat) // 3 + absent] = flat[part * len(flat) // 3 + absent]
     return after
+
+
+def curve(agent, context: Floats) -> Callable[[Floats], Floats]:
+    """What the networks of an Auto predict for actions in a context, in standard units."""
+    state, width = agent.state(), len(context)
+    z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
+    shares = [member.weight for member in agent.report().members]
+    networks = [Weights.unpacked(np.split(state[name], 3)[0], width, deep=name == "deep") for name in CORNERS]
+
+    def losses_of(actions: Floats) -> Floats:
+        rows = np.tile(z, (len(actions), 1))
+        losses = map(predict, networks, [rows] * 4, [actions] * 4, CORNERS.values())
+        return sum(share * each for share, each in zip(shares, losses, strict=True))
+
+    return losses_of

@@ -19,6 +19,8 @@ nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) {
   nb::dict all;
   all["errors"] = std::vector<double>(std::begin(report.errors), std::end(report.errors));
   all["weights"] = std::vector<double>(std::begin(report.weights), std::end(report.weights));
+  all["forest"] = report.forest;
+  all["trees"] = report.trees;
   all["bandwidth"] = report.bandwidth;
   all["noise"] = report.noise;
   all["rounds"] = report.rounds;

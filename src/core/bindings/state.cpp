@@ -29,6 +29,7 @@ Arrays state(Player& player) {
     const std::string type = array.type;
     all[name(array).c_str()] = type == "f4"   ? copy<float>(array)
                                : type == "f8" ? copy<double>(array)
+                               : type == "i4" ? copy<std::int32_t>(array)
                                               : copy<std::uint64_t>(array);
   }
   return all;
@@ -59,7 +60,10 @@ using Bytes = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 nb::dlpack::dtype type_of(const Array& array) {
   const std::string type = array.type;
-  return type == "f4" ? nb::dtype<float>() : type == "f8" ? nb::dtype<double>() : nb::dtype<std::uint64_t>();
+  return type == "f4"   ? nb::dtype<float>()
+         : type == "f8" ? nb::dtype<double>()
+         : type == "i4" ? nb::dtype<std::int32_t>()
+                        : nb::dtype<std::uint64_t>();
 }
 
 // Skips pages that are already equal, because pages of zeros that were never written take no memory.
@@ -88,6 +92,7 @@ void restore(Player& player, const Arrays& saved) {
   model.start();
   for (std::size_t i = 0; i < arrays.size(); ++i) overwrite(model.array(i).data, arrays[i].data(), arrays[i].nbytes());
   if (!model.is_valid()) throw Rejected();
+  model.resume();
 }
 
 void forget(Player& player, double half_life) { player.model().forget(half_life); }

@@ -53,7 +53,7 @@ class Ensemble {
     double shares[members], error = 0.0;
     member_shares(shares);
     const auto steps = static_cast<int>(clip(busy_rounds / (age + 1.0), 1.0, most_steps));
-    for (int i = 0; i < steps; ++i) step(replay, age, i == 0);
+    for (int i = 0; i < steps; ++i) step(replay, age, i == 0, shares);
     state_.judged += 1.0;
     const double rate = larger(1.0 / judging_memory, 1.0 / state_.judged);
     for (std::size_t m = 0; m < members; ++m) {
@@ -123,7 +123,7 @@ class Ensemble {
   // Rates fall with the number of rounds since the last alarm, which for the scout is at most its memory.
   static double rate(double age, double half) { return first_rate / __builtin_sqrt(1.0 + age / half); }
 
-  void step(ReplayBuffer& replay, double age, bool first) {
+  void step(ReplayBuffer& replay, double age, bool first, const double* shares) {
     constexpr double tiny = 1e-30;  // avoids subnormal floats
     const Draws draws = draw(seed_, static_cast<std::uint64_t>(state_.steps), replay_stream);
     state_.steps += 1.0;
@@ -134,14 +134,21 @@ class Ensemble {
     Batch data;
     replay.sample(data, memory, draws.first, first);
     const double deep = rate(age, 2000.0), keep = 1.0 - decay * deep / (1.0 + age / 2000.0);
-    train(0, data, deep * correction, keep, first);
-    for (std::size_t m = 1; m < scout; ++m) train(m, data, rate(age, 200.0) * correction, 1.0, first);
+    float predicted[batch], mean[batch] = {};
+    for (std::size_t m = 0; m < scout; ++m) {
+      if (m == 0)
+        train(m, data, deep * correction, keep, first, predicted);
+      else
+        train(m, data, rate(age, 200.0) * correction, 1.0, first, predicted);
+      const auto share = static_cast<float>(shares[m] / (1.0 - shares[scout]));
+      for (std::size_t i = 0; i < batch; ++i) mean[i] += share * predicted[i];
+    }
+    for (std::size_t i = 0; i < batch; ++i) replay.set_prediction(data.slots[i], mean[i]);
     if (memory > scout_memory) replay.sample(data, scout_memory, draws.second, first);
-    train(scout, data, rate(smaller(age, scout_memory), 500.0) * correction, 1.0, first);
+    train(scout, data, rate(smaller(age, scout_memory), 500.0) * correction, 1.0, first, predicted);
   }
 
-  void train(std::size_t member, const Batch& data, double rate, double keep, bool first) {
-    float predicted[batch];
+  void train(std::size_t member, const Batch& data, double rate, double keep, bool first, float* predicted) {
     networks_[member].step(data, static_cast<float>(rate), static_cast<float>(keep), predicted);
     if (first) newest_[member] = predicted[0];
   }

@@ -27,6 +27,7 @@ struct Batch {
   const FeatureBatch* features;  // null if contexts are rows
   float action[batch];
   float loss[batch];
+  std::size_t slots[batch];  // of the replay buffer
 };
 
 // Element (r, i) is data[r * row_step + i * column_step].

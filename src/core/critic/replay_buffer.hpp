@@ -16,9 +16,9 @@ class ReplayBuffer {
   ReplayBuffer(std::size_t width, std::size_t features, bool unknown_losses)
       : width_(width), stride_((width + 1 + 15) / 16 * 16), capacity_(rows_for(stride_)), named_(features > 0),
         unknown_(unknown_losses), contexts_(named_ ? 0 : capacity_ * stride_), actions_(capacity_),
-        losses_(unknown_ ? 0 : capacity_), raw_losses_(unknown_ ? capacity_ : 0), loss_weights_(unknown_ ? early : 0),
-        mean_(stride_), variance_(stride_), shift_(stride_), scale_(stride_), raw_(stride_), row_(stride_),
-        rows_(batch * stride_), sparse_(features, capacity_) {
+        losses_(unknown_ ? 0 : capacity_), predictions_(capacity_), raw_losses_(unknown_ ? capacity_ : 0),
+        loss_weights_(unknown_ ? early : 0), mean_(stride_), variance_(stride_), shift_(stride_), scale_(stride_),
+        raw_(stride_), row_(stride_), rows_(batch * stride_), sparse_(features, capacity_) {
     for (std::size_t i = 0; i < batch; ++i) rows_[i * stride_ + width_] = 1.0f;
   }
 
@@ -35,7 +35,10 @@ class ReplayBuffer {
 
   // The raw numbers of a context, for learners of rows: the context itself or, if it is named, its first 128 features,
   // which are 0 if absent; features keep their columns. The row is valid until the next call.
-  std::size_t column_count() const { return named_ ? sparse_.column_count() : width_; }
+  std::size_t column_count() const { return named_ ? SparseContexts::most_columns : width_; }
+  float column(std::size_t slot, std::size_t column) const {
+    return named_ ? sparse_.column(slot, column) : contexts_.data()[slot * stride_ + column];
+  }
   const float* columns(std::size_t slot) { return named_ ? sparse_.columns(slot) : &contexts_[slot * stride_]; }
   const float* columns(const ContextView& context) { return named_ ? sparse_.columns(context) : context.values; }
 
@@ -45,6 +48,23 @@ class ReplayBuffer {
   double original(double standard) const { return standard / units_.gain + units_.centre; }
 
   double clipped() const { return bounds_.count(); }
+
+  // The slot of the round that is `age` rounds older than the newest; there are `slots()`.
+  std::size_t slot(std::size_t age) const { return newest_slot(-static_cast<double>(age)); }
+  std::size_t slots() const { return capacity_; }
+  float action(std::size_t slot) const { return actions_.data()[slot]; }
+  double standard_loss(std::size_t slot) const {
+    return standard(unknown_ ? raw_losses_.data()[slot] : losses_.data()[slot]);
+  }
+
+  // The first round that is still remembered, counted from 0.
+  double oldest() const {
+    return named_ ? sparse_.oldest() : larger(0.0, units_.rounds - static_cast<double>(capacity_));
+  }
+
+  // The loss that the networks predicted when they were last trained on the round, in standard units.
+  float prediction(std::size_t slot) const { return predictions_.data()[slot]; }
+  void set_prediction(std::size_t slot, float standard) { predictions_[slot] = standard; }
 
   // `action` and `density` are relative to the range [0, 1].
   void remember(const ContextView& context, double action, double density, double loss) {
@@ -74,18 +94,17 @@ class ReplayBuffer {
   // Draws one sample from each sixteenth of the last `memory` rounds on a square-root scale of age, so that recent
   // rounds count more, at no cost in a stationary world. With `newest_first`, the first sample is the newest round.
   void sample(Batch& data, double memory, double uniform, bool newest_first) {
-    std::size_t slots[batch];
     for (std::size_t i = 0; i < batch; ++i) {
       const double u = (static_cast<double>(i) + uniform) / static_cast<double>(batch);
       const double age = i == 0 && newest_first ? 0.0 : __builtin_floor(u * u * memory);
-      slots[i] = newest_slot(-age);
+      data.slots[i] = newest_slot(-age);
     }
     data.rows = rows_.data();
-    data.features = named_ ? &sparse_.sample(slots, units_.rounds) : nullptr;
-    if (!named_) sample_rows(slots);
+    data.features = named_ ? &sparse_.sample(data.slots, units_.rounds) : nullptr;
+    if (!named_) sample_rows(data.slots);
     for (std::size_t i = 0; i < batch; ++i) {
-      data.action[i] = actions_[slots[i]];
-      data.loss[i] = static_cast<float>(standard(unknown_ ? raw_losses_[slots[i]] : losses_[slots[i]]));
+      data.action[i] = actions_[data.slots[i]];
+      data.loss[i] = static_cast<float>(standard_loss(data.slots[i]));
     }
   }
 
@@ -93,6 +112,8 @@ class ReplayBuffer {
     bool all = is_count(units_.rounds) && finite(units_.weight) && finite(units_.centre) && finite(units_.spread) &&
                finite(units_.gain) && units_.gain > 0.0 && bounds_.is_valid();
     for (std::size_t i = 0; i < capacity_; ++i) all = all && actions_.data()[i] >= 0.0f && actions_.data()[i] <= 1.0f;
+    for (std::size_t i = 0; i < capacity_; ++i)
+      all = all && finite(unknown_ ? raw_losses_.data()[i] : losses_.data()[i]) && finite(predictions_.data()[i]);
     return all && (!named_ || sparse_.is_valid(units_.rounds));
   }
 
@@ -105,6 +126,7 @@ class ReplayBuffer {
         {"actions", "f4", actions_.data(), actions_.size()},
         unknown_ ? Array{"losses", "f8", raw_losses_.data(), raw_losses_.size()}
                  : Array{"losses", "f4", losses_.data(), losses_.size()},
+        {"predictions", "f4", predictions_.data(), predictions_.size()},
         {"mean", "f8", mean_.data(), mean_.size()},
         {"variance", "f8", variance_.data(), variance_.size()},
         {"shift", "f4", shift_.data(), shift_.size()},
@@ -121,7 +143,7 @@ class ReplayBuffer {
   }
 
  private:
-  std::size_t own_arrays() const { return unknown_ ? 10 : 8; }
+  std::size_t own_arrays() const { return unknown_ ? 11 : 9; }
   static constexpr float constant[1] = {1.0f};   // the only number in the row of a named context
   static constexpr float farthest = 5.0f;        // standard deviations; outliers are clipped
   static constexpr double usual_spread = 0.2;    // standard deviation of scaled losses; the learning rates assume it
@@ -203,7 +225,7 @@ class ReplayBuffer {
 
   std::size_t width_, stride_, capacity_;
   bool named_, unknown_;
-  Buffer<float> contexts_, actions_, losses_;
+  Buffer<float> contexts_, actions_, losses_, predictions_;
   Buffer<double> raw_losses_;
   Buffer<float> loss_weights_;
   Buffer<double> mean_, variance_;

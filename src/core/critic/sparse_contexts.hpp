@@ -26,6 +26,10 @@ class SparseContexts {
       : entries_(ring_size(most)), spans_(most > 0 ? slots : 0), features_(most),
         standard_(most > 0 ? most_features : 0), columns_(most > 0 ? most_columns : 0), batch_(most) {}
 
+  static constexpr std::size_t most_columns = 128;  // for learners of rows
+
+  double oldest() const { return state_.oldest; }
+
   // How many of the `rounds` so far are remembered.
   double remembered(double rounds) const { return rounds - state_.oldest; }
 
@@ -83,7 +87,14 @@ class SparseContexts {
     return columns_.data();
   }
 
-  std::size_t column_count() const { return known_ < most_columns ? known_ : most_columns; }
+  // One of them.
+  float column(std::size_t slot, std::size_t column) const {
+    const Span span = spans_.data()[slot];
+    float value = 0.0f;
+    for (std::size_t i = 0; i < span.size; ++i)
+      if (entries(span)[i].feature == column) value += entries(span)[i].value;
+    return value;
+  }
 
   // How many features have been learned from.
   std::size_t features() const { return known_; }
@@ -123,7 +134,6 @@ class SparseContexts {
   }
 
  private:
-  static constexpr std::size_t most_columns = 128;
   static constexpr double farthest = 5.0;  // standard deviations; outliers are clipped
 
   struct Span {

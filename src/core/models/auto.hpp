@@ -5,8 +5,8 @@
 // is steep. When predictions suddenly become worse, the world has changed: learning restarts with the current weights.
 #pragma once
 
+#include "critic/critic.hpp"
 #include "critic/drift_detector.hpp"
-#include "critic/ensemble.hpp"
 #include "models/settings.hpp"
 
 namespace manul::MANUL_SIMD {
@@ -15,15 +15,15 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
  public:
   explicit AutoModel(const AutoSettings& settings)
       : actions_(settings.actions), replay_(settings.width, settings.features, settings.unknown_losses),
-        ensemble_(settings.width, settings.features, replay_.stride(), settings.seed) {}
+        critic_(settings.width, settings.features, replay_, settings.seed) {}
 
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
     if (replay_.rounds() < warm_up) return {0.5 * (within.low + within.high), half};
-    ensemble_.start();
+    critic_.ensemble().start();
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(bandwidth(), 0.5 * (range.high - range.low));
-    ensemble_.look(replay_.standardise(context));
+    critic_.look(replay_, context);
     const double rough = minimum(range, coarse, h), reach = (range.high - range.low) / coarse + h;
     double centre = minimum(around(rough, reach, range), fine, h);
     const double narrow = smaller(h, larger(narrowest, h / steepness(centre, h, range)));
@@ -34,20 +34,23 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
 
   void learn(const ContextView& context, const Outcome& outcome) override {
     replay_.remember(context, unit(outcome.action), outcome.density * length(), outcome.loss);
-    if (context.kind == ContextKind::hashed) ensemble_.add_features(context);
+    if (context.kind == ContextKind::hashed) critic_.ensemble().add_features(context);
     change_.age += 1.0;
-    if (replay_.rounds() < warm_up) return;
-    ensemble_.start();
-    const double error = ensemble_.learn(replay_, change_.age - 1.0, replay_.standard(outcome.loss));
-    if (monitor_.detects_change(error)) change_ = {monitor_.restart(), change_.alarms + 1.0, replay_.rounds()};
+    if (replay_.rounds() < warm_up) return critic_.remember(replay_);
+    critic_.ensemble().start();
+    if (!monitor_.detects_change(critic_.learn(replay_, change_.age))) return;
+    change_ = {monitor_.restart(), change_.alarms + 1.0, replay_.rounds()};
+    critic_.restart();
   }
 
   CriticReport report() const override {
     CriticReport all = {};
-    ensemble_.member_shares(all.weights);
+    critic_.ensemble().member_shares(all.weights);
     for (std::size_t m = 0; m < Ensemble::members; ++m)
-      all.errors[m] = __builtin_sqrt(ensemble_.error(m)) / replay_.gain();
+      all.errors[m] = __builtin_sqrt(critic_.ensemble().error(m)) / replay_.gain();
     all.bandwidth = replay_.rounds() < warm_up ? 0.5 * length() : bandwidth() * length();
+    all.forest = critic_.weight();
+    all.trees = static_cast<double>(critic_.trees());
     all.noise = monitor_.sigma() / replay_.gain();
     all.rounds = replay_.rounds();
     all.memory = smaller(change_.age, static_cast<double>(replay_.capacity()));
@@ -58,13 +61,13 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   }
 
   void curve(const ContextView& context, std::size_t points, double* losses) override {
-    ensemble_.start();
-    ensemble_.look(replay_.standardise(context));
+    critic_.ensemble().start();
+    critic_.look(replay_, context);
     float actions[16], predicted[16];
     for (std::size_t first = 0; first < points; first += 16) {
       for (std::size_t i = 0; i < 16; ++i)
         actions[i] = static_cast<float>((static_cast<double>(first + i) + 0.5) / static_cast<double>(points));
-      ensemble_.score(actions, 16, predicted);
+      critic_.score(actions, 16, predicted);
       for (std::size_t i = 0; i < 16 && first + i < points; ++i) losses[first + i] = replay_.original(predicted[i]);
     }
   }
@@ -74,27 +77,29 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   // No half-life: the monitor detects when old evidence is outdated.
   void forget(double) override {}
 
-  void start() override { ensemble_.start(); }
+  void start() override { critic_.ensemble().start(); }
+
+  void resume() override { critic_.resume(replay_); }
 
   bool is_valid() const override {
-    return replay_.is_valid() && ensemble_.is_valid() && ensemble_.has_features(replay_.features()) &&
-           monitor_.is_valid() && is_count(change_.age) && is_count(change_.alarms) && is_count(change_.last_alarm);
+    return replay_.is_valid() && critic_.is_valid(replay_) && monitor_.is_valid() && is_count(change_.age) &&
+           is_count(change_.alarms) && is_count(change_.last_alarm);
   }
 
-  std::size_t arrays() const override { return replay_.arrays() + ensemble_.arrays() + 2; }
+  std::size_t arrays() const override { return replay_.arrays() + critic_.arrays() + 2; }
 
   Array array(std::size_t index) override {
     if (index < replay_.arrays()) return replay_.array(index);
     index -= replay_.arrays();
-    if (index < ensemble_.arrays()) return ensemble_.array(index);
-    if (index == ensemble_.arrays()) return {"monitor", "f8", &monitor_, sizeof monitor_ / sizeof(double)};
+    if (index < critic_.arrays()) return critic_.array(index);
+    if (index == critic_.arrays()) return {"monitor", "f8", &monitor_, sizeof monitor_ / sizeof(double)};
     return {"change", "f8", &change_, sizeof change_ / sizeof(double)};
   }
 
   void fit(std::size_t index, std::size_t size) override {
     if (index < replay_.arrays()) return replay_.fit(index, size);
     index -= replay_.arrays();
-    if (index < ensemble_.arrays()) ensemble_.fit(index, size);
+    if (index < critic_.ensemble().arrays()) critic_.ensemble().fit(index, size);
   }
 
  private:
@@ -127,7 +132,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
       const double place = (static_cast<double>(i) + 0.5) / (0.5 * sides) - 1.0;
       actions[i] = static_cast<float>(clip(centre + h * place, range.low, range.high));
     }
-    ensemble_.score(actions, sides, losses);
+    critic_.score(actions, sides, losses);
     double rise = 0.0;
     for (std::size_t i = 0; i < sides; ++i) rise += i < sides / 4 || i >= 3 * sides / 4 ? losses[i] : -losses[i];
     return larger(rise / (0.25 * sides * h), 1.0);
@@ -140,7 +145,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     const double step = (range.high - range.low) / static_cast<double>(points);
     for (std::size_t i = 0; i < points; ++i)
       actions[i] = static_cast<float>(range.low + (static_cast<double>(i) + 0.5) * step);
-    ensemble_.score(actions, points, losses);
+    critic_.score(actions, points, losses);
     for (std::size_t i = 0; i < points; ++i) sums[i + 1] = sums[i] + losses[i];
     const double reach = h / step + 0.5;  // NaN if the range is too narrow for its parts to differ
     const std::size_t radius = reach < static_cast<double>(points) ? static_cast<std::size_t>(reach) : points;
@@ -161,7 +166,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
 
   Range actions_;
   ReplayBuffer replay_;
-  Ensemble ensemble_;
+  Critic critic_;
   DriftDetector monitor_;
   Change change_;
 };

@@ -48,6 +48,9 @@ class PolicyModel {
   // Makes room for `size` numbers of a file in an array that grows; the caller then compares the sizes.
   virtual void fit(std::size_t, std::size_t) {}
 
+  // Computes what is not saved from restored arrays, which are valid.
+  virtual void resume() {}
+
   // Whether restored arrays are valid. Values that are only added and compared are not checked.
   virtual bool is_valid() const { return true; }
 };
@@ -108,6 +111,8 @@ struct CriticReport {
 
   double errors[members];   // root mean squared errors of their predictions, in units of the loss
   double weights[members];  // their shares in the prediction
+  double forest;            // the weight of the trees' correction, from 0 to 1
+  double trees;             // their number
   double bandwidth;         // the widest in use, in action units
   double noise;             // standard deviation of the loss around the prediction
   double rounds;

@@ -15,7 +15,7 @@ namespace manul {
 // An array of a model's state, for saving and restoring.
 struct Array {
   const char* name;
-  const char* type;  // "f4", "f8" or "u8", as in NumPy
+  const char* type;  // "f4", "f8", "i4" or "u8", as in NumPy
   void* data;
   std::size_t size;
   std::size_t part = 0;  // counted from 1 in models that consist of several parts

@@ -1,7 +1,7 @@
 """Auto, an agent without tuning: it models the loss of every action and chooses near the minimum.
 
-It is not from the paper: a small ensemble of networks models the loss of contexts and actions, trained on replayed
-rounds (`src/core/critic`). Its actions are smoothed and explored as in Cats, so its logs can be used off-policy.
+It is not from the paper: a small ensemble of networks and a forest of boosted trees model the loss of contexts and
+actions, trained on remembered rounds (`src/core/critic`). Its actions are smoothed and explored as in Cats, so its logs can be used off-policy.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Member:
 class Report:
     """The state of an Auto, to explain its decisions.
 
+    `members` are the networks; `forest` is the weight of the correction by `trees` regression trees, from 0 to 1.
     `bandwidth` is narrower where the predicted loss is steep. `noise` is the standard deviation of the loss around the
     prediction. `epsilon` is the share of uniform exploration in the next decision. `alarms` counts the detected changes of
     the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `clipped` counts the
@@ -43,6 +44,8 @@ class Report:
     """
 
     members: tuple[Member, ...]
+    forest: float
+    trees: int
     bandwidth: float
     noise: float
     epsilon: float
@@ -108,6 +111,8 @@ class Auto(BaseAgent[_core.Player]):
         errors = [error * (high - low) for error in report["errors"]]
         return Report(
             members=tuple(map(Member, MEMBERS, errors, report["weights"])),
+            forest=report["forest"],
+            trees=int(report["trees"]),
             bandwidth=report["bandwidth"],
             noise=report["noise"] * (high - low),
             epsilon=self.current_epsilon,
