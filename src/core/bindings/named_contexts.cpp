@@ -1,8 +1,6 @@
 // Reads many named contexts into one batch.
 #include "bindings/named_contexts.hpp"
 
-#include <charconv>
-#include <optional>
 #include <variant>
 
 namespace manul {
