@@ -64,11 +64,12 @@ def test_the_estimate_of_the_largest_loops_takes_no_memory():
     assert sorted(estimated, reverse=True) == [*estimated[:2], estimated[3], estimated[2]]
 
 
-def test_loops_that_have_learned_nothing_are_small():
+@pytest.mark.parametrize("context", ["[1.0, 2.0]", "{'age': 1.0, 'city': 'Oslo'}"])
+def test_loops_that_have_learned_nothing_are_small(context):
     (taken,) = measured(
         "before = resident()\n"
         "kept = [agents.make_agent(warm) for _ in range(100)]\n"
-        "for agent in kept: agent.decide_again(0, [1.0, 2.0])\n"
+        f"for agent in kept: agent.decide_again(0, {context})\n"
         "print((resident() - before) // len(kept))"
     )
     assert taken < 200_000

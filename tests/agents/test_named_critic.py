@@ -193,6 +193,15 @@ def test_the_memory_is_bounded_and_known_before():
     assert learned(300).nbytes < 2**20
 
 
+def test_a_feature_takes_less_than_2_kb():
+    few, many = manul.Auto(), manul.Auto()
+    for agent, levels in ((few, 1000), (many, 3000)):
+        for first in range(0, levels, 250):
+            context = {"tags": [f"level {i}" for i in range(first, first + 250)]}
+            agent.learn(context, agent.decide(context), 0.5)
+    assert 1700 < (many.nbytes - few.nbytes) / 2000 < 2000
+
+
 @pytest.mark.parametrize(("array", "index", "value"), [("entries", 4, 2**32 - 1), ("spans", 5, 5000)])
 def test_a_file_whose_contexts_point_outside_is_refused(array, index, value):
     kind, parameters, arrays = learned(30).contents()
