@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import manul
-from manul.errors import InputError
+from manul.errors import FileError, InputError
+from manul.utils.model_files import encode
 
 ROUNDS = 1500
 RANDOM = np.random.default_rng(1)
@@ -131,3 +132,22 @@ def test_the_core_simulates_an_agent_without_a_range():
 @pytest.mark.parametrize("ranges", [{"losses": "auto"}, {"rewards": "auto", "actions": (-2.0, 8.0)}])
 def test_agents_without_a_range_pass_the_checks_of_agents(check, ranges):
     check(lambda seed: manul.Auto(seed=seed, **ranges))
+
+
+@pytest.mark.parametrize("bounds", [[1, 0, 20, 0, 0, 0], [math.nan, 1, 20, 0, 0, 0], [0, 1, -1, 0, 0, 0]])
+def test_a_file_with_impossible_bounds_is_refused(bounds):
+    agent = manul.Auto(losses="auto")
+    play(agent)
+    kind, parameters, arrays = agent.contents()
+    with pytest.raises(FileError, match="the arrays do not match the settings"):
+        manul.loads(encode(kind, parameters, {**arrays, "loss_bounds": np.array(bounds, np.float64)}))
+
+
+def test_a_file_that_is_updated_after_every_round_resumes():
+    agent = manul.Auto(losses="auto")
+    agent.learn(CONTEXTS[0], agent.decide(CONTEXTS[0]), 1.0)
+    kind, parameters, arrays = agent.contents()
+    early = np.array([-math.inf, math.inf, 0, 0, 0, 0])
+    loaded = manul.loads(encode(kind, parameters, {**arrays, "loss_bounds": early}))
+    loaded.learn(CONTEXTS[1], loaded.decide(CONTEXTS[1]), 2.0)
+    assert loaded.report().rounds == 2
