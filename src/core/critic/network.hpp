@@ -160,8 +160,9 @@ class Network {
   void step(const Batch& data, float rate, float keep, float* predicted) {
     forward(data, predicted);
     backward(data, predicted);
+    float *weights = weights_.data(), *means = weights + size_, *squares = means + size_;
     for (std::size_t i = 0; i < size_; i += wide)
-      adam(&weights_[i], &weights_[size_ + i], &weights_[2 * size_ + i], load<Lanes>(&gradient_[i]), rate);
+      adam(weights + i, means + i, squares + i, load<Lanes>(&gradient_[i]), rate);
     if (data.features != nullptr) features_.step(*data.features, delta_.data(), rate, keep);
     if (keep != 1.0f)
       for (std::size_t i = 0; i < width_ * columns_; ++i) weights_[i] *= keep;

@@ -23,6 +23,7 @@ class ReplayBuffer {
   }
 
   std::size_t stride() const { return stride_; }
+
   // How many rounds can be sampled, at most; fewer if named contexts have very many features.
   std::size_t capacity() const {
     return named_ ? static_cast<std::size_t>(sparse_.remembered(units_.rounds)) : capacity_;
@@ -40,6 +41,9 @@ class ReplayBuffer {
     return named_ ? sparse_.column(slot, column) : contexts_.data()[slot * stride_ + column];
   }
   const float* columns(std::size_t slot) { return named_ ? sparse_.columns(slot) : &contexts_[slot * stride_]; }
+  float column(std::size_t slot, std::size_t column) const {
+    return named_ ? sparse_.column(slot, column) : contexts_.data()[slot * stride_ + column];
+  }
   const float* columns(const ContextView& context) { return named_ ? sparse_.columns(context) : context.values; }
 
   // The inverse unit of losses: networks are trained on (loss - centre) gain.

@@ -79,7 +79,16 @@ class SparseContexts {
     return columns_.data();
   }
 
-  // The same for a context that is not remembered.
+  // One of these values.
+  float column(std::size_t slot, std::size_t column) const {
+    const Span span = spans_.data()[slot];
+    float total = 0.0f;
+    for (std::size_t i = 0; i < span.size; ++i)
+      if (entries(span)[i].feature == column) total += entries(span)[i].value;
+    return total;
+  }
+
+  // The first values of a context that is not remembered; valid until the next call.
   const float* columns(const ContextView& context) {
     for (std::size_t i = 0; i < most_columns; ++i) columns_[i] = 0.0f;
     for (std::size_t i = 0; i < context.size; ++i)
