@@ -37,9 +37,6 @@ class ReplayBuffer {
   // The raw numbers of a context, for learners of rows: the context itself or, if it is named, its first 128 features,
   // which are 0 if absent; features keep their columns. The row is valid until the next call.
   std::size_t column_count() const { return named_ ? SparseContexts::most_columns : width_; }
-  float column(std::size_t slot, std::size_t column) const {
-    return named_ ? sparse_.column(slot, column) : contexts_.data()[slot * stride_ + column];
-  }
   const float* columns(std::size_t slot) { return named_ ? sparse_.columns(slot) : &contexts_[slot * stride_]; }
   float column(std::size_t slot, std::size_t column) const {
     return named_ ? sparse_.column(slot, column) : contexts_.data()[slot * stride_ + column];

@@ -96,15 +96,6 @@ class SparseContexts {
     return columns_.data();
   }
 
-  // One of them.
-  float column(std::size_t slot, std::size_t column) const {
-    const Span span = spans_.data()[slot];
-    float value = 0.0f;
-    for (std::size_t i = 0; i < span.size; ++i)
-      if (entries(span)[i].feature == column) value += entries(span)[i].value;
-    return value;
-  }
-
   // How many features have been learned from.
   std::size_t features() const { return known_; }
 
