@@ -5,6 +5,7 @@
 #pragma once
 
 #include "critic/replay_buffer.hpp"
+#include "numerics/sorting.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -91,18 +92,6 @@ class FeatureBins {
       edges[count++] = middle < after ? middle : before;
     }
     counts_[column] = static_cast<std::int32_t>(count);
-  }
-
-  // Shell's method, with the gaps of Ciura (2001).
-  static void sort(float* values, std::size_t size) {
-    constexpr std::size_t gaps[] = {701, 301, 132, 57, 23, 10, 4, 1};
-    for (const std::size_t gap : gaps)
-      for (std::size_t i = gap; i < size; ++i) {
-        const float value = values[i];
-        std::size_t j = i;
-        for (; j >= gap && values[j - gap] > value; j -= gap) values[j] = values[j - gap];
-        values[j] = value;
-      }
   }
 
   std::size_t width_;

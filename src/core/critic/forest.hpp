@@ -88,6 +88,7 @@ class Forest {
     all = all && state_.rounds <= static_cast<double>(capacity_ - reserve) && state_.started <= replay.rounds() &&
           ((state_.growing == 0.0 && state_.written == 0.0) ||
            replay.rounds() - state_.started <= static_cast<double>(reserve));
+    if (!all) return false;  // the number of trees may be absurd
     for (std::size_t column = 0; column <= width_; ++column) all = all && finite(gains_.data()[column]);
     for (std::size_t node = 0; node < trees() * most_nodes; ++node) all = all && is_valid(nodes_.data()[node], node);
     return all;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "numerics/arithmetic.hpp"
-#include "numerics/ranges.hpp"
+#include "numerics/sorting.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -47,19 +47,6 @@ class LossBounds {
  private:
   static constexpr double first = 20.0, growth = 0.25;  // rounds before the first update, and between updates
   static constexpr double surprising = 32.0, surprising_share = 1.0 / 32.0;  // clipped losses, where 2 % are usual
-
-  // Shell sort with the gaps of Ciura (2001).
-  static void sort(double* values, std::size_t count) {
-    constexpr std::size_t gaps[] = {701, 301, 132, 57, 23, 10, 4, 1};
-    for (const std::size_t gap : gaps) {
-      for (std::size_t i = gap; i < count; ++i) {
-        const double value = values[i];
-        std::size_t j = i;
-        for (; j >= gap && values[j - gap] > value; j -= gap) values[j] = values[j - gap];
-        values[j] = value;
-      }
-    }
-  }
 
   // Files contain exactly these numbers in this order.
   double low = -__builtin_inf(), high = __builtin_inf(), next = first, last = 0.0, recent = 0.0, clipped = 0.0;

@@ -103,7 +103,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   }
 
  private:
-  static constexpr double warm_up = 20.0;  // rounds of uniform exploration before the first step of training
+  static constexpr double warm_up = 10.0;  // rounds of uniform exploration before the first step of training
   // Numbers of actions scored to find the minimum, to refine it, and to measure its slope; multiples of 16.
   static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
   // Bandwidths in units of the range: the first, per standard deviation of the noise, and the last.
