@@ -62,7 +62,7 @@ def test_one_absurd_loss_does_not_disturb_learning(actions, number, outlier):
 
 def test_losses_that_grow_a_thousandfold_are_learned_again(actions):
     grown = play(manul.Auto(losses="auto"), lambda number, loss: loss if number < 700 else 1000 * loss)
-    assert regret(grown) < 1.5 * regret(actions)
+    assert regret(grown) < 2 * regret(actions)
 
 
 def test_rare_losses_are_not_outliers():
@@ -114,7 +114,7 @@ def test_a_saved_agent_resumes_with_its_bounds(tmp_path):
     agent.learn_many(contexts, decisions, rewards=np.where(np.arange(600) == 500, 1e12, decisions.actions))
     agent.save(tmp_path / "agent.manul")
     loaded = manul.load(tmp_path / "agent.manul")
-    assert repr(loaded) == repr(agent) == "Auto(actions=(0.0, 1.0), epsilon=0.05, rewards='auto', seed=0)"
+    assert repr(loaded) == repr(agent) == "Auto(actions=(0.0, 1.0), epsilon='auto', rewards='auto', seed=0)"
     assert loaded.report() == agent.report()
     assert loaded.report().clipped == 1
 
