@@ -103,7 +103,7 @@ def test_a_context_named_reward_needs_parquet(tmp_path):
 
 
 def test_losses_without_a_range_are_evaluated_on_their_own_range():
-    log = manul.simulate(manul.Auto(), manul.worlds.linear(rounds=2000)).log
+    log = manul.simulate(manul.Auto(epsilon=0.05), manul.worlds.linear(rounds=2000)).log
     large = Log(log.contexts, log.actions, log.densities, 1000 * log.losses, action_range=(0, 1))
     known = manul.evaluate(lambda _: 0.5, log, bandwidth=0.1)
     unknown = manul.evaluate(lambda _: 0.5, large, bandwidth=0.1, losses="auto")

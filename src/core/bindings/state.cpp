@@ -48,7 +48,7 @@ std::size_t nbytes(Player& player) {
 
 // The memory after many rounds, when all arrays that grow are full.
 std::size_t most_nbytes(Player& player) {
-  std::size_t total = 0;
+  std::size_t total = player.model().unsaved_bytes();
   for (std::size_t i = 0; i < player.model().arrays(); ++i) {
     const Array array = player.model().array(i);
     total += std::max(array.size, array.most) * item_size(array);

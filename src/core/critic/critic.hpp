@@ -78,6 +78,8 @@ class Critic {
            finite(state_.correction_square);
   }
 
+  std::size_t unsaved_bytes() const { return forest_.unsaved_bytes(); }
+
   std::size_t arrays() const { return ensemble_.arrays() + Forest::arrays + 1; }
 
   Array array(std::size_t index) {

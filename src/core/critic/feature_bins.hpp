@@ -20,7 +20,7 @@ class FeatureBins {
   static constexpr std::size_t most = 128;  // bins of a column
 
   FeatureBins(std::size_t width, std::size_t capacity)
-      : width_(width), edges_(width * most), counts_(width), bins_(capacity * (width + 1)), sample_(sampled) {}
+      : width_(width), edges_(width * most), counts_(width), bins_(capacity * (width + 1)) {}
 
   std::size_t width() const { return width_; }
 
@@ -43,10 +43,11 @@ class FeatureBins {
 
   // Computes the edges of a column anew, from at most 2,048 of the last `rounds` rounds. Their bins must follow.
   void place_edges(const ReplayBuffer& replay, std::size_t column, std::size_t rounds) {
+    float sample[sampled];
     const std::size_t size = rounds < sampled ? rounds : sampled;
-    for (std::size_t i = 0; i < size; ++i) sample_[i] = replay.column(replay.slot(i * rounds / size), column);
-    sort(sample_.data(), size);
-    place_edges(column, size);
+    for (std::size_t i = 0; i < size; ++i) sample[i] = replay.column(replay.slot(i * rounds / size), column);
+    sort(sample, size);
+    place_edges(column, sample, size);
   }
 
   void write(std::size_t slot, std::size_t column, float value) {
@@ -70,6 +71,8 @@ class FeatureBins {
     return true;
   }
 
+  std::size_t unsaved_bytes() const { return bins_.size(); }
+
   static constexpr std::size_t arrays = 2;
 
   Array array(std::size_t index) {
@@ -80,13 +83,13 @@ class FeatureBins {
  private:
   static constexpr std::size_t sampled = 2048;
 
-  void place_edges(std::size_t column, std::size_t size) {
+  void place_edges(std::size_t column, const float* sample, std::size_t size) {
     std::size_t distinct = 1, count = 0;
-    for (std::size_t i = 1; i < size; ++i) distinct += sample_[i] != sample_[i - 1];
+    for (std::size_t i = 1; i < size; ++i) distinct += sample[i] != sample[i - 1];
     float* edges = edges_.data() + column * most;
     for (std::size_t i = 1; i < size; ++i) {
       const bool first_of_bin = distinct <= most || i * most / size != (i - 1) * most / size;
-      const float before = sample_[i - 1], after = sample_[i];
+      const float before = sample[i - 1], after = sample[i];
       if (!first_of_bin || before == after || count + 1 == most) continue;
       const float middle = 0.5f * before + 0.5f * after;
       edges[count++] = middle < after ? middle : before;
@@ -98,7 +101,6 @@ class FeatureBins {
   Buffer<float> edges_;
   Buffer<std::int32_t> counts_;
   Buffer<std::uint8_t> bins_;
-  Buffer<float> sample_;
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -15,9 +15,7 @@ class Forest {
   Forest(std::size_t width, std::size_t capacity, std::uint64_t seed)
       : width_(width), capacity_(capacity), seed_(seed), bins_(width, capacity), growth_(capacity),
         nodes_(most_trees * most_nodes), gains_(width + 1), leaves_(most_trees * capacity), predictions_(capacity),
-        steps_(action_bins + 1), curve_(action_bins), row_(width + 1), candidates_(width) {
-    for (std::size_t node = 0; node < nodes_.size(); ++node) nodes_[node] = TreeNode::leaf(node % most_nodes, width);
-  }
+        steps_(action_bins + 1), curve_(action_bins), row_(width + 1), candidates_(width) {}
 
   std::size_t trees() const { return state_.made < most_trees ? static_cast<std::size_t>(state_.made) : most_trees; }
 
@@ -92,6 +90,11 @@ class Forest {
     for (std::size_t column = 0; column <= width_; ++column) all = all && finite(gains_.data()[column]);
     for (std::size_t node = 0; node < trees() * most_nodes; ++node) all = all && is_valid(nodes_.data()[node], node);
     return all;
+  }
+
+  // What files do not contain.
+  std::size_t unsaved_bytes() const {
+    return bins_.unsaved_bytes() + growth_.unsaved_bytes() + leaves_.size() + 4 * predictions_.size();
   }
 
   static constexpr std::size_t arrays = FeatureBins::arrays + 4;

@@ -21,6 +21,8 @@ class TreeGrowth {
   const TreeNode* nodes() const { return nodes_.data(); }
   std::size_t node_count() const { return node_count_; }
 
+  std::size_t unsaved_bytes() const { return 4 * (order_.size() + moved_.size()) + 8 * histograms_.size(); }
+
   // Calls `each(slot, leaf)` for all rounds of the finished tree.
   template <class Each>
   void visit_leaves(Each&& each) const {
@@ -76,9 +78,9 @@ class TreeGrowth {
   static constexpr int count_bits = 16;
 
   struct Split {
-    double gain = 0.0;
-    std::size_t column = 0, bin = 0;
-    std::int64_t left_sum = 0;
+    double gain;
+    std::size_t column, bin;
+    std::int64_t left_sum;
   };
 
   // The histogram of leaf i is the i-th.
@@ -249,8 +251,8 @@ class TreeGrowth {
   std::uint32_t columns_[most_columns] = {};
   std::size_t leaf_limit_ = 0, leaf_count_ = 0, node_count_ = 0, split_count_ = 0;
   std::size_t building_ = none, sibling_ = none, next_ = 0;  // the histogram in progress
-  Leaf leaves_[most_leaves] = {};
-  Split splits_[most_leaves] = {};
+  Leaf leaves_[most_leaves];                                 // not initialised, so that a new agent is small
+  Split splits_[most_leaves];
 };
 
 }  // namespace manul::MANUL_SIMD

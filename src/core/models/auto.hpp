@@ -86,6 +86,8 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
            is_count(change_.alarms) && is_count(change_.last_alarm);
   }
 
+  std::size_t unsaved_bytes() const override { return critic_.unsaved_bytes(); }
+
   std::size_t arrays() const override { return replay_.arrays() + critic_.arrays() + 2; }
 
   Array array(std::size_t index) override {

@@ -42,6 +42,9 @@ class PolicyModel {
   // Initialises a model that defers this until it is needed; only the first call has an effect.
   virtual void start() {}
 
+  // The memory that files do not contain, because `resume` computes it; small buffers are not counted.
+  virtual std::size_t unsaved_bytes() const { return 0; }
+
   virtual std::size_t arrays() const = 0;
   virtual Array array(std::size_t index) = 0;
 

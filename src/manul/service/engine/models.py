@@ -64,7 +64,7 @@ def estimated_bytes(settings: NewLoop, width: int | None) -> int:
     """About the memory that a loop's agent takes once it has learned for long, in contexts of a width; None: with names.
 
     >>> estimated_bytes(NewLoop(name="heating", actions=(20, 70)), 4096) // 2**20
-    70
+    93
     """
     expected: int = make_agent(settings).expected_nbytes(width)  # type: ignore[attr-defined]
     return expected
