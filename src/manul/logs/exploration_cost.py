@@ -51,7 +51,7 @@ class ExplorationCost:
 def exploration_cost(log: Log) -> ExplorationCost | None:
     """The cost of the explored rows of a log; None if the range of actions is not known or no row was greedy.
 
-    Rows whose density is uniform, such as the first 20 of Auto, count neither as explored nor as greedy.
+    Rows whose density is uniform, such as the first 10 of Auto, count neither as explored nor as greedy.
 
     >>> densities, losses = np.array([0.1, 4.9, 4.9, 4.9]), np.array([0.9, 0.1, 0.2, 0.3])
     >>> print(exploration_cost(Log(np.zeros((4, 1)), np.full(4, 0.5), densities, losses, action_range=(0.0, 1.0))))
