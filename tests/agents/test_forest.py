@@ -52,7 +52,7 @@ def test_a_tree_is_the_twins(width, rounds):
     cuts = forest.edges(started, width)
     used = forest.columns([i for i, c in enumerate(cuts) if len(c)], before["column_gains"], made, agent.seed)
     grown = forest.grow(data, started["tree_targets"][slots].astype(np.int64), cuts, used)
-    assert np.array_equal(after["trees"].view(forest.NODE).reshape(64, 255)[made % 64], grown)
+    assert np.array_equal(after["trees"].view(forest.NODE).reshape(forest.TREES, 255)[made % forest.TREES], grown)
 
 
 def test_a_half_grown_tree_survives_saving(tmp_path):
@@ -75,14 +75,14 @@ def test_trees_are_dropped_after_a_change_of_the_world():
     targets = np.where(np.arange(4000) < 3000, 0.5 + 0.2 * np.tanh(contexts[:, 0]), 0.5 - 0.4 * np.tanh(contexts[:, 0]))
     agent = manul.Auto(seed=1)
     manul.simulate(agent, manul.worlds.Regression(contexts[:3000], targets[:3000]))
-    trees = 64
+    trees = forest.TREES
     for row in range(3000, 4000):
         play(agent, manul.worlds.Regression(contexts, targets), row)
         report = agent.report()
         if report.alarms:
             break
         trees = report.trees
-    assert (trees, report.alarms, report.trees) == (64, 1, 0)
+    assert (trees, report.alarms, report.trees) == (forest.TREES, 1, 0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.twins import critic
 
-TREES, NODES, BINS, ACTION_BINS, RESERVE = 64, 255, 128, 256, 512
+TREES, NODES, BINS, ACTION_BINS, RESERVE = 48, 255, 128, 256, 512
 UNIT = 2.0**-20
 STEP, HALF_KEPT, SHRINKAGE, LEAST, DEPTH = 0.12, 8192, np.float32(20), 16, 10
 Floats = NDArray[np.float64]

@@ -1,6 +1,6 @@
 // Boosted regression trees over contexts and actions, which learn from the rounds in memory, one tree at a time.
 //
-// A tree learns what the networks (times `trust`) and the other trees leave unexplained. There are at most 64: then a
+// A tree learns what the networks (times `trust`) and the other trees leave unexplained. There are at most 48: then a
 // new tree replaces the oldest, begins with a share of its predictions, and corrects 12 % of what remains. All sums are
 // integers, so results do not depend on the order of additions. The constants were chosen by experiment:
 // docs/ablation-auto.md.
@@ -112,7 +112,7 @@ class Forest {
   }
 
  private:
-  static constexpr std::size_t most_trees = 64;
+  static constexpr std::size_t most_trees = 48;
   static constexpr std::size_t slice = 200'000;  // additions and comparisons per round, about 0.2 ms
   // The oldest rounds, from which a new tree does not learn, because they may be overwritten before it is complete.
   static constexpr std::size_t reserve = 512;
@@ -137,10 +137,10 @@ class Forest {
 
   RegressionTrees all() const { return {nodes_.data(), width_}; }
 
-  // One per round at 160 rounds, one per 410 at 32,768.
+  // One per round at 100 rounds, one per 655 at 32,768.
   static double trees_per_round(double rounds) {
     const double full = rounds / 32768.0;
-    return smaller(1.0, 160.0 / (rounds * (1.0 + full * full)));
+    return smaller(1.0, 100.0 / (rounds * (1.0 + full * full)));
   }
 
   // The context and the bin of the action.
