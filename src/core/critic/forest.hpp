@@ -54,7 +54,7 @@ class Forest {
 
   // Sets the context for `predict`.
   void look(const float* context) {
-    for (std::size_t bin = 0; bin <= action_bins; ++bin) steps_[bin] = 0;
+    for (std::size_t bin = 0; bin < action_bins; ++bin) steps_[bin] = 0;
     for (std::size_t tree = 0; tree < trees(); ++tree) all().add_steps(tree, context, steps_.data());
     std::int32_t total = 0;
     for (std::size_t bin = 0; bin < action_bins; ++bin) {

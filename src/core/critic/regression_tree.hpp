@@ -44,9 +44,27 @@ class RegressionTrees {
 
   std::int32_t value(std::size_t tree, std::size_t leaf) const { return nodes_[tree * most_nodes + leaf].value; }
 
-  // Adds a tree's values of all actions in a context: `steps` gets the differences from one bin to the next.
+  // Adds a tree's values of all actions in a context: `steps` gets the differences from one bin to the next. The leaves
+  // are visited in the order of their actions.
   void add_steps(std::size_t tree, const float* context, std::int32_t* steps) const {
-    add_steps(nodes_ + tree * most_nodes, 0, context, 0, action_bins, steps);
+    const TreeNode* nodes = nodes_ + tree * most_nodes;
+    std::int32_t at = 0, waiting[most_nodes], before = 0;
+    std::size_t first = 0, last = action_bins, ends[most_nodes], count = 0;
+    for (;;) {
+      for (; nodes[at].left != at;) {
+        const TreeNode& node = nodes[at];
+        if (node.column != width_) {
+          at = child(node, context);
+        } else {
+          waiting[count] = node.left + 1, ends[count++] = last;
+          at = node.left, last = static_cast<std::size_t>(node.threshold) + 1;
+        }
+      }
+      steps[first] += nodes[at].value - before;
+      before = nodes[at].value;
+      if (count == 0) return;
+      first = last, at = waiting[--count], last = ends[count];
+    }
   }
 
  private:
@@ -56,24 +74,6 @@ class RegressionTrees {
 
   static std::int32_t child(const TreeNode& node, const float* row) {
     return node.left + (row[node.column] > node.threshold);
-  }
-
-  // For the actions from bin `first` up to, but not including, `last`.
-  void add_steps(const TreeNode* tree, std::int32_t at, const float* context, std::size_t first, std::size_t last,
-                 std::int32_t* steps) const {
-    for (; tree[at].left != at;) {
-      const TreeNode& node = tree[at];
-      if (node.column != width_) {
-        at = child(node, context);
-        continue;
-      }
-      const auto middle = static_cast<std::size_t>(node.threshold) + 1;
-      if (middle > first && middle < last) add_steps(tree, node.left + 1, context, middle, last, steps);
-      at = node.left + (middle <= first);
-      last = middle > first && middle < last ? middle : last;
-    }
-    steps[first] += tree[at].value;
-    steps[last] -= tree[at].value;
   }
 
   const TreeNode* nodes_;
