@@ -87,8 +87,17 @@ def test_trees_are_dropped_after_a_change_of_the_world():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("trees", -5), ("trees", 10**9), ("edge_counts", -5), ("edge_counts", 200), ("forest", -5.0), ("forest", 1e9)]
-    + [("mixing", np.nan), ("column_gains", np.inf), ("predictions", np.nan)],
+    [
+        ("trees", -5),
+        ("trees", 10**9),
+        ("edge_counts", -5),
+        ("edge_counts", 200),
+        ("forest", -5.0),
+        ("forest", 1e9),
+        ("mixing", np.nan),
+        ("column_gains", np.inf),
+        ("predictions", np.nan),
+    ],
 )
 def test_a_damaged_forest_is_refused(name, value, tmp_path):
     agent = manul.Auto(seed=1)

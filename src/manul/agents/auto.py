@@ -1,7 +1,8 @@
 """Auto, an agent without tuning: it models the loss of every action and chooses near the minimum.
 
 It is not from the paper: a small ensemble of networks and a forest of boosted trees model the loss of contexts and
-actions, trained on remembered rounds (`src/core/critic`). Its actions are smoothed and explored as in Cats, so its logs can be used off-policy.
+actions, trained on remembered rounds (`src/core/critic`). Its actions are smoothed and explored as in Cats, so its logs
+can be used off-policy.
 """
 
 from __future__ import annotations

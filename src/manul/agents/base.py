@@ -22,7 +22,7 @@ from manul.errors import InputError
 from manul.policies.plot_mixin import PlotMixin
 from manul.types import Context, Decision, Decisions, Floats, Policy, Within
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range, outcome_of
+from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
 from manul.utils.validation import check_half_life, check_outcomes, check_range, check_seed, check_shape
 
 _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
