@@ -1,7 +1,7 @@
 // Encodes named contexts, as in JSON: each field becomes one or more hashed features.
 //
 //   a number      one feature, to be standardised          a text       one feature per field and text, value 1
-//   true          one feature, value 1 (false: none)       missing      one feature per field, value 1
+//   true          one feature, value 1 (false: none or 0)       missing      one feature per field, value 1
 //   a time        a number of days, and texts: month, weekday and hour
 //
 // Features are numbers below 2^32, which models map to tables of their own size. Names are remembered, up to a limit,

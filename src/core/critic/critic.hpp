@@ -17,7 +17,7 @@ class Critic {
  public:
   // Contexts are as in the replay buffer.
   Critic(std::size_t width, std::size_t features, const ReplayBuffer& replay, std::uint64_t seed)
-      : ensemble_(width, features, replay.stride(), seed), forest_(replay.column_count(), replay.slots(), seed) {}
+      : ensemble_(width, features, replay.stride(), seed), forest_(replay.column_count(), replay.capacity(), seed) {}
 
   Ensemble& ensemble() { return ensemble_; }
   const Ensemble& ensemble() const { return ensemble_; }
@@ -90,7 +90,7 @@ class Critic {
   }
 
  private:
-  static constexpr double memory = 4000.0, settling = 50.0;  // rounds
+  static constexpr double memory = Ensemble::judging_memory, settling = 50.0;  // rounds
 
   static double rate(double rounds) { return larger(1.0 / memory, 1.0 / rounds); }
 

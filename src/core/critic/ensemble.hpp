@@ -12,6 +12,7 @@ namespace manul::MANUL_SIMD {
 class Ensemble {
  public:
   static constexpr std::size_t members = CriticReport::members;
+  static constexpr double judging_memory = 4000.0;  // rounds over which predictions are judged
 
   Ensemble(std::size_t width, std::size_t features, std::size_t stride, std::uint64_t seed)
       : seed_(seed), named_(features > 0), networks_{{width, features, stride, true, blunt},
@@ -114,7 +115,7 @@ class Ensemble {
                                  replay_stream = 8;  // of random numbers; decisions have stream 0
   static constexpr std::size_t scout = members - 1;
   // Chosen by experiment: docs/ablation-auto.md.
-  static constexpr double scout_memory = 2000.0, judging_memory = 4000.0;  // rounds
+  static constexpr double scout_memory = 2000.0;                    // rounds
   static constexpr double busy_rounds = 10000.0, most_steps = 9.0;  // a new critic trains several times per round
   static constexpr double sharpness = 20.0, least_share = 0.02;     // of the weights; every member keeps some
   static constexpr double first_rate = 0.005, decay = 0.1;
@@ -130,7 +131,7 @@ class Ensemble {
     state_.first_power = larger(tiny, momentum * state_.first_power);
     state_.second_power = larger(tiny, square_momentum * state_.second_power);
     const double correction = __builtin_sqrt(1.0 - state_.second_power) / (1.0 - state_.first_power);
-    const double memory = smaller(age + 1.0, static_cast<double>(replay.capacity()));
+    const double memory = smaller(age + 1.0, replay.remembered());
     Batch data;
     replay.sample(data, memory, draws.first, first);
     const double deep = rate(age, 2000.0), keep = 1.0 - decay * deep / (1.0 + age / 2000.0);

@@ -1,9 +1,9 @@
 // Boosted regression trees over contexts and actions, which learn from the rounds in memory, one tree at a time.
 //
-// A tree learns what the networks (times `trust`) and the other trees leave unexplained. There are at most 48: then a
-// new tree replaces the oldest, begins with a share of its predictions, and corrects 12 % of what remains. All sums are
-// integers, so results do not depend on the order of additions. The constants were chosen by experiment:
-// docs/ablation-auto.md.
+// A tree learns what the networks (times `trust`) and the other trees leave unexplained. There are at most 48 trees;
+// after that, a new tree replaces the oldest, begins with a share of its predictions, and corrects 12 % of what
+// remains. All sums are integers, so results do not depend on the order of additions. The constants were chosen by
+// experiment: docs/ablation-auto.md.
 #pragma once
 
 #include "critic/tree_growth.hpp"
@@ -67,7 +67,7 @@ class Forest {
 
   // Computes what files do not contain: bins, leaves, predictions and the half-grown tree.
   void resume(ReplayBuffer& replay) {
-    for (std::size_t age = 0; age < static_cast<std::size_t>(replay.rounds() - replay.oldest()); ++age) {
+    for (std::size_t age = 0; age < static_cast<std::size_t>(replay.remembered()); ++age) {
       bins_.write(replay, replay.slot(age));
       find_leaves(replay, replay.slot(age));
     }
@@ -89,7 +89,7 @@ class Forest {
     if (!all) return false;  // the number of trees may be absurd
     for (std::size_t column = 0; column <= width_; ++column) all = all && finite(gains_.data()[column]);
     for (std::size_t node = 0; node < trees() * most_nodes; ++node) all = all && is_valid(nodes_.data()[node], node);
-    return all;
+    return all && growth_.is_valid(largest_target) && have_one_parent();
   }
 
   // What files do not contain.
@@ -130,7 +130,7 @@ class Forest {
   // The latest rounds that will still be remembered when a tree that learns from them is complete. Wide named contexts
   // may shorten the memory faster; then the tree is abandoned.
   std::size_t usable_rounds(const ReplayBuffer& replay, double age) const {
-    const double remembered = replay.rounds() - replay.oldest(), kept = static_cast<double>(reserve);
+    const double remembered = replay.remembered(), kept = static_cast<double>(reserve);
     const double lasting = replay.oldest() > 0.0 ? larger(0.0, remembered - kept) : remembered;
     return static_cast<std::size_t>(smaller(age, smaller(lasting, static_cast<double>(capacity_) - kept)));
   }
@@ -296,6 +296,20 @@ class Forest {
     const bool splits_actions = node.column == width;
     return node.left > own && node.left + 1 < static_cast<std::int32_t>(most_nodes) &&
            (!splits_actions || (node.threshold >= 0.0f && node.threshold < action_bins));
+  }
+
+  // Whether every node has one parent; otherwise a walk over all leaves could take for ever.
+  bool have_one_parent() const {
+    for (std::size_t tree = 0; tree < trees(); ++tree) {
+      bool taken[most_nodes + 1] = {};
+      for (std::size_t node = 0; node < most_nodes; ++node) {
+        const auto left = static_cast<std::size_t>(nodes_.data()[tree * most_nodes + node].left);
+        if (left == node) continue;
+        if (taken[left] || taken[left + 1]) return false;
+        taken[left] = taken[left + 1] = true;
+      }
+    }
+    return true;
   }
 
   struct State {

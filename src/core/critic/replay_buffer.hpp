@@ -24,10 +24,10 @@ class ReplayBuffer {
 
   std::size_t stride() const { return stride_; }
 
-  // How many rounds can be sampled, at most; fewer if named contexts have very many features.
-  std::size_t capacity() const {
-    return named_ ? static_cast<std::size_t>(sparse_.remembered(units_.rounds)) : capacity_;
-  }
+  std::size_t capacity() const { return capacity_; }
+
+  // How many rounds can be sampled; fewer than the capacity if named contexts have very many features.
+  double remembered() const { return units_.rounds - oldest(); }
 
   double rounds() const { return units_.rounds; }
 
@@ -50,9 +50,8 @@ class ReplayBuffer {
 
   double clipped() const { return bounds_.count(); }
 
-  // The slot of the round that is `age` rounds older than the newest; there are `slots()`.
+  // The slot of the round that is `age` rounds older than the newest.
   std::size_t slot(std::size_t age) const { return newest_slot(-static_cast<double>(age)); }
-  std::size_t slots() const { return capacity_; }
   float action(std::size_t slot) const { return actions_.data()[slot]; }
   double standard_loss(std::size_t slot) const {
     return standard(unknown_ ? raw_losses_.data()[slot] : losses_.data()[slot]);

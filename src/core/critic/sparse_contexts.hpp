@@ -101,6 +101,7 @@ class SparseContexts {
 
   bool is_valid(double rounds) const {
     bool all = is_count(state_.written) && is_count(state_.oldest) && state_.oldest <= rounds &&
+               remembered(rounds) <= static_cast<double>(spans_.size()) &&
                (state_.written > static_cast<double>(entries_.size()) ||
                 state_.written == static_cast<double>(used_entries_)) &&
                static_cast<double>(used_slots_) == smaller(rounds, static_cast<double>(spans_.size()));

@@ -21,6 +21,14 @@ class TreeGrowth {
   const TreeNode* nodes() const { return nodes_.data(); }
   std::size_t node_count() const { return node_count_; }
 
+  // Whether no target of a file is larger than `largest`, in standard units.
+  bool is_valid(double largest) const {
+    const auto most = static_cast<std::int32_t>(largest / fixed_point);
+    for (std::size_t slot = 0; slot < targets_.size(); ++slot)
+      if (targets_.data()[slot] < -most || targets_.data()[slot] > most) return false;
+    return true;
+  }
+
   std::size_t unsaved_bytes() const { return 4 * (order_.size() + moved_.size()) + 8 * histograms_.size(); }
 
   // Calls `each(slot, leaf)` for all rounds of the finished tree.

@@ -89,7 +89,8 @@ class AdaptiveCatsModel final : public ReplayByWindow<BandwidthSelectingModel> {
     squares_[member] = retention * retention * squares_[member] + worth * surprise * (worth * surprise);
   }
 
-  // The mean of 1 / (2 h P) over a member's window, where P is the density of the agent's decisions.
+  // The mean of 1 / (2 h P) over a member's window, where P is the density of the agent's decisions; if epsilon fades,
+  // at its last value, so that the mean is never too small.
   double mean_weight(std::size_t member, std::size_t player, Range within) {
     const double h = bandwidths_[member], c = members_[member]->last_window().centre;
     const double played_h = bandwidths_[player], played_c = members_[player]->last_window().centre;

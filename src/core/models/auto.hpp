@@ -1,8 +1,9 @@
 // Auto, a critic: it models the loss of every action in every context and chooses near the minimum. Not from the paper.
 //
-// A small ensemble of networks, trained on replayed rounds, predicts the loss. The greedy action minimises the
-// predicted loss smoothed by the bandwidth, which shrinks as rounds and accuracy grow and is narrower where that loss
-// is steep. When predictions suddenly become worse, the world has changed: learning restarts with the current weights.
+// A small ensemble of networks, corrected by a forest of regression trees, trained on replayed rounds, predicts the
+// loss. The greedy action minimises the predicted loss smoothed by the bandwidth, which shrinks as rounds and accuracy
+// grow and is narrower where that loss is steep. When predictions suddenly become worse, the world has changed:
+// learning restarts with the current weights.
 #pragma once
 
 #include "critic/critic.hpp"
@@ -53,7 +54,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     all.trees = static_cast<double>(critic_.trees());
     all.noise = monitor_.sigma() / replay_.gain();
     all.rounds = replay_.rounds();
-    all.memory = smaller(change_.age, static_cast<double>(replay_.capacity()));
+    all.memory = smaller(change_.age, replay_.remembered());
     all.alarms = change_.alarms;
     all.last_alarm = change_.last_alarm;
     all.clipped = replay_.clipped();

@@ -264,7 +264,8 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent."""
-        settings = {name: schedules.describe(value) for name, value in self._saved_settings().items()}
+        settings = self._saved_settings()
+        settings = {**settings, "epsilon": schedules.describe(settings["epsilon"])}
         return type(self).__name__, {**settings, **self.context_parameters()}, self.state()
 
     def save(self, path: str | Path) -> None:

@@ -48,7 +48,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
 
     @property
     def nbytes(self) -> int:
-        """The memory of the learned state, in bytes."""
+        """The size of the learned state in a file, in bytes."""
         return 0 if self.player is None else self.player.nbytes
 
     @property

@@ -61,7 +61,9 @@ def _report_text(report: Report | None) -> str:
     if report is None:
         return ""
     rows = [(member.name, f"error {member.error:.4f}", f"weight {member.weight:.3f}") for member in report.members]
+    rows += [(f"{report.trees} trees", "correction", f"weight {report.forest:.3f}")]
     facts = [("bandwidth", f"{report.bandwidth:g}"), ("noise", f"{report.noise:.4f}")]
+    facts += [("clipped losses", f"{report.clipped:,}")] if report.clipped else []
     facts += [("epsilon", f"{report.epsilon:.4g}")]
     facts += [("rounds since drift", f"{report.memory:,}"), ("drift alarms", f"{report.alarms}")]
     return "\n".join(["model of the loss", *_table(facts), *_table(rows)])

@@ -67,7 +67,8 @@ def exploration_cost(log: Log) -> ExplorationCost | None:
     count = max(1, min(BLOCKS, len(log) // LEAST_ROWS))
     blocks = np.arange(len(log)) * count // len(log)
     cost, error = _compare(log.losses, blocks, explored, greedy, count)
-    mean_loss = float(log.losses.mean()) if log.losses.min() >= 0 and log.losses.any() else None
+    positive = log.rewards is None and log.losses.min() >= 0 and bool(log.losses.any())
+    mean_loss = float(log.losses.mean()) if positive else None
     return ExplorationCost(len(log), int(explored.sum()), cost / len(log), error / len(log), mean_loss)
 
 

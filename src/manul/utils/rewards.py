@@ -1,4 +1,4 @@
-"""Rewards, which are negative losses: the only conversion between the two, and the range of either."""
+"""Rewards, which are negative losses: conversion between the two, and the range of either."""
 
 from __future__ import annotations
 

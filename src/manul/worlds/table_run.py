@@ -21,6 +21,7 @@ from manul.errors import ParameterError
 from manul.logs.formats.log_schema import RESERVED, Metadata
 from manul.logs.log import Log
 from manul.types import Floats, Within
+from manul.utils.rewards import negate
 from manul.utils.validation import check_range, check_seed
 from manul.worlds import Regression
 from manul.worlds.simulation import Run, simulate
@@ -133,16 +134,16 @@ class TableRun:
         """The results, for JSON."""
         losses, exploration = self.run.log.losses, self.run.exploration_cost
         recent = float(losses[-max(1, len(losses) // 20) :].mean())  # of the last 5 % of the rows
-        outcome, sign = ("loss", 1.0) if self.log.rewards is None else ("reward", -1.0)
+        outcome, stated = ("loss", float) if self.log.rewards is None else ("reward", negate)
         return {
             "agent": self.agent,
             **self.settings,
             "rows": len(losses),
             "left_out": self.table.skipped,
             "actions": list(self.table.actions),
-            f"mean_{outcome}": sign * self.run.mean_loss,
-            f"recent_{outcome}": sign * recent,
-            "best_constant": sign * self.best_constant,
+            f"mean_{outcome}": stated(self.run.mean_loss),
+            f"recent_{outcome}": stated(recent),
+            "best_constant": stated(self.best_constant),
             "exploration": None if exploration is None else exploration.as_dict(),
             "seconds": self.run.seconds,
         }

@@ -18,6 +18,7 @@ from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
 from manul.paper import theory
 from manul.types import Within
+from manul.utils.rewards import known_range
 from manul.utils.validation import check_choice, check_number, check_range
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def optimize(
 
 def _row(candidate: Candidate, number: int, trained: TrainingResult, constant: float) -> Row:
     agent: Any = candidate.agent
-    (low, high), (lowest, highest) = agent.actions, agent.losses
+    (low, high), (lowest, highest) = agent.actions, known_range(agent.losses, "optimize")
     mean = float(trained.sums[number]) / trained.seen.rows
     penalty = theory.off_policy_penalty(
         mean_loss=mean,

@@ -60,9 +60,8 @@ def classify(
         return ("recorded", "loss") if combine == "first" else _part(before, loss, key, field)
     if outcome.kind == "loss":
         if outcome.loss != loss:
-            name, sign = _name_and_sign(field)
             raise Conflict(
-                f"A {name} of {sign * outcome.loss:g} was already reported for this decision, got {sign * loss:g}. "
+                f"{_as_reported(field, outcome.loss)} was already reported for this decision, got {_value(field, loss):g}. "
                 "To report several, create the loop with combine='last', 'sum' or 'mean'.",
                 field,
             )
@@ -76,16 +75,20 @@ def _part(before: Sequence[Event], loss: float, key: str | None, field: str) -> 
     if same is None:
         return "waiting", "part"
     if same.loss != loss:
-        name, sign = _name_and_sign(field)
         raise Conflict(
-            f"A {name} of {sign * same.loss:g} was already reported with this key, got {sign * loss:g}. Use another key.",
+            f"{_as_reported(field, same.loss)} was already reported with this key, got {_value(field, loss):g}. "
+            "Use another key.",
             field,
         )
     return "repeated", None
 
 
-def _name_and_sign(field: str) -> tuple[str, float]:
-    return ("reward", -1.0) if field.endswith("reward") else ("loss", 1.0)
+def _value(field: str, loss: float) -> float:
+    return negate(loss) if field.endswith("reward") else loss
+
+
+def _as_reported(field: str, loss: float) -> str:
+    return f"A {'reward' if field.endswith('reward') else 'loss'} of {_value(field, loss):g}"
 
 
 def settle(before: Sequence[Event], settings: NewLoop) -> tuple[Kind, float] | None:
