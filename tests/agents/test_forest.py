@@ -106,3 +106,28 @@ def test_a_damaged_forest_is_refused(name, value, tmp_path):
     model_files.write(tmp_path / "x.manul", kind, parameters, {**arrays, name: np.full_like(arrays[name], value)})
     with pytest.raises(manul.errors.FileError):
         manul.load(tmp_path / "x.manul")
+
+
+def saved_parts(rounds):
+    agent = manul.Auto(seed=1)
+    manul.simulate(agent, noisy_world(3, rounds, seed=4))
+    return agent.contents()
+
+
+def refuse(kind, parameters, arrays, path):
+    model_files.write(path, kind, parameters, arrays)
+    with pytest.raises(manul.errors.FileError):
+        manul.load(path)
+
+
+def test_nodes_with_two_parents_are_refused(tmp_path):
+    kind, parameters, arrays = saved_parts(800)
+    nodes = arrays["trees"].view(forest.NODE).reshape(forest.TREES, 255)
+    for node in range(40):  # a walk over all leaves would take time that grows as Fibonacci's numbers
+        nodes[:, node] = (3, 100, node + 1, 0)
+    refuse(kind, parameters, arrays, tmp_path / "x.manul")
+
+
+def test_targets_that_would_overflow_are_refused(tmp_path):
+    kind, parameters, arrays = saved_parts(800)
+    refuse(kind, parameters, {**arrays, "tree_targets": arrays["tree_targets"] + 2**30}, tmp_path / "x.manul")

@@ -215,3 +215,12 @@ def test_a_file_whose_contexts_point_outside_is_refused(array, index, value):
     damaged[array][index] = value
     with pytest.raises(manul.ManulError, match="the arrays do not match the settings"):
         manul.loads(model_files.encode(kind, parameters, damaged))
+
+
+def test_a_ring_that_remembers_too_many_rounds_is_refused(tmp_path):
+    agent = learned(100)
+    kind, parameters, arrays = agent.contents()
+    arrays["units"][0], arrays["spans"] = 3e7, np.tile(arrays["spans"][:2], 32768)
+    model_files.write(tmp_path / "x.manul", kind, parameters, arrays)
+    with pytest.raises(manul.errors.FileError):
+        manul.load(tmp_path / "x.manul")
