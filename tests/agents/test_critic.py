@@ -104,3 +104,13 @@ def test_auto_needs_less_than_the_best_fixed_tree():
     agents = [manul.Auto(seed=1), manul.Cats(leaves=256, bandwidth=1 / 32, seed=1)]
     auto, cats = manul.simulate_many(agents, world)
     assert auto.mean_loss < 0.75 * cats.mean_loss
+
+
+def test_huge_columns_do_not_overflow():
+    agent = manul.Auto(seed=1)
+    for round_ in range(60):
+        context = [-3e38 if round_ < 3 else 3e38]
+        decision = agent.decide(context)
+        agent.learn(context, decision, abs(decision.action - 0.3))
+    assert np.isfinite(agent.report().noise)
+    assert manul.dumps(manul.loads(manul.dumps(agent))) == manul.dumps(agent)

@@ -33,7 +33,7 @@ class Forest {
     const std::size_t rounds = usable_rounds(replay, age);
     if (state_.growing != 0.0 && state_.started - state_.rounds < replay.oldest()) state_.growing = 0.0;
     if (state_.growing == 0.0) {
-      refresh_columns(replay, rounds);
+      refresh_columns(replay, rounds, age);
       if (rounds < first_rounds || state_.written > 0.0) return;
       state_.credit = smaller(1.0, state_.credit + trees_per_round(static_cast<double>(rounds)));
       if (state_.credit < 1.0) return;
@@ -163,10 +163,10 @@ class Forest {
   }
 
   // Gives the columns new bins from time to time. Between trees only, because a growing tree reads them.
-  void refresh_columns(ReplayBuffer& replay, std::size_t rounds) {
+  void refresh_columns(ReplayBuffer& replay, std::size_t rounds, double age) {
     const auto width = static_cast<double>(width_);
     const double due = 60.0 * power_of_two(2 * static_cast<std::int64_t>(state_.sweeps));
-    if (state_.sweeps < sweeps && static_cast<double>(rounds) >= due) {
+    if (state_.sweeps < sweeps && age >= due) {
       state_.sweeps += 1.0;
       state_.left = width;
     } else if (state_.sweeps == sweeps && state_.left == 0.0 && (state_.waited += 1.0) >= column_pause) {

@@ -214,7 +214,8 @@ class ReplayBuffer {
     for (std::size_t i = 0; i < stride_; i += wide) {
       const Lanes shift = load<Lanes>(shift_.data() + i), scale = load<Lanes>(scale_.data() + i);
       const Lanes z = (load<Lanes>(context + i) - shift) * scale;
-      store(row + i, positive(z + farthest) - positive(z - farthest) - farthest);
+      const Lanes bounded = largest(z, Lanes{} - farthest);  // also if z is not a number, after an overflow
+      store(row + i, bounded < farthest ? bounded : Lanes{} + farthest);
     }
     row[width_] = 1.0f;
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from numbers import Real
 from typing import Any
 
 from manul.errors import ParameterError
@@ -55,7 +56,7 @@ def check_epsilon(epsilon: Epsilon) -> Epsilon:
     """
     if isinstance(epsilon, Fading):
         return epsilon
-    if not isinstance(epsilon, int | float):
+    if not isinstance(epsilon, Real):
         rule = "a number in [0, 1] or a schedule such as manul.schedules.Fading()"
         raise ParameterError(f"epsilon must be {rule}, got {epsilon!r}. Try 0.05.", "epsilon")
     return validation.check_epsilon(epsilon)

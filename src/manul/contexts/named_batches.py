@@ -31,7 +31,7 @@ class NamedBatch:
         """Whether no context has a field."""
         if isinstance(self.contexts, tuple):
             return not len(self.contexts[2])
-        return not any(self.contexts)
+        return not self.contexts if isinstance(self.contexts, dict) else not any(self.contexts)
 
     def __getitem__(self, row: int) -> conversion.Fields:
         if isinstance(self.contexts, list):

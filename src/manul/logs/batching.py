@@ -141,14 +141,15 @@ def declared_ranges(log: Logs, actions: Within | None, losses: AnyRange | None) 
 
 
 def observed_range(log: Logs) -> Within:
-    """The smallest range that contains the losses of a log; wider by 1 if all are equal.
+    """The smallest range that contains the losses of a log, within 1e100; wider if all are equal.
 
     >>> observed_range([])
     (0.0, 1.0)
     """
     ends = [(float(batch.losses.min()), float(batch.losses.max())) for batch in batches(log) if len(batch)]
     low, high = min((end for end, _ in ends), default=0.0), max((end for _, end in ends), default=0.0)
-    return low, high if low < high else low + 1.0
+    low, high = max(low, -1e100), min(high, 1e100)
+    return low, high if low < high else low + max(1.0, 1e-9 * abs(low))
 
 
 def _rows(batch: Log, columns: Columns | None) -> Rows:

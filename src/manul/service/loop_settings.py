@@ -78,14 +78,14 @@ class NewLoop(Request, kw_only=True):
         if self.rewards is None:
             self.losses = (0.0, 1.0) if self.losses is None else self.losses
             if self.default_reward is not None:
-                raise ValueError("default_reward needs a loop with rewards. Set default_loss.")
+                raise ValueError("default_reward needs a loop with rewards. Set default_loss")
             return
         losses = negate_range(self.rewards)
         if self.losses not in (None, losses):
-            raise ValueError("losses and rewards exclude each other. Set one of them.")
+            raise ValueError("losses and rewards exclude each other. Set one of them")
         default = None if self.default_reward is None else negate(self.default_reward)
         if self.default_loss not in (None, default):
-            raise ValueError("default_loss needs a loop with losses. Set default_reward.")
+            raise ValueError("default_loss needs a loop with losses. Set default_reward")
         self.losses, self.default_loss = losses, default
 
     @property

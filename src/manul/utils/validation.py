@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,13 +33,21 @@ def check_number(name: str, value: Any, low: float, high: float, remedy: str, *,
     Traceback (most recent call last):
     manul.errors.ParameterError: rate must be in (0, 1], got 0. Try 0.01.
     """
-    fits = isinstance(value, int | float) and (low < value if ends[0] == "(" else low <= value)
-    if not (fits and (value < high if ends[1] == ")" else value <= high)):
+    number = _as_float(value) if isinstance(value, Real) else math.nan
+    fits = low < number if ends[0] == "(" else low <= number
+    if not (fits and (number < high if ends[1] == ")" else number <= high)):
         rule = f"in {ends[0]}{low:g}, {high:g}{ends[1]}"
         if high == math.inf:
             rule = ("above" if ends[0] == "(" else "at least") + f" {low:g}" + (" and finite" if ends[1] == ")" else "")
         raise ParameterError(f"{name} must be {rule}, got {value!r}. {remedy}", name)
-    return float(value)
+    return number
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def check_whole_number(name: str, value: Any, low: int, high: int | None, remedy: str) -> int:
