@@ -47,7 +47,9 @@ def live(service):
 def main(path):
     with tempfile.TemporaryDirectory() as folder, browsing() as browser:
         service = Process(folder)
-        settings = {"name": "heating", "actions": [20, 70], "wait": 3, "default_loss": 0.5}
+        # With fading epsilon, the findings say that a uniform policy could use few rows.
+        agent = {"kind": "auto", "epsilon": 0.05}
+        settings = {"name": "heating", "actions": [20, 70], "wait": 3, "default_loss": 0.5, "agent": agent}
         service.ask("POST", "/v1/loops", settings)
         browser.open(f"http://127.0.0.1:{service.port}/#heating")
         caller = threading.Thread(target=live, args=[service])
