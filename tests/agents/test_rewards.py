@@ -76,6 +76,16 @@ def test_parameters_name_the_range_that_was_given():
     assert "rewards" not in manul.Auto().parameters
 
 
+def refused_outcome(agent, outcome):
+    """The error message of an outcome that is refused and changes nothing."""
+    decision = agent.decide(CONTEXTS[0])
+    before = bytes_of(agent)
+    with pytest.raises(InputError) as error:
+        agent.learn(CONTEXTS[0], decision, **outcome)
+    assert bytes_of(agent) == before
+    return str(error.value)
+
+
 @pytest.mark.parametrize(
     ("ranges", "message"),
     [
@@ -120,13 +130,7 @@ def test_only_auto_learns_without_a_range(name):
     ],
 )
 def test_a_bad_reward_is_refused_and_changes_nothing(make, outcome, message):
-    agent = make(rewards=(0, 100))
-    decision = agent.decide(CONTEXTS[0])
-    before = bytes_of(agent)
-    with pytest.raises(InputError) as error:
-        agent.learn(CONTEXTS[0], decision, **outcome)
-    assert str(error.value) == message
-    assert bytes_of(agent) == before
+    assert refused_outcome(make(rewards=(0, 100)), outcome) == message
 
 
 @pytest.mark.parametrize(
@@ -139,13 +143,7 @@ def test_a_bad_reward_is_refused_and_changes_nothing(make, outcome, message):
     ],
 )
 def test_an_agent_of_losses_takes_losses_only(make, outcome, message):
-    agent = make()
-    decision = agent.decide(CONTEXTS[0])
-    before = bytes_of(agent)
-    with pytest.raises(InputError) as error:
-        agent.learn(CONTEXTS[0], decision, **outcome)
-    assert str(error.value) == message
-    assert bytes_of(agent) == before
+    assert refused_outcome(make(), outcome) == message
 
 
 @pytest.mark.parametrize(
