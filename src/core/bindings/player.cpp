@@ -1,5 +1,5 @@
 // The methods of all players, for one context and for many.
-#include "bindings/named_contexts.hpp"
+#include "bindings/context_batch.hpp"
 
 namespace manul {
 
@@ -70,7 +70,7 @@ void bind_other_contexts(nb::class_<Player>& type) {
 template <class Contexts>
 void decide_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
                  Output actions, Output densities) {
-  const Batch batch(player, contexts, actions.size(), lows, highs);
+  const ContextBatch batch(player, contexts, actions.size(), lows, highs);
   check_sizes(batch.rows().count, actions, densities);
   nb::gil_scoped_release unlocked;
   player.decide_many(batch.rows(), nullptr, actions.data(), densities.data());
@@ -80,7 +80,7 @@ template <class Contexts>
 void decide_many_again(Player& player, const Contexts& contexts, const Vector<double>& lows,
                        const Vector<double>& highs, const Vector<std::uint64_t>& numbers, Output actions,
                        Output densities) {
-  const Batch batch(player, contexts, actions.size(), lows, highs);
+  const ContextBatch batch(player, contexts, actions.size(), lows, highs);
   check_sizes(batch.rows().count, numbers, actions, densities);
   nb::gil_scoped_release unlocked;
   player.decide_many(batch.rows(), numbers.data(), actions.data(), densities.data());
@@ -90,7 +90,7 @@ template <class Contexts>
 void learn_many(Player& player, const Contexts& contexts, const Vector<double>& actions,
                 const Vector<double>& densities, const Vector<double>& losses, const Vector<double>& lows,
                 const Vector<double>& highs) {
-  Batch batch(player, contexts, actions.size(), lows, highs, true);
+  ContextBatch batch(player, contexts, actions.size(), lows, highs, true);
   check_sizes(batch.rows().count, actions, densities, losses);
   const Outcomes outcomes = {actions.data(), densities.data(), losses.data()};
   player.check(batch.rows(), outcomes);
@@ -102,7 +102,7 @@ void learn_many(Player& player, const Contexts& contexts, const Vector<double>& 
 template <class Contexts>
 void densities_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
                     const Vector<double>& actions, Output densities) {
-  const Batch batch(player, contexts, actions.size(), lows, highs);
+  const ContextBatch batch(player, contexts, actions.size(), lows, highs);
   check_sizes(batch.rows().count, actions, densities);
   nb::gil_scoped_release unlocked;
   player.densities_many(batch.rows(), actions.data(), densities.data());
@@ -111,7 +111,7 @@ void densities_many(Player& player, const Contexts& contexts, const Vector<doubl
 template <class Contexts>
 void moments_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
                   Output means, Output squares) {
-  const Batch batch(player, contexts, means.size(), lows, highs);
+  const ContextBatch batch(player, contexts, means.size(), lows, highs);
   check_sizes(batch.rows().count, means, squares);
   nb::gil_scoped_release unlocked;
   player.moments_many(batch.rows(), means.data(), squares.data());

@@ -5,44 +5,14 @@
 #pragma once
 
 #include "contexts/context_view.hpp"
+#include "critic/adam.hpp"
 #include "numerics/buffer.hpp"
 #include "numerics/random.hpp"
 #include "numerics/vectors.hpp"
 
 namespace manul::MANUL_SIMD {
 
-// As wide as the machine allows; all operations are lane by lane, so the width does not change results.
-#if defined(__AVX512F__)
-using Lanes = Sixteen;
-#elif defined(__AVX__)
-using Lanes = Eight;
-#else
-using Lanes = Four;
-#endif
-constexpr std::size_t wide = sizeof(Lanes) / sizeof(float);
-
 constexpr std::size_t batch = 16;  // rounds per step
-
-// Approximately standard normal: the sum of twelve uniform numbers.
-inline float normal(std::uint64_t seed, std::uint64_t& next, std::uint64_t stream) {
-  double total = -6.0;
-  for (int i = 0; i < 6; ++i) {
-    const Draws draws = draw(seed, next++, stream);
-    total += draws.first + draws.second;
-  }
-  return static_cast<float>(total);
-}
-
-// Adam (Kingma and Ba, 2015); the rate includes the bias correction. The tiny constants keep decaying numbers out of
-// the subnormal range, in which arithmetic is a hundred times slower.
-inline void adam(float* weights, float* means, float* squares, Lanes slope, float rate) {
-  constexpr float tiny = 1e-30f;
-  const Lanes mean = 0.9f * load<Lanes>(means) + (0.1f * slope + tiny);
-  const Lanes square = 0.999f * load<Lanes>(squares) + (0.001f * (slope * slope) + tiny);
-  store(means, mean);
-  store(squares, square);
-  store(weights, load<Lanes>(weights) - rate * mean * inverse_root(square + 1e-16f));
-}
 
 // A feature that occurs in a context, with its standardised value.
 struct Entry {

@@ -45,4 +45,14 @@ static inline Draws draw(std::uint64_t seed, std::uint64_t decision, std::uint64
   return {philox::unit(a), philox::unit(b)};
 }
 
+// Approximately standard normal: the sum of twelve uniform numbers.
+static inline float normal(std::uint64_t seed, std::uint64_t& next, std::uint64_t stream) {
+  double total = -6.0;
+  for (int i = 0; i < 6; ++i) {
+    const Draws draws = draw(seed, next++, stream);
+    total += draws.first + draws.second;
+  }
+  return static_cast<float>(total);
+}
+
 }  // namespace manul

@@ -17,6 +17,16 @@ using Sixteen = float __attribute__((vector_size(64)));
 
 constexpr std::size_t lanes = 8;
 
+// As wide as the machine allows; all operations are lane by lane, so the width does not change results.
+#if defined(__AVX512F__)
+using Lanes = Sixteen;
+#elif defined(__AVX__)
+using Lanes = Eight;
+#else
+using Lanes = Four;
+#endif
+constexpr std::size_t wide = sizeof(Lanes) / sizeof(float);
+
 template <class Vector>
 Vector load(const float* from) {
   Vector value;

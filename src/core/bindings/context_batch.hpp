@@ -13,15 +13,15 @@ using SparseRows = std::tuple<Vector<std::int64_t>, Vector<std::int64_t>, Vector
 
 // All contexts are read before the first is used. Until the end of the batch no other call may read contexts, and what
 // they have added to the encoder is removed again unless `keep_names` is called.
-class Batch {
+class ContextBatch {
  public:
-  Batch(Player& player, const Matrix<float>& contexts, std::size_t, const Vector<double>& lows,
-        const Vector<double>& highs, bool = false)
+  ContextBatch(Player& player, const Matrix<float>& contexts, std::size_t, const Vector<double>& lows,
+               const Vector<double>& highs, bool = false)
       : player_(player), rows_(manul::rows(player, contexts, lows, highs)) {}
 
   template <class Contexts>
-  Batch(Player& player, const Contexts& contexts, std::size_t count, const Vector<double>& lows,
-        const Vector<double>& highs, bool learning = false)
+  ContextBatch(Player& player, const Contexts& contexts, std::size_t count, const Vector<double>& lows,
+               const Vector<double>& highs, bool learning = false)
       : player_(player) {
     start(learning);
     try {
@@ -36,10 +36,10 @@ class Batch {
     }
   }
 
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
+  ContextBatch(const ContextBatch&) = delete;
+  ContextBatch& operator=(const ContextBatch&) = delete;
 
-  ~Batch() {
+  ~ContextBatch() {
     if (rows_.named == nullptr) return;
     if (kept_)
       player_.encoder.finish();

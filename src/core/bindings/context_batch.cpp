@@ -1,5 +1,5 @@
 // Reads many named contexts into one batch.
-#include "bindings/named_contexts.hpp"
+#include "bindings/context_batch.hpp"
 
 #include <variant>
 
@@ -49,12 +49,12 @@ std::vector<Column> to_columns(Encoder& encoder, const Columns& table) {
 
 }  // namespace
 
-void Batch::start(bool learning) {
+void ContextBatch::start(bool learning) {
   if (player_.settings().naming == Naming::rows) throw Rejected();
   player_.encoder.start(learning);
 }
 
-void Batch::read(const Mappings& contexts, std::size_t count) {
+void ContextBatch::read(const Mappings& contexts, std::size_t count) {
   if (contexts.size() != count) throw Rejected();
   for (std::size_t i = 0; i < count; ++i) {
     const nb::object context = item(contexts, i);
@@ -64,7 +64,7 @@ void Batch::read(const Mappings& contexts, std::size_t count) {
   }
 }
 
-void Batch::read(const Columns& table, std::size_t count) {
+void ContextBatch::read(const Columns& table, std::size_t count) {
   const std::vector<Column> columns = to_columns(player_.encoder, table);
   for (const Column& column : columns)
     if (column.size() != count) throw Rejected();
@@ -75,7 +75,7 @@ void Batch::read(const Columns& table, std::size_t count) {
   }
 }
 
-void Batch::read(const SparseRows& sparse, std::size_t count) {
+void ContextBatch::read(const SparseRows& sparse, std::size_t count) {
   const auto& [starts, columns, values] = sparse;
   if (starts.size() != count + 1 || columns.size() != values.size()) throw Rejected();
   for (std::size_t i = 0; i < count; ++i) {
@@ -88,13 +88,13 @@ void Batch::read(const SparseRows& sparse, std::size_t count) {
   }
 }
 
-void Batch::set_rows(const Vector<double>& lows, const Vector<double>& highs) {
+void ContextBatch::set_rows(const Vector<double>& lows, const Vector<double>& highs) {
   const bool narrowed = lows.size() > 0;
   if (narrowed) check_sizes(named_.size(), lows, highs);
   rows_ = {nullptr, named_.size(), narrowed ? lows.data() : nullptr, narrowed ? highs.data() : nullptr, &named_};
 }
 
-void Batch::keep_names() {
+void ContextBatch::keep_names() {
   kept_ = true;
   for (std::size_t i = 0; rows_.named != nullptr && i < named_.size(); ++i) player_.assign_columns(named_[i]);
 }
