@@ -1,5 +1,5 @@
 // Auto.
-#include "bindings/bindings.hpp"
+#include "bindings/context_batch.hpp"
 
 namespace manul {
 namespace {
@@ -31,11 +31,18 @@ nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) {
   return all;
 }
 
-template <class Context>
-std::vector<double> curve(AutoPlayer& player, const Context& context, std::size_t points) {
-  std::vector<double> losses(points);
-  player.model.curve(view(player, context), points, losses.data());
-  return losses;
+// The predicted losses of as many actions per context as fit into `actions`, row by row.
+template <class Contexts>
+void predict_many(AutoPlayer& player, const Contexts& contexts, const Matrix<double>& actions, Output losses) {
+  const Vector<double> whole_range;
+  const ContextBatch batch(player, contexts, actions.shape(0), whole_range, whole_range);
+  const std::size_t count = actions.shape(1);
+  if (batch.rows().count != actions.shape(0)) throw Rejected();
+  check_sizes(actions.size(), losses);
+  nb::gil_scoped_release unlocked;
+  player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
+    player.model.predict(context, actions.data() + i * count, count, losses.data() + i * count);
+  });
 }
 
 }  // namespace
@@ -44,8 +51,10 @@ void bind_auto(nb::module_& module) {
   auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");
   bind_constructor(type, &build, "features"_a = 0);
   type.def("report", &report)
-      .def("curve", &curve<Vector<float>>, "context"_a, "points"_a)
-      .def("curve", &curve<Fields>, "context"_a, "points"_a);
+      .def("predict_many", &predict_many<Matrix<float>>, "contexts"_a, "actions"_a, "losses"_a)
+      .def("predict_many", &predict_many<Mappings>, "contexts"_a, "actions"_a, "losses"_a)
+      .def("predict_many", &predict_many<Columns>, "contexts"_a, "actions"_a, "losses"_a)
+      .def("predict_many", &predict_many<SparseRows>, "contexts"_a, "actions"_a, "losses"_a);
 }
 
 }  // namespace manul

@@ -61,15 +61,15 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     return all;
   }
 
-  void curve(const ContextView& context, std::size_t points, double* losses) override {
+  void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) override {
     critic_.ensemble().start();
     critic_.look(replay_, context);
-    float actions[16], predicted[16];
-    for (std::size_t first = 0; first < points; first += 16) {
-      for (std::size_t i = 0; i < 16; ++i)
-        actions[i] = static_cast<float>((static_cast<double>(first + i) + 0.5) / static_cast<double>(points));
-      critic_.score(actions, 16, predicted);
-      for (std::size_t i = 0; i < 16 && first + i < points; ++i) losses[first + i] = replay_.original(predicted[i]);
+    float units[16] = {}, predicted[16];
+    for (std::size_t first = 0; first < count; first += 16) {
+      const std::size_t size = count - first < 16 ? count - first : 16;
+      for (std::size_t i = 0; i < size; ++i) units[i] = static_cast<float>(unit(actions[first + i]));
+      critic_.score(units, 16, predicted);
+      for (std::size_t i = 0; i < size; ++i) losses[first + i] = replay_.original(predicted[i]);
     }
   }
 

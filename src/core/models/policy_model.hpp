@@ -130,8 +130,8 @@ class CriticModel : public PolicyModel {
  public:
   virtual CriticReport report() const = 0;
 
-  // The predicted loss at the middles of `points` equal parts of the range.
-  virtual void curve(const ContextView& context, std::size_t points, double* losses) = 0;
+  // The predicted losses of `count` actions.
+  virtual void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) = 0;
 };
 
 namespace MANUL_SIMD {

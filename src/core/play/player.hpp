@@ -193,6 +193,12 @@ class Player {
     });
   }
 
+  // Calls `each(i, context)` for every row.
+  template <class Each>
+  void visit_contexts(const Rows& rows, Each&& each) {
+    visit(rows, [&](std::size_t i, double, const ContextView& context, Range) { each(i, context); });
+  }
+
   void simulate(const Table& table, std::size_t first, std::size_t last, const Record& record) {
     const Busy busy(*this);
     manul::simulate(*model_, settings_.exploration, settings_.losses, table, first, last, decisions, learned, record);

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from manul import _core
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
+from manul.errors import InputError
 from manul.types import Context, Floats, Within
 from manul.utils.rewards import AnyRange
+from manul.utils.validation import are_within, check_shape
 
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 MEMBERS = ("deep", "shallow", "sharp", "scout")
@@ -122,15 +125,37 @@ class Auto(BaseAgent[_core.Player]):
             alarms=int(report["alarms"]),
             last_alarm=int(report["last_alarm"]) or None,
             clipped=int(report["clipped"]),
-            **({} if context is None else self._curve(cast(_core.AutoPlayer, player), features, points)),
+            **({} if context is None else self._curve(features, points)),
         )
 
-    def _curve(self, player: _core.AutoPlayer, features: Any, points: int) -> dict[str, Floats]:
-        middles = (np.arange(points) + 0.5) / points
-        with self.explain_rejection():
-            shares = np.array(player.curve(features, points), dtype=np.float64)
+    def predict_losses(self, contexts: npt.ArrayLike, actions: npt.ArrayLike) -> Floats:
+        """The predicted losses of actions: one action per context, or a row of actions per context.
+
+        >>> agent = Auto()
+        >>> for _ in range(30):
+        ...     decision = agent.decide([0.5])
+        ...     agent.learn([0.5], decision, abs(decision.action - 0.3))
+        >>> agent.predict_losses([[0.5], [0.5]], [[0.1, 0.3, 0.9], [0.2, 0.3, 0.9]]).shape
+        (2, 3)
+        """
+        batch, points = self.batch(contexts), np.asarray(actions, dtype=np.float64)
+        check_shape("actions", points[:, 0] if points.ndim == 2 else points, len(batch))
+        outside = points[~are_within(points, *self.actions)]
+        if len(outside):
+            raise InputError(
+                f"actions must be in [{self._range.low:g}, {self._range.high:g}], got {outside[0]:g}.", "actions"
+            )
+        shares = np.empty(points.size)
+        with self.player_and_contexts(batch) as (player, rows):
+            table = np.ascontiguousarray(points.reshape(len(batch), -1))
+            cast(_core.AutoPlayer, player).predict_many(rows, table, shares)
         low, high = self._unit
-        return {"actions": self._range.low + middles * self._range.span, "losses": low + shares * (high - low)}
+        return low + shares.reshape(points.shape) * (high - low)
+
+    def _curve(self, context: Any, points: int) -> dict[str, Floats]:
+        actions = self._range.low + (np.arange(points) + 0.5) / points * self._range.span
+        contexts: Any = [context] if isinstance(context, dict) else np.asarray(context)[np.newaxis]
+        return {"actions": actions, "losses": self.predict_losses(contexts, actions[np.newaxis])[0]}
 
     @property
     def _unit(self) -> Within:

@@ -31,6 +31,7 @@ class Rows(NamedTuple):
     highs: Floats | None
     estimated: bool = False
     fields: Fields | None = None
+    floors: Floats | None = None
 
     def select(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
         """A selection of the rows; `first` stays as it is."""
@@ -44,6 +45,7 @@ class Rows(NamedTuple):
             None if self.highs is None else self.highs[which],
             self.estimated,
             None if self.fields is None else {name: values[which] for name, values in self.fields.items()},
+            None if self.floors is None else self.floors[which],
         )
 
     def to_dicts(self) -> list[dict[str, object]]:
@@ -156,7 +158,7 @@ def _rows(batch: Log, columns: Columns | None) -> Rows:
     estimated = bool(getattr(batch, "densities_estimated", False))
     contexts = batch.contexts if columns is None or batch.fields is None else columns.rows(batch.fields)
     numbers = contexts, batch.actions, batch.densities, batch.losses
-    return Rows(0, *numbers, batch.lows, batch.highs, estimated, batch.fields)
+    return Rows(0, *numbers, batch.lows, batch.highs, estimated, batch.fields, batch.floors)
 
 
 def _concatenate(parts: list[Rows], first: int) -> Rows:
@@ -184,6 +186,16 @@ def _concatenate(parts: list[Rows], first: int) -> Rows:
         None
         if parts[0].fields is None
         else {name: np.concatenate([_field(rows, name) for rows in parts]) for name in parts[0].fields},
+        _floors(parts),
+    )
+
+
+def _floors(parts: list[Rows]) -> Floats | None:
+    """The floors, with NaN for batches without; None if no batch has any."""
+    if all(rows.floors is None for rows in parts):
+        return None
+    return np.concatenate(
+        [np.full(len(rows.actions), np.nan) if rows.floors is None else rows.floors for rows in parts]
     )
 
 

@@ -58,6 +58,7 @@ class Log:
         lows: Floats | None = None,
         highs: Floats | None = None,
         *,
+        floors: Floats | None = None,
         times: Floats | None = None,
         ids: Sequence[str | None] | None = None,
         action_range: Within | None = None,
@@ -69,7 +70,7 @@ class Log:
                 "lows and highs must both be given or both be omitted.", "lows" if lows is None else "highs"
             )
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
-        given |= {"lows": lows, "highs": highs, "times": times, "ids": ids}
+        given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids}
         counts = {len(column) for column in given.values() if column is not None}
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
@@ -243,6 +244,11 @@ class Log:
     def highs(self) -> Floats | None:
         """The upper ends of the ranges of rounds, or None."""
         return self._view("highs", lambda: arrays.optional(self.table, "high"))
+
+    @property
+    def floors(self) -> Floats | None:
+        """The smallest density that the logged policy gave any action of each round, or None; NaN if unknown."""
+        return self._view("floors", lambda: arrays.optional(self.table, "floor"))
 
     @property
     def times(self) -> Floats | None:

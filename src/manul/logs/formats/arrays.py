@@ -17,7 +17,15 @@ from manul.logs.formats.log_schema import Metadata
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VIEWS = {"actions": "action", "densities": "density", "losses": "loss", "lows": "low", "highs": "high", "times": "time"}
+VIEWS = {
+    "actions": "action",
+    "densities": "density",
+    "losses": "loss",
+    "lows": "low",
+    "highs": "high",
+    "floors": "floor",
+    "times": "time",
+}
 Contexts = npt.NDArray[np.float32]
 
 

@@ -54,7 +54,7 @@ class SchemaAdapter:
                     f"{path}: column context must be lists of numbers or structs of index and value, got {given}.",
                     "context",
                 )
-        self.optional = [name for name in ("low", "high", "time", "id") if name in schema.names]
+        self.optional = [name for name in ("low", "high", "floor", "time", "id") if name in schema.names]
         others = [name for name in schema.names if name not in RESERVED]
         if others and "context" in schema.names:
             raise FileError(

@@ -2,7 +2,8 @@
 
 `action`, `density` and `loss` are in every log. The loss of a log of rewards is the negative reward, and the metadata has
 `rewards`; files may have a column `reward` instead of `loss`, which CSV and JSON Lines write for such a log.
-`low`, `high`, `time` (seconds) and `id` are optional. The context is a column
+`low`, `high`, `floor` (the smallest density that the logged policy gave any action), `time` (seconds) and `id` are
+optional. The context is a column
 `context` (a fixed-size list of float32, or a struct of the lists `index` and `value`), or all other columns.
 The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features.
 """
@@ -25,7 +26,8 @@ VERSION = 1
 REWARD = "reward"
 NUMBERS = ("action", "density", "loss")
 RANGE = ("low", "high")
-OPTIONAL = (*RANGE, "time", "id")
+FLOOR = "floor"
+OPTIONAL = (*RANGE, FLOOR, "time", "id")
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
 Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]

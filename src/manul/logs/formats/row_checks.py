@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.logs.formats.file_errors import REMEDY, Problems
-from manul.logs.formats.log_schema import NUMBERS, RANGE, Metadata, context_layout, is_text, user_columns
+from manul.logs.formats.log_schema import FLOOR, NUMBERS, RANGE, Metadata, context_layout, is_text, user_columns
 from manul.utils.rewards import negate_pair
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
@@ -20,6 +20,7 @@ OPTIONS = {"action": "actions", "loss": "losses"}
 DECLARE = (
     "Declare the range with {}_range=(low, high) (--{} low high), or skip invalid rows with skip_bad=True (--skip-bad)."
 )
+CONTEXT_FLOOR = "If it is a column of the context, rename it."
 
 
 def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
@@ -51,6 +52,10 @@ def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, st
         low, high, action = values["low"], values["high"], values["action"]
         yield "low", ~(low < high), "below high", REMEDY
         yield "action", ~are_within(action, low, high), "between low and high", REMEDY
+    if FLOOR in table.column_names:
+        floor = numbers(table, FLOOR)
+        usable = np.isnan(floor) | are_within(floor, 0.0, values["density"])
+        yield FLOOR, ~usable, "the smallest density, from 0 to the density of the action, or missing", CONTEXT_FLOOR
     if context_layout(table.schema) != "columns":
         yield "context", _infinite(table), "finite numbers without missing values", REMEDY
     for name in user_columns(table.schema):

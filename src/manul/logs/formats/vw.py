@@ -114,7 +114,7 @@ class Writer:
     """Writes a file."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
-        lost = [name for name in ("low", "high", "time") if name in schema.names]
+        lost = [name for name in ("low", "high", "floor", "time") if name in schema.names]
         if lost:
             name = path.name.removesuffix(".partial")
             warnings.warn(f"{name} omits {', '.join(lost)}, which Vowpal Wabbit's text cannot store.", stacklevel=5)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LABEL = {"action": "action", "density": "pdf_value", "loss": "cost"}
-MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "time")}}
+MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "floor", "time")}}
 
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
