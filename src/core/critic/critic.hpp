@@ -5,7 +5,8 @@
 // Trees learn the loss minus `trust` times the networks' prediction. Networks that generalise have a trust of 1, so the
 // trees learn what is left; if networks overfit, the trust falls and the trees learn the loss itself. Both coefficients
 // are regressions on predictions that were made before the loss was known: trust of the loss on the networks'
-// prediction, weight of the networks' error on the forest's correction.
+// prediction, weight of the networks' error on the forest's correction. Actions of several columns have no forest: its
+// trees predict a curve over one column.
 #pragma once
 
 #include "critic/ensemble.hpp"
@@ -17,7 +18,8 @@ class Critic {
  public:
   // Contexts are as in the replay buffer.
   Critic(std::size_t width, std::size_t features, const ReplayBuffer& replay, std::uint64_t seed)
-      : ensemble_(width, features, replay.stride(), seed), forest_(replay.column_count(), replay.capacity(), seed) {}
+      : has_forest_(replay.action_columns() == 1), ensemble_(width, features, replay, seed),
+        forest_(has_forest_ ? replay.column_count() : 0, has_forest_ ? replay.capacity() : 0, seed) {}
 
   Ensemble& ensemble() { return ensemble_; }
   const Ensemble& ensemble() const { return ensemble_; }
@@ -34,11 +36,15 @@ class Critic {
   }
 
   // Before the networks learn, rounds are only stored.
-  void remember(ReplayBuffer& replay) { forest_.remember(replay); }
+  void remember(ReplayBuffer& replay) {
+    if (has_forest_) forest_.remember(replay);
+  }
 
   // Learns from the newest round; returns the error of the earlier prediction of its loss, in standard units.
   double learn(ReplayBuffer& replay, double age) {
-    const double loss = replay.standard_loss(replay.slot(0)), forest = forest_.remember(replay);
+    const double loss = replay.standard_loss(replay.slot(0));
+    if (!has_forest_) return ensemble_.learn(replay, age - 1.0, loss);
+    const double forest = forest_.remember(replay);
     const double error = ensemble_.learn(replay, age - 1.0, loss), networks = loss - error;
     const double correction = forest - (1.0 - trust()) * networks, remaining = error - weight() * correction;
     judge_networks(loss, networks);
@@ -49,7 +55,7 @@ class Critic {
 
   // After a change of the world.
   void restart() {
-    forest_.clear();
+    if (has_forest_) forest_.clear();
     state_.judged = state_.correction_error = state_.correction_square = 0.0;
   }
 
@@ -61,7 +67,7 @@ class Critic {
     if (forest_weight_ > 0.0f) forest_.look(replay.columns(context));
   }
 
-  // Predicted losses, in standard units, of `size` actions in [0, 1]; `size` is a multiple of 16.
+  // Predicted losses, in standard units, of `size` actions of one column; `size` is a multiple of 16.
   void score(const float* actions, std::size_t size, float* losses) const {
     ensemble_.score(actions, size, losses);
     if (forest_weight_ == 0.0f) return;
@@ -69,18 +75,20 @@ class Critic {
       losses[i] = networks_weight_ * losses[i] + forest_weight_ * forest_.predict(actions[i]);
   }
 
-  void resume(ReplayBuffer& replay) { forest_.resume(replay); }
-
-  bool is_valid(const ReplayBuffer& replay) const {
-    return ensemble_.is_valid() && ensemble_.has_features(replay.features()) && forest_.is_valid(replay) &&
-           is_count(state_.rounds) && is_count(state_.judged) && finite(state_.loss) && finite(state_.prediction) &&
-           finite(state_.covariance) && finite(state_.variance) && finite(state_.correction_error) &&
-           finite(state_.correction_square);
+  void resume(ReplayBuffer& replay) {
+    if (has_forest_) forest_.resume(replay);
   }
 
-  std::size_t unsaved_bytes() const { return forest_.unsaved_bytes(); }
+  bool is_valid(const ReplayBuffer& replay) const {
+    return ensemble_.is_valid() && ensemble_.has_features(replay.features()) &&
+           (!has_forest_ || forest_.is_valid(replay)) && is_count(state_.rounds) && is_count(state_.judged) &&
+           finite(state_.loss) && finite(state_.prediction) && finite(state_.covariance) && finite(state_.variance) &&
+           finite(state_.correction_error) && finite(state_.correction_square);
+  }
 
-  std::size_t arrays() const { return ensemble_.arrays() + Forest::arrays + 1; }
+  std::size_t unsaved_bytes() const { return has_forest_ ? forest_.unsaved_bytes() : 0; }
+
+  std::size_t arrays() const { return ensemble_.arrays() + (has_forest_ ? Forest::arrays + 1 : 0); }
 
   Array array(std::size_t index) {
     if (index < ensemble_.arrays()) return ensemble_.array(index);
@@ -113,6 +121,7 @@ class Critic {
     double judged = 0.0, correction_error = 0.0, correction_square = 0.0;
   };
 
+  bool has_forest_;
   Ensemble ensemble_;
   Forest forest_;
   float networks_weight_ = 1.0f, forest_weight_ = 0.0f;

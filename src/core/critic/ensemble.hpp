@@ -14,11 +14,12 @@ class Ensemble {
   static constexpr std::size_t members = CriticReport::members;
   static constexpr double judging_memory = 4000.0;  // rounds over which predictions are judged
 
-  Ensemble(std::size_t width, std::size_t features, std::size_t stride, std::uint64_t seed)
-      : seed_(seed), named_(features > 0), networks_{{width, features, stride, true, blunt},
-                                                     {width, features, stride, false, blunt},
-                                                     {width, features, stride, false, sharp},
-                                                     {width, features, stride, false, blunt}} {}
+  Ensemble(std::size_t width, std::size_t features, const ReplayBuffer& replay, std::uint64_t seed)
+      : seed_(seed), named_(features > 0),
+        networks_{{width, features, replay.action_columns(), replay.stride(), true, blunt},
+                  {width, features, replay.action_columns(), replay.stride(), false, blunt},
+                  {width, features, replay.action_columns(), replay.stride(), false, sharp},
+                  {width, features, replay.action_columns(), replay.stride(), false, blunt}} {}
 
   // Draws the initial weights.
   void start() {
@@ -86,7 +87,13 @@ class Ensemble {
     }
   }
 
-  // Predicted losses, in standard units, of `size` actions in [0, 1]; `size` is a multiple of 16.
+  // Calls `each(network, q, share)` for every network in the context of `look`.
+  template <class Each>
+  void visit(Each&& each) const {
+    for (std::size_t m = 0; m < members; ++m) each(networks_[m], q_[m], shares_[m]);
+  }
+
+  // Predicted losses, in standard units, of `size` actions of one column; `size` is a multiple of 16.
   void score(const float* actions, std::size_t size, float* losses) const {
     for (std::size_t i = 0; i < size; ++i) losses[i] = 0.0f;
     for (std::size_t m = 0; m < members; ++m) networks_[m].score(q_[m], actions, size, shares_[m], losses);

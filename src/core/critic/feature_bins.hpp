@@ -38,7 +38,7 @@ class FeatureBins {
   void write(ReplayBuffer& replay, std::size_t slot) {
     const float* columns = replay.columns(slot);
     for (std::size_t column = 0; column < width_; ++column) write(slot, column, columns[column]);
-    bins_[slot * (width_ + 1) + width_] = static_cast<std::uint8_t>(action_bin(replay.action(slot)));
+    bins_[slot * (width_ + 1) + width_] = static_cast<std::uint8_t>(action_bin(replay.action(slot)[0]));
   }
 
   // Computes the edges of a column anew, from at most 2,048 of the last `rounds` rounds. Their bins must follow.

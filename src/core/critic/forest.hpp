@@ -147,7 +147,7 @@ class Forest {
   const float* row(ReplayBuffer& replay, std::size_t slot) {
     const float* columns = replay.columns(slot);
     for (std::size_t column = 0; column < width_; ++column) row_[column] = columns[column];
-    row_[width_] = static_cast<float>(action_bin(replay.action(slot)));
+    row_[width_] = static_cast<float>(action_bin(replay.action(slot)[0]));
     return row_.data();
   }
 

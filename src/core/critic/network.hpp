@@ -1,12 +1,12 @@
 // One member of the critic: a small network for the loss of action a in context z.
 //
-//   f(z, a) = shape(a) + sum_j o_j ramp(q_j(z) + s_j v),   q(z) = U z + W ramp(T z),   v = sqrt(12) (a - 1/2)
+//   f(z, a) = sum_k shape_k(a_k) + sum_j o_j ramp(q_j(z) + s_j v),   q(z) = U z + W ramp(T z),   v = sqrt(12) (a - 1/2)
 //
-// z is standardised and ends with a constant 1; a is in [0, 1]. `shape` is linear between 17 knots: the part of the
-// loss that depends on the action only. The action enters only the last layer, so scoring many actions in one context
-// is fast. A shallow network has no trunk (no T and W). In named contexts only the constant is dense; the columns of U
-// and T that belong to features are in FeatureRows. Vectors run over units, so that sums over features and samples
-// have the same order on every machine.
+// z is standardised and ends with a constant 1; the action has one or more columns a_k in [0, 1]. `shape_k` is linear
+// between 17 knots: the part of the loss that depends on one column of the action only. The action enters only the last
+// layer, so scoring many actions in one context is fast. A shallow network has no trunk (no T and W). In named contexts
+// only the constant is dense; the columns of U and T that belong to features are in FeatureRows. Vectors run over
+// units, so that sums over features and samples have the same order on every machine.
 #pragma once
 
 #include "critic/feature_rows.hpp"
@@ -15,6 +15,8 @@ namespace manul::MANUL_SIMD {
 
 // Units of the last layer and of the trunk, which fill whole vectors, and knots of `shape`.
 constexpr std::size_t hinges = 32, trunk = 16, knots = 17;
+constexpr std::size_t shape_size = 32;           // the knots of one shape and padding
+constexpr std::size_t most_action_columns = 64;  // of one action
 
 // A standardised context.
 struct StandardContext {
@@ -23,9 +25,9 @@ struct StandardContext {
 };
 
 struct Batch {
-  const float* rows;             // 16 contexts, `stride` apart
-  const FeatureBatch* features;  // null if contexts are rows
-  float action[batch];
+  const float* rows;                           // 16 contexts, `stride` apart
+  const FeatureBatch* features;                // null if contexts are rows
+  float actions[batch * most_action_columns];  // one row per sample
   float loss[batch];
   std::size_t slots[batch];  // of the replay buffer
 };
@@ -94,14 +96,18 @@ constexpr float root_twelve = 3.4641016f;    // gives uniform actions variance 1
 
 class Network {
  public:
-  Network(std::size_t width, std::size_t features, std::size_t stride, bool deep, float corner)
-      : width_(width), stride_(stride), deep_(deep), corner_(corner), columns_(deep ? hinges + trunk : hinges),
-        second_((width + 1) * columns_), slopes_(second_ + (deep ? trunk * hinges : 0)), outputs_(slopes_ + hinges),
-        shape_(outputs_ + hinges), size_(shape_ + 32), weights_(3 * size_), gradient_(size_), before_(batch * columns_),
-        delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges), trunk_after_(batch * trunk),
-        trunk_delta_(batch * trunk), turned_(hinges * trunk), features_(features, columns_) {}
+  Network(std::size_t width, std::size_t features, std::size_t action_columns, std::size_t stride, bool deep,
+          float corner)
+      : width_(width), action_columns_(action_columns), stride_(stride), deep_(deep), corner_(corner),
+        columns_(deep ? hinges + trunk : hinges), second_((width + 1) * columns_),
+        slopes_(second_ + (deep ? trunk * hinges : 0)), outputs_(slopes_ + action_columns * hinges),
+        shape_(outputs_ + hinges), size_(shape_ + action_columns * shape_size), weights_(3 * size_), gradient_(size_),
+        before_(batch * columns_), delta_(batch * columns_), after_(batch * hinges), lift_(batch * hinges),
+        trunk_after_(batch * trunk), trunk_delta_(batch * trunk), turned_(hinges * trunk),
+        features_(features, columns_) {}
 
-  // The weights, then the means and squares of gradients (Adam); each part is U and T side by side, W, s, o, shape.
+  // The weights, then the means and squares of gradients (Adam); each part is U and T side by side, W, s by
+  // columns of the action, o, shapes.
   Buffer<float>& weights() { return weights_; }
   FeatureRows& features() { return features_; }
   const FeatureRows& features() const { return features_; }
@@ -119,8 +125,10 @@ class Network {
     }
     for (std::size_t i = second_; i < slopes_; ++i)
       weights_[i] = 0.25f * steep((i - second_) % hinges) * normal(seed, next, stream);
+    const float spread = action_columns_ == 1 ? 1.0f : 1.2f / __builtin_sqrtf(static_cast<float>(action_columns_));
     for (std::size_t j = 0; j < hinges; ++j) {
-      weights_[slopes_ + j] = steep(j) * normal(seed, next, stream);
+      for (std::size_t k = 0; k < action_columns_; ++k)
+        weights_[slopes_ + k * hinges + j] = spread * steep(j) * normal(seed, next, stream);
       weights_[outputs_ + j] = 0.0884f / steep(j) * normal(seed, next, stream);
     }
   }
@@ -143,16 +151,21 @@ class Network {
     for (std::size_t j = 0; j < hinges; ++j) q[j] += lift[j];
   }
 
-  // Adds weight f(z, a) to `losses` for `size` actions, a multiple of 16.
+  float corner() const { return corner_; }
+  const float* slopes(std::size_t column) const { return weights_.data() + slopes_ + column * hinges; }
+  const float* outputs() const { return weights_.data() + outputs_; }
+  const float* shape(std::size_t column) const { return weights_.data() + shape_ + column * shape_size; }
+
+  // Adds weight f(z, a) to `losses` for `size` actions of one column, a multiple of 16.
   void score(const float* q, const float* actions, std::size_t size, float weight, float* losses) const {
-    const float *slopes = weights_.data() + slopes_, *outputs = weights_.data() + outputs_;
+    const float *slopes = this->slopes(0), *outputs = this->outputs();
     for (std::size_t i = 0; i < size; i += wide) {
       const Lanes v = root_twelve * (load<Lanes>(actions + i) - 0.5f);
       Lanes total = {};
       for (std::size_t j = 0; j < hinges; ++j) total += outputs[j] * ramp(q[j] + slopes[j] * v, corner_);
       store(losses + i, load<Lanes>(losses + i) + weight * total);
     }
-    for (std::size_t i = 0; i < size; ++i) losses[i] += weight * Between(actions[i]).value(weights_.data() + shape_);
+    for (std::size_t i = 0; i < size; ++i) losses[i] += weight * Between(actions[i]).value(shape(0));
   }
 
   // One step on the mean squared error; `predicted` gets the predictions before the step. The rows of U and T that
@@ -180,42 +193,49 @@ class Network {
       multiply({trunk_after_.data(), trunk, 1}, {weights_.data() + second_, hinges}, batch, trunk, hinges,
                lift_.data());
     }
-    for (std::size_t s = 0; s < batch; ++s) predicted[s] = last_layer(s, data.action[s]);
+    for (std::size_t s = 0; s < batch; ++s) predicted[s] = last_layer(s, data.actions + s * action_columns_);
   }
 
-  float last_layer(std::size_t s, float action) {
-    const float v = root_twelve * (action - 0.5f);
+  float last_layer(std::size_t s, const float* action) {
     float *u = &before_[s * columns_], *after = &after_[s * hinges];
     for (std::size_t j = 0; j < hinges; j += wide) {
-      const Lanes q = load<Lanes>(u + j) + load<Lanes>(&lift_[s * hinges + j]);
-      const Lanes moved = q + load<Lanes>(&weights_[slopes_ + j]) * v;
+      Lanes moved = load<Lanes>(u + j) + load<Lanes>(&lift_[s * hinges + j]);
+      for (std::size_t k = 0; k < action_columns_; ++k)
+        moved += load<Lanes>(slopes(k) + j) * (root_twelve * (action[k] - 0.5f));
       store(u + j, moved);
       store(after + j, ramp(moved, corner_));
     }
-    return dot(after, &weights_[outputs_], hinges) + Between(action).value(&weights_[shape_]);
+    float total = dot(after, outputs(), hinges);
+    for (std::size_t k = 0; k < action_columns_; ++k) total += Between(action[k]).value(shape(k));
+    return total;
   }
 
   void backward(const Batch& data, const float* predicted) {
     for (std::size_t i = slopes_; i < size_; ++i) gradient_[i] = 0.0f;
     for (std::size_t s = 0; s < batch; ++s)
-      last_layer_back(s, data.action[s], (predicted[s] - data.loss[s]) / static_cast<float>(batch));
+      last_layer_back(s, data.actions + s * action_columns_, (predicted[s] - data.loss[s]) / static_cast<float>(batch));
     if (deep_) trunk_back();
     multiply({data.rows, 1, stride_}, {delta_.data(), columns_}, width_ + 1, batch, columns_, gradient_.data());
   }
 
-  void last_layer_back(std::size_t s, float action, float error) {
-    const float v = root_twelve * (action - 0.5f);
-    float *slopes = &gradient_[slopes_], *outputs = &gradient_[outputs_], *shape = &gradient_[shape_];
+  void last_layer_back(std::size_t s, const float* action, float error) {
+    float *slopes = &gradient_[slopes_], *outputs = &gradient_[outputs_];
     for (std::size_t j = 0; j < hinges; j += wide) {
       const Lanes bent = ramp_slope(load<Lanes>(&before_[s * columns_ + j]), corner_);
       const Lanes slope = error * load<Lanes>(&weights_[outputs_ + j]) * bent;
       store(&delta_[s * columns_ + j], slope);
-      store(slopes + j, load<Lanes>(slopes + j) + v * slope);
+      for (std::size_t k = 0; k < action_columns_; ++k) {
+        float* row = slopes + k * hinges + j;
+        store(row, load<Lanes>(row) + root_twelve * (action[k] - 0.5f) * slope);
+      }
       store(outputs + j, load<Lanes>(outputs + j) + error * load<Lanes>(&after_[s * hinges + j]));
     }
-    const Between at(action);
-    shape[at.knot] += error * (1.0f - at.share);
-    shape[at.knot + 1] += error * at.share;
+    for (std::size_t k = 0; k < action_columns_; ++k) {
+      const Between at(action[k]);
+      float* shape = &gradient_[shape_ + k * shape_size];
+      shape[at.knot] += error * (1.0f - at.share);
+      shape[at.knot + 1] += error * at.share;
+    }
   }
 
   void trunk_back() {
@@ -232,7 +252,7 @@ class Network {
 
   static float steep(std::size_t hinge) { return hinge % 4 == 3 ? 6.0f : 1.0f; }
 
-  std::size_t width_, stride_;
+  std::size_t width_, action_columns_, stride_;
   bool deep_;
   float corner_;
   std::size_t columns_, second_, slopes_, outputs_, shape_, size_;

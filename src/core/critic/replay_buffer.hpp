@@ -12,10 +12,11 @@ namespace manul::MANUL_SIMD {
 class ReplayBuffer {
  public:
   // Contexts are rows of `width` numbers or, if `features` is not 0, have up to this number of named features. With
-  // `unknown_losses`, losses are any finite numbers, otherwise numbers from 0 to 1.
-  ReplayBuffer(std::size_t width, std::size_t features, bool unknown_losses)
-      : width_(width), stride_((width + 1 + 15) / 16 * 16), capacity_(rows_for(stride_)), named_(features > 0),
-        unknown_(unknown_losses), contexts_(named_ ? 0 : capacity_ * stride_), actions_(capacity_),
+  // `unknown_losses`, losses are any finite numbers, otherwise numbers from 0 to 1. Actions have `action_columns`.
+  ReplayBuffer(std::size_t width, std::size_t features, std::size_t action_columns, bool unknown_losses)
+      : width_(width), action_columns_(action_columns), stride_((width + 1 + 15) / 16 * 16),
+        capacity_(rows_for(stride_)), named_(features > 0), unknown_(unknown_losses),
+        contexts_(named_ ? 0 : capacity_ * stride_), actions_(capacity_ * action_columns),
         losses_(unknown_ ? 0 : capacity_), predictions_(capacity_), raw_losses_(unknown_ ? capacity_ : 0),
         loss_weights_(unknown_ ? early : 0), mean_(stride_), variance_(stride_), shift_(stride_), scale_(stride_),
         raw_(stride_), row_(stride_), rows_(batch * stride_), sparse_(features, capacity_) {
@@ -25,6 +26,8 @@ class ReplayBuffer {
   std::size_t stride() const { return stride_; }
 
   std::size_t capacity() const { return capacity_; }
+
+  std::size_t action_columns() const { return action_columns_; }
 
   // How many rounds can be sampled; fewer than the capacity if named contexts have very many features.
   double remembered() const { return units_.rounds - oldest(); }
@@ -52,7 +55,7 @@ class ReplayBuffer {
 
   // The slot of the round that is `age` rounds older than the newest.
   std::size_t slot(std::size_t age) const { return newest_slot(-static_cast<double>(age)); }
-  float action(std::size_t slot) const { return actions_.data()[slot]; }
+  const float* action(std::size_t slot) const { return actions_.data() + slot * action_columns_; }
   double standard_loss(std::size_t slot) const {
     return standard(unknown_ ? raw_losses_.data()[slot] : losses_.data()[slot]);
   }
@@ -66,10 +69,11 @@ class ReplayBuffer {
   float prediction(std::size_t slot) const { return predictions_.data()[slot]; }
   void set_prediction(std::size_t slot, float standard) { predictions_[slot] = standard; }
 
-  // `action` and `density` are relative to the range [0, 1].
-  void remember(const ContextView& context, double action, double density, double loss) {
+  // The columns of the action and the density are relative to the range [0, 1].
+  void remember(const ContextView& context, const double* action, double density, double loss) {
     const std::size_t slot = newest_slot(1.0);
-    actions_[slot] = static_cast<float>(action);
+    for (std::size_t k = 0; k < action_columns_; ++k)
+      actions_[slot * action_columns_ + k] = static_cast<float>(action[k]);
     const double weight = smaller(1.0, 1.0 / density);
     if (unknown_) {
       loss = clip(loss, -LossBounds::largest, LossBounds::largest);
@@ -103,7 +107,8 @@ class ReplayBuffer {
     data.features = named_ ? &sparse_.sample(data.slots, units_.rounds) : nullptr;
     if (!named_) sample_rows(data.slots);
     for (std::size_t i = 0; i < batch; ++i) {
-      data.action[i] = actions_[data.slots[i]];
+      for (std::size_t k = 0; k < action_columns_; ++k)
+        data.actions[i * action_columns_ + k] = action(data.slots[i])[k];
       data.loss[i] = static_cast<float>(standard_loss(data.slots[i]));
     }
   }
@@ -111,7 +116,8 @@ class ReplayBuffer {
   bool is_valid() const {
     bool all = is_count(units_.rounds) && finite(units_.weight) && finite(units_.centre) && finite(units_.spread) &&
                finite(units_.gain) && units_.gain > 0.0 && bounds_.is_valid();
-    for (std::size_t i = 0; i < capacity_; ++i) all = all && actions_.data()[i] >= 0.0f && actions_.data()[i] <= 1.0f;
+    for (std::size_t i = 0; i < actions_.size(); ++i)
+      all = all && actions_.data()[i] >= 0.0f && actions_.data()[i] <= 1.0f;
     for (std::size_t i = 0; i < capacity_; ++i)
       all = all && finite(unknown_ ? raw_losses_.data()[i] : losses_.data()[i]) && finite(predictions_.data()[i]);
     return all && (!named_ || sparse_.is_valid(units_.rounds));
@@ -224,7 +230,7 @@ class ReplayBuffer {
     double rounds = 0.0, weight = 0.0, centre = 0.0, spread = 0.0, gain = 1.0;
   };
 
-  std::size_t width_, stride_, capacity_;
+  std::size_t width_, action_columns_, stride_, capacity_;
   bool named_, unknown_;
   Buffer<float> contexts_, actions_, losses_, predictions_;
   Buffer<double> raw_losses_;

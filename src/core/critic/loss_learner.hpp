@@ -1,0 +1,107 @@
+// What Auto learns with, for one knob or several: the memory, the critic, and the monitor of its predictions, which
+// restarts learning with the current weights when predictions suddenly become worse.
+#pragma once
+
+#include "critic/critic.hpp"
+#include "critic/drift_detector.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class LossLearner {
+ public:
+  LossLearner(std::size_t width, std::size_t features, std::size_t action_columns, bool unknown_losses,
+              std::uint64_t seed)
+      : replay_(width, features, action_columns, unknown_losses), critic_(width, features, replay_, seed) {}
+
+  const ReplayBuffer& replay() const { return replay_; }
+  const Critic& critic() const { return critic_; }
+  bool is_warm() const { return replay_.rounds() >= warm_up; }
+  double age() const { return change_.age; }
+
+  // The columns of the action and the density are relative to the range [0, 1].
+  void learn(const ContextView& context, const double* action, double density, double loss) {
+    replay_.remember(context, action, density, loss);
+    if (context.kind == ContextKind::hashed) critic_.ensemble().add_features(context);
+    change_.age += 1.0;
+    if (!is_warm()) return critic_.remember(replay_);
+    start();
+    if (!monitor_.detects_change(critic_.learn(replay_, change_.age))) return;
+    change_ = {monitor_.restart(), change_.alarms + 1.0, replay_.rounds()};
+    critic_.restart();
+  }
+
+  // Sets the context for predictions of the critic.
+  void look(const ContextView& context) {
+    start();
+    critic_.look(replay_, context);
+  }
+
+  // The bandwidth in units of the range if the predicted loss is not steep: per standard deviation of the noise, and
+  // narrower with the rounds. `factor` multiplies it.
+  double bandwidth(double factor = 1.0) const {
+    const double first = smaller(widest, per_noise * monitor_.sigma()) * factor;
+    return larger(first / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / narrowing)), narrowest);
+  }
+
+  CriticReport report() const {
+    CriticReport all = {};
+    critic_.ensemble().member_shares(all.weights);
+    for (std::size_t m = 0; m < Ensemble::members; ++m)
+      all.errors[m] = __builtin_sqrt(critic_.ensemble().error(m)) / replay_.gain();
+    all.bandwidth = is_warm() ? bandwidth() : 0.5;
+    all.forest = critic_.weight();
+    all.trees = static_cast<double>(critic_.trees());
+    all.noise = monitor_.sigma() / replay_.gain();
+    all.rounds = replay_.rounds();
+    all.memory = smaller(change_.age, replay_.remembered());
+    all.alarms = change_.alarms;
+    all.last_alarm = change_.last_alarm;
+    all.clipped = replay_.clipped();
+    return all;
+  }
+
+  void start() { critic_.ensemble().start(); }
+
+  void resume() { critic_.resume(replay_); }
+
+  bool is_valid() const {
+    return replay_.is_valid() && critic_.is_valid(replay_) && monitor_.is_valid() && is_count(change_.age) &&
+           is_count(change_.alarms) && is_count(change_.last_alarm);
+  }
+
+  std::size_t unsaved_bytes() const { return critic_.unsaved_bytes(); }
+
+  std::size_t arrays() const { return replay_.arrays() + critic_.arrays() + 2; }
+
+  Array array(std::size_t index) {
+    if (index < replay_.arrays()) return replay_.array(index);
+    index -= replay_.arrays();
+    if (index < critic_.arrays()) return critic_.array(index);
+    if (index == critic_.arrays()) return {"monitor", "f8", &monitor_, sizeof monitor_ / sizeof(double)};
+    return {"change", "f8", &change_, sizeof change_ / sizeof(double)};
+  }
+
+  void fit(std::size_t index, std::size_t size) {
+    if (index < replay_.arrays()) return replay_.fit(index, size);
+    index -= replay_.arrays();
+    if (index < critic_.ensemble().arrays()) critic_.ensemble().fit(index, size);
+  }
+
+  static constexpr double narrowest = 1.0 / 1024.0;  // bandwidth
+
+ private:
+  static constexpr double warm_up = 10.0;  // rounds of uniform exploration before the first step of training
+  static constexpr double widest = 0.05, per_noise = 1.5;
+  static constexpr double narrowing = 100.0;  // rounds after which the bandwidth begins to shrink
+
+  struct Change {
+    double age = 0.0, alarms = 0.0, last_alarm = 0.0;
+  };
+
+  ReplayBuffer replay_;
+  Critic critic_;
+  DriftDetector monitor_;
+  Change change_;
+};
+
+}  // namespace manul::MANUL_SIMD
