@@ -10,6 +10,7 @@
 #pragma once
 
 #include "contexts/context_view.hpp"
+#include "knobs/knob.hpp"
 #include "numerics/buffer.hpp"
 #include "numerics/ranges.hpp"
 
@@ -23,15 +24,10 @@ struct Outcome {
   Range within;
 };
 
-class PolicyModel {
+// What has learned, and can be saved.
+class Model {
  public:
-  virtual ~PolicyModel() = default;
-  virtual Window window(const ContextView& context, Range within) = 0;
-  virtual void learn(const ContextView& context, const Outcome& outcome) = 0;
-
-  // Learns, and returns the greedy window before learning. The window must be exact if it covers the action; otherwise
-  // any window that does not cover the action may be returned.
-  virtual Window replay(const ContextView& context, const Outcome& outcome) = 0;
+  virtual ~Model() = default;
 
   // The rounds since learning began or restarted, which schedules of exploration depend on.
   virtual double age(double rounds) const { return rounds; }
@@ -56,6 +52,16 @@ class PolicyModel {
 
   // Whether restored arrays are valid. Values that are only added and compared are not checked.
   virtual bool is_valid() const { return true; }
+};
+
+class PolicyModel : public Model {
+ public:
+  virtual Window window(const ContextView& context, Range within) = 0;
+  virtual void learn(const ContextView& context, const Outcome& outcome) = 0;
+
+  // Learns, and returns the greedy window before learning. The window must be exact if it covers the action; otherwise
+  // any window that does not cover the action may be returned.
+  virtual Window replay(const ContextView& context, const Outcome& outcome) = 0;
 };
 
 // One node on the path of a context down a tree; a forced node has only one reachable side.
@@ -132,6 +138,21 @@ class CriticModel : public PolicyModel {
 
   // The predicted losses of `count` actions.
   virtual void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) = 0;
+};
+
+// A model of the loss of actions with several knobs. Positions are those of the knobs in [0, 1], or numbers of
+// categories.
+class KnobsModel : public Model {
+ public:
+  // Where the knobs are set if nothing is explored.
+  virtual void windows(const ContextView& context, const KnobRange* ranges, KnobWindow* windows) = 0;
+
+  // `density` is relative to the uniform density.
+  virtual void learn(const ContextView& context, const double* positions, double density, double loss) = 0;
+
+  // The predicted losses of `count` actions, one row of positions each.
+  virtual void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) = 0;
+  virtual CriticReport report() const = 0;
 };
 
 namespace MANUL_SIMD {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "knobs/knob.hpp"
 #include "numerics/ranges.hpp"
 
 namespace manul {
@@ -61,6 +62,15 @@ struct AutoSettings {
   std::uint64_t seed;
   bool unknown_losses;       // losses are not scaled to [0, 1]
   std::size_t features = 0;  // rows of weights for named features, or 0 if contexts are rows
+};
+
+struct AutoKnobsSettings {
+  const Knob* knobs;
+  std::size_t count;
+  std::size_t width;
+  std::uint64_t seed;
+  bool unknown_losses;
+  std::size_t features = 0;
 };
 
 }  // namespace manul

@@ -5,6 +5,7 @@
 #include "learners/coin_betting.hpp"
 #include "models/adaptive_cats.hpp"
 #include "models/auto.hpp"
+#include "models/auto_knobs.hpp"
 #include "models/cats.hpp"
 #include "models/discrete_linear.hpp"
 #include "models/discrete_tree.hpp"
@@ -53,6 +54,7 @@ Kernels kernels() {
       .new_paper_cats = new_paper_cats,
       .new_adaptive_cats = new_model<AdaptiveCatsModel, BandwidthSelectingModel, AdaptiveCatsSettings>,
       .new_auto = new_model<AutoModel, CriticModel, AutoSettings>,
+      .new_auto_knobs = new_model<AutoKnobsModel, KnobsModel, AutoKnobsSettings>,
       .new_linear = new_model<LinearModel, PolicyModel, LinearSettings>,
       .new_discrete_tree = new_discrete_tree,
       .new_discrete_linear = new_model<DiscreteLinearModel, PolicyModel, DiscreteSettings>,

@@ -12,6 +12,7 @@ struct Kernels {
   TracingModel* (*new_paper_cats)(const PaperCatsSettings&);
   BandwidthSelectingModel* (*new_adaptive_cats)(const AdaptiveCatsSettings&);
   CriticModel* (*new_auto)(const AutoSettings&);
+  KnobsModel* (*new_auto_knobs)(const AutoKnobsSettings&);
   PolicyModel* (*new_linear)(const LinearSettings&);
   PolicyModel* (*new_discrete_tree)(const DiscreteSettings&, NodeLearner);
   PolicyModel* (*new_discrete_linear)(const DiscreteSettings&);

@@ -1,0 +1,280 @@
+// Auto for several knobs: the critic of `auto.hpp` with one column of actions per knob (a choice: one per category),
+// whose minimum is sought by descent from many points.
+//
+// The search starts from a low-discrepancy sequence (Roberts' R-sequence) and from the latest actions, and depends on
+// what was learned only, so a decision can be repeated.
+#pragma once
+
+#include "critic/loss_learner.hpp"
+#include "critic/surface.hpp"
+#include "models/settings.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class AutoKnobsModel final : public KnobsModel {
+ public:
+  explicit AutoKnobsModel(const AutoKnobsSettings& settings)
+      : seed_(settings.seed), count_(settings.count), columns_(0), moving_(0),
+        learner_(settings.width, settings.features, columns_of(settings), settings.unknown_losses, settings.seed),
+        surface_(columns_of(settings)) {
+    for (std::size_t k = 0; k < count_; ++k) {
+      knobs_[k] = settings.knobs[k];
+      first_column_[k] = columns_;
+      columns_ += knobs_[k].columns();
+      moving_ += knobs_[k].kind != KnobKind::choice;
+    }
+    place_steps();
+  }
+
+  void windows(const ContextView& context, const KnobRange* ranges, KnobWindow* windows) override {
+    if (!learner_.is_warm()) return start_windows(ranges, windows);
+    learner_.look(context);
+    const SearchBox box = search_box(ranges);
+    const double h = learner_.bandwidth(__builtin_sqrt(__builtin_sqrt(static_cast<double>(moving_))));
+    float widths[most_action_columns], centre[most_action_columns];
+    set_widths(ranges, h, widths);
+    surface_.look(learner_.critic().ensemble(), box, static_cast<float>(h));
+    surface_.smooth(widths);
+    find_minimum(ranges, box, centre);
+    if (narrow(box, widths, centre)) refine(box, h, widths, centre);
+    for (std::size_t k = 0; k < count_; ++k) windows[k] = window(k, ranges[k], centre, widths);
+  }
+
+  void learn(const ContextView& context, const double* positions, double density, double loss) override {
+    double columns[most_action_columns];
+    for (std::size_t k = 0; k < count_; ++k) write_columns(k, positions[k], columns);
+    learner_.learn(context, columns, density, loss);
+  }
+
+  void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) override {
+    learner_.look(context);
+    SearchBox box;
+    for (std::size_t c = 0; c < columns_; ++c) box.low[c] = 0.0f, box.high[c] = 1.0f, box.fixed[c] = false;
+    surface_.look(learner_.critic().ensemble(), box, 0.0f);
+    surface_.smooth(nullptr);
+    for (std::size_t first = 0; first < count; first += points) {
+      float group[most_action_columns * points] = {}, predicted[points];
+      for (std::size_t i = 0; i < points && first + i < count; ++i) {
+        double columns[most_action_columns];
+        for (std::size_t k = 0; k < count_; ++k) write_columns(k, positions[(first + i) * count_ + k], columns);
+        for (std::size_t c = 0; c < columns_; ++c) group[c * points + i] = static_cast<float>(columns[c]);
+      }
+      surface_.evaluate(group, predicted, nullptr);
+      for (std::size_t i = 0; i < points && first + i < count; ++i)
+        losses[first + i] = learner_.replay().original(predicted[i]);
+    }
+  }
+
+  CriticReport report() const override { return learner_.report(); }
+  double age(double) const override { return learner_.age(); }
+  void forget(double) override {}  // the monitor detects when old evidence is outdated
+  void start() override { learner_.start(); }
+  void resume() override { learner_.resume(); }
+  bool is_valid() const override { return learner_.is_valid(); }
+  std::size_t unsaved_bytes() const override { return learner_.unsaved_bytes(); }
+  std::size_t arrays() const override { return learner_.arrays(); }
+  Array array(std::size_t index) override { return learner_.array(index); }
+  void fit(std::size_t index, std::size_t size) override { learner_.fit(index, size); }
+
+ private:
+  static constexpr std::size_t groups = 3, recent = 8;  // of starting points: the latest actions are among them
+  static constexpr std::size_t steps = 16, fine_steps = 8;
+  static constexpr std::uint64_t search_stream = 64;  // of random numbers, one per knob
+
+  static std::size_t columns_of(const AutoKnobsSettings& settings) {
+    std::size_t total = 0;
+    for (std::size_t k = 0; k < settings.count; ++k) total += settings.knobs[k].columns();
+    return total;
+  }
+
+  // The steps of the R-sequence are the powers of 1 / x, where x^(n + 1) = x + 1 for n knobs. The first step of a
+  // descent is half the distance between 32 points that fill the space evenly.
+  void place_steps() {
+    double x = 2.0;
+    for (int i = 0; i < 64; ++i) {
+      double power = x;
+      for (std::size_t k = 0; k < count_; ++k) power *= x;
+      x -= (power - x - 1.0) / (static_cast<double>(count_ + 1) * power / x - 1.0);
+    }
+    double step = 1.0;
+    for (std::size_t k = 0; k < count_; ++k) sequence_[k] = step /= x;
+    double distance = 0.5;  // 32^(-1/n): the n-th root of 1 / 32 by bisection
+    double low = 0.0, high = 1.0;
+    for (int i = 0; i < 60; ++i) {
+      distance = 0.5 * (low + high);
+      double power = 1.0;
+      for (std::size_t k = 0; k < moving_; ++k) power *= distance;
+      (power < 1.0 / 32.0 ? low : high) = distance;
+    }
+    first_step_ = static_cast<float>(smaller(0.25, 0.5 * distance));
+  }
+
+  void start_windows(const KnobRange* ranges, KnobWindow* windows) const {
+    for (std::size_t k = 0; k < count_; ++k)
+      windows[k] = {0.5 * (ranges[k].low + ranges[k].high), 0.5 * (ranges[k].high - ranges[k].low), 0, true};
+  }
+
+  void write_columns(std::size_t k, double position, double* columns) const {
+    if (knobs_[k].kind != KnobKind::choice) {
+      columns[first_column_[k]] = position;
+      return;
+    }
+    for (std::size_t category = 0; category < knobs_[k].count; ++category)
+      columns[first_column_[k] + category] = static_cast<double>(category) == position ? 1.0 : 0.0;
+  }
+
+  // Steps are sought between the middles of the first and the last cell.
+  SearchBox search_box(const KnobRange* ranges) const {
+    SearchBox box;
+    for (std::size_t k = 0; k < count_; ++k) {
+      const bool choice = knobs_[k].kind == KnobKind::choice;
+      const double inset = knobs_[k].kind == KnobKind::steps ? 0.5 / knobs_[k].count : 0.0;
+      for (std::size_t c = first_column_[k]; c < first_column_[k] + knobs_[k].columns(); ++c) {
+        box.low[c] = choice ? 0.0f : static_cast<float>(ranges[k].low + inset);
+        box.high[c] = choice ? 1.0f : static_cast<float>(ranges[k].high - inset);
+        box.fixed[c] = choice;
+      }
+    }
+    return box;
+  }
+
+  // The half-widths of the windows, by columns; 0 for categories.
+  void set_widths(const KnobRange* ranges, double h, float* widths) const {
+    for (std::size_t c = 0; c < columns_; ++c) widths[c] = 0.0f;
+    for (std::size_t k = 0; k < count_; ++k)
+      if (knobs_[k].kind != KnobKind::choice)
+        widths[first_column_[k]] = static_cast<float>(smaller(h, 0.5 * (ranges[k].high - ranges[k].low)));
+  }
+
+  // Puts point `n` of the sequence into place `i` of a group.
+  void place(std::size_t n, const KnobRange* ranges, const SearchBox& box, float* group, std::size_t i) const {
+    for (std::size_t k = 0; k < count_; ++k) {
+      const auto round = static_cast<std::uint64_t>(learner_.replay().rounds());
+      const double turned = draw(seed_, round, search_stream + k).first + static_cast<double>(n) * sequence_[k];
+      place(k, turned - __builtin_floor(turned), ranges, box, group, i);
+    }
+  }
+
+  void place(std::size_t k, double share, const KnobRange* ranges, const SearchBox& box, float* group,
+             std::size_t i) const {
+    const std::size_t c = first_column_[k];
+    if (knobs_[k].kind != KnobKind::choice) {
+      group[c * points + i] = box.low[c] + static_cast<float>(share) * (box.high[c] - box.low[c]);
+      return;
+    }
+    const auto allowed = static_cast<std::size_t>(__builtin_popcount(ranges[k].allowed));
+    auto left = static_cast<std::size_t>(share * static_cast<double>(allowed));
+    for (std::size_t category = 0; category < knobs_[k].count; ++category) {
+      const bool possible = (ranges[k].allowed >> category & 1u) != 0;
+      group[(c + category) * points + i] = possible && left == 0 ? 1.0f : 0.0f;
+      left -= possible;
+    }
+  }
+
+  // Puts an action of the past into a group, moved into the box; returns whether its categories are allowed.
+  bool place_past(std::size_t age, const KnobRange* ranges, const SearchBox& box, float* group, std::size_t i) const {
+    const float* action = learner_.replay().action(learner_.replay().slot(age));
+    for (std::size_t k = 0; k < count_; ++k)
+      for (std::size_t j = 0; j < knobs_[k].columns(); ++j) {
+        const std::size_t c = first_column_[k] + j;
+        if (box.fixed[c] && action[c] == 1.0f && (ranges[k].allowed >> j & 1u) == 0) return false;
+        group[c * points + i] = static_cast<float>(clip(action[c], box.low[c], box.high[c]));
+      }
+    return true;
+  }
+
+  void find_minimum(const KnobRange* ranges, const SearchBox& box, float* centre) const {
+    struct Start {
+      float loss;
+      std::uint16_t place;
+      bool operator>(const Start& other) const {
+        return loss > other.loss || (loss == other.loss && place > other.place);
+      }
+    };
+    float starts[groups][most_action_columns * points], chosen[most_action_columns * points];
+    Start order[groups * points];
+    for (std::size_t n = 0; n < groups * points; ++n) {
+      float* group = starts[n / points];
+      const bool past = n < recent && n < learner_.replay().rounds();
+      if (!past || !place_past(n, ranges, box, group, n % points)) place(n, ranges, box, group, n % points);
+    }
+    for (std::size_t g = 0; g < groups; ++g) {
+      float losses[points];
+      surface_.evaluate(starts[g], losses, nullptr);
+      for (std::size_t i = 0; i < points; ++i)
+        order[g * points + i] = {losses[i], static_cast<std::uint16_t>(g * points + i)};
+    }
+    sort(order, groups * points);
+    for (std::size_t i = 0; i < points; ++i)
+      for (std::size_t c = 0; c < columns_; ++c)
+        chosen[c * points + i] = starts[order[i].place / points][c * points + order[i].place % points];
+    surface_.descend(chosen, box, first_step_, steps, centre);
+  }
+
+  // Narrows the windows of knobs in which the predicted loss is steep: on steeper sides the same noise corresponds to a
+  // smaller distance, so a narrower window is as informative. Returns whether any was narrowed.
+  bool narrow(const SearchBox& box, float* widths, const float* centre) {
+    static constexpr float offsets[] = {-0.75f, -0.25f, 0.25f, 0.75f};
+    surface_.smooth(nullptr);
+    bool narrowed = false;
+    for (std::size_t c = 0; c < columns_; ++c) {
+      if (box.fixed[c] || !(widths[c] > 0.0f)) continue;
+      float group[most_action_columns * points], losses[points];
+      for (std::size_t other = 0; other < columns_; ++other)
+        for (std::size_t i = 0; i < points; ++i) group[other * points + i] = centre[other];
+      for (std::size_t i = 0; i < 4; ++i)
+        group[c * points + i] = static_cast<float>(clip(centre[c] + offsets[i] * widths[c], box.low[c], box.high[c]));
+      surface_.evaluate(group, losses, nullptr);
+      const double rise = (losses[0] + losses[3] - losses[1] - losses[2]) / widths[c];
+      const double narrow = larger(LossLearner::narrowest, widths[c] / larger(1.0, rise));
+      if (!(narrow < widths[c])) continue;
+      widths[c] = static_cast<float>(narrow);
+      narrowed = true;
+    }
+    return narrowed;
+  }
+
+  // Seeks the minimum again near the centre, averaged over narrower windows.
+  void refine(const SearchBox& whole, double h, const float* widths, float* centre) {
+    SearchBox box = whole;
+    float group[most_action_columns * points];
+    for (std::size_t c = 0; c < columns_; ++c) {
+      if (whole.fixed[c]) continue;
+      box.low[c] = static_cast<float>(larger(whole.low[c], centre[c] - h));
+      box.high[c] = static_cast<float>(smaller(whole.high[c], centre[c] + h));
+    }
+    for (std::size_t i = 0; i < points; ++i) {
+      for (std::size_t k = 0; k < count_; ++k)
+        if (knobs_[k].kind != KnobKind::choice && i > 0) {
+          const double turned = 0.5 + static_cast<double>(i) * sequence_[k];
+          place(k, turned - __builtin_floor(turned), nullptr, box, group, i);
+        } else {
+          for (std::size_t c = first_column_[k]; c < first_column_[k] + knobs_[k].columns(); ++c)
+            group[c * points + i] = centre[c];
+        }
+    }
+    surface_.smooth(widths);
+    surface_.descend(group, box, static_cast<float>(0.25 * h), fine_steps, centre);
+  }
+
+  KnobWindow window(std::size_t k, const KnobRange& range, const float* centre, const float* widths) const {
+    const std::size_t c = first_column_[k];
+    if (knobs_[k].kind == KnobKind::choice) {
+      std::uint32_t category = 0;
+      while (category + 1 < knobs_[k].count && centre[c + category] != 1.0f) ++category;
+      return {0.0, 0.0, category, false};
+    }
+    const double half = smaller(widths[c], 0.5 * (range.high - range.low));
+    return {clip(centre[c], range.low + half, range.high - half), half, 0, false};
+  }
+
+  std::uint64_t seed_;
+  Knob knobs_[most_knobs];
+  std::size_t count_, columns_, moving_, first_column_[most_knobs];
+  double sequence_[most_knobs];
+  float first_step_;
+  LossLearner learner_;
+  Surface surface_;
+};
+
+}  // namespace manul::MANUL_SIMD
