@@ -14,23 +14,7 @@ CriticModel* build(PlayerSettings& settings, std::uint32_t features) {
       {settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses), features});
 }
 
-nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) {
-  const CriticReport report = player.model.report();
-  nb::dict all;
-  all["errors"] = std::vector<double>(std::begin(report.errors), std::end(report.errors));
-  all["weights"] = std::vector<double>(std::begin(report.weights), std::end(report.weights));
-  all["forest"] = report.forest;
-  all["trees"] = report.trees;
-  all["bandwidth"] = report.bandwidth;
-  all["noise"] = report.noise;
-  all["rounds"] = report.rounds;
-  all["memory"] = report.memory;
-  all["alarms"] = report.alarms;
-  all["last_alarm"] = report.last_alarm;
-  all["clipped"] = report.clipped;
-  return all;
-}
-
+nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) { return to_dict(player.model.report()); }
 // The predicted losses of as many actions per context as fit into `actions`, row by row.
 template <class Contexts>
 void predict_many(AutoPlayer& player, const Contexts& contexts, const Matrix<double>& actions, Output losses) {
@@ -46,6 +30,22 @@ void predict_many(AutoPlayer& player, const Contexts& contexts, const Matrix<dou
 }
 
 }  // namespace
+
+nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
+  nb::dict all;
+  all["errors"] = std::vector<double>(std::begin(report.errors), std::end(report.errors));
+  all["weights"] = std::vector<double>(std::begin(report.weights), std::end(report.weights));
+  all["forest"] = report.forest;
+  all["trees"] = report.trees;
+  all["bandwidth"] = report.bandwidth;
+  all["noise"] = report.noise;
+  all["rounds"] = report.rounds;
+  all["memory"] = report.memory;
+  all["alarms"] = report.alarms;
+  all["last_alarm"] = report.last_alarm;
+  all["clipped"] = report.clipped;
+  return all;
+}
 
 void bind_auto(nb::module_& module) {
   auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");

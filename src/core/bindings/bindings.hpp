@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -42,10 +43,10 @@ void check_sizes(std::size_t size, const Arrays&... arrays) {
 }
 
 // Converts contexts to views. New names are remembered only with `learning`.
-ContextView view(Player& player, const Fields& context, bool learning = false);
+ContextView view(BasePlayer& player, const Fields& context, bool learning = false);
 
 template <class T>
-ContextView view(Player& player, const Vector<T>& context, bool = false) {
+ContextView view(BasePlayer& player, const Vector<T>& context, bool = false) {
   return player.row_view(context.data(), context.size());
 }
 
@@ -54,7 +55,8 @@ void read_context(Encoder& encoder, PyObject* members);
 void read_field(Encoder& encoder, const std::string& name, PyObject* value);
 std::string field_name(Encoder& encoder, PyObject* key);
 
-Rows rows(const Player& player, const Matrix<float>& contexts, const Vector<double>& lows, const Vector<double>& highs);
+Rows rows(const BasePlayer& player, const Matrix<float>& contexts, const Vector<double>& lows,
+          const Vector<double>& highs);
 
 inline const InstructionSet& machine() {
   static const InstructionSet chosen = instruction_set();
@@ -66,8 +68,7 @@ inline const Kernels& kernels() { return machine().kernels; }
 // A player that knows the interface of its model; `Name` distinguishes types with the same interface.
 template <class Model, class Name = Model>
 struct ModelPlayer : Player {
-  ModelPlayer(Model* model, const PlayerSettings& settings)
-      : Player(std::unique_ptr<PolicyModel>(model), settings), model(*model) {}
+  ModelPlayer(Model* model, const PlayerSettings& settings) : Player(model, settings), model(*model) {}
   Model& model;
 };
 
@@ -84,15 +85,18 @@ void bind_constructor(nb::class_<Type, Player>& type, Model* (*build)(PlayerSett
   type.def("__init__", construct, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a, names...);
 }
 
+nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report);
+
 void bind_player(nb::module_& module);
 void bind_cats(nb::module_& module);
 void bind_auto(nb::module_& module);
+void bind_knobs(nb::module_& module);
 void bind_linear(nb::module_& module);
 void bind_discrete(nb::module_& module);
 void bind_simulation(nb::module_& module);
 
 // Parts of `bind_player`.
-void bind_names(nb::class_<Player>& type);
-void bind_state(nb::class_<Player>& type);
+void bind_names(nb::class_<BasePlayer>& type);
+void bind_state(nb::class_<BasePlayer>& type);
 
 }  // namespace manul

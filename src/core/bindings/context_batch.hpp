@@ -15,12 +15,12 @@ using SparseRows = std::tuple<Vector<std::int64_t>, Vector<std::int64_t>, Vector
 // they have added to the encoder is removed again unless `keep_names` is called.
 class ContextBatch {
  public:
-  ContextBatch(Player& player, const Matrix<float>& contexts, std::size_t, const Vector<double>& lows,
+  ContextBatch(BasePlayer& player, const Matrix<float>& contexts, std::size_t, const Vector<double>& lows,
                const Vector<double>& highs, bool = false)
       : player_(player), rows_(manul::rows(player, contexts, lows, highs)) {}
 
   template <class Contexts>
-  ContextBatch(Player& player, const Contexts& contexts, std::size_t count, const Vector<double>& lows,
+  ContextBatch(BasePlayer& player, const Contexts& contexts, std::size_t count, const Vector<double>& lows,
                const Vector<double>& highs, bool learning = false)
       : player_(player) {
     start(learning);
@@ -59,7 +59,7 @@ class ContextBatch {
   void read(const SparseRows& sparse, std::size_t count);
   void set_rows(const Vector<double>& lows, const Vector<double>& highs);
 
-  Player& player_;
+  BasePlayer& player_;
   Rows rows_ = {};
   NamedBatch named_;
   bool kept_ = false;

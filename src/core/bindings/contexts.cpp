@@ -133,11 +133,11 @@ void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t dept
   encoder.number(path, as_number(encoder, path, value));
 }
 
-void set_fields(Player& player, const std::map<std::string, Kind>& fields) {
+void set_fields(BasePlayer& player, const std::map<std::string, Kind>& fields) {
   for (const auto& [name, kind] : fields) player.encoder.remember(name, kind);
 }
 
-std::map<std::string, Kind> fields(const Player& player) {
+std::map<std::string, Kind> fields(const BasePlayer& player) {
   std::map<std::string, Kind> kinds;
   for (const auto& [name, field] : player.encoder.fields()) kinds[name] = field.kind;
   return kinds;
@@ -145,19 +145,21 @@ std::map<std::string, Kind> fields(const Player& player) {
 
 using Names = std::map<std::uint32_t, std::string>;
 
-void set_names(Player& player, const Names& names) {
+void set_names(BasePlayer& player, const Names& names) {
   for (const auto& [feature, name] : names) player.encoder.remember(feature, name);
 }
 
-Names names(const Player& player) { return {player.encoder.names().begin(), player.encoder.names().end()}; }
+Names names(const BasePlayer& player) { return {player.encoder.names().begin(), player.encoder.names().end()}; }
 
 using Columns = std::map<std::uint32_t, std::uint32_t>;
 
-void set_columns(Player& player, const Columns& columns) { player.set_columns({columns.begin(), columns.end()}); }
+void set_columns(BasePlayer& player, const Columns& columns) { player.set_columns({columns.begin(), columns.end()}); }
 
-Columns columns(const Player& player) { return {player.columns().begin(), player.columns().end()}; }
+Columns columns(const BasePlayer& player) { return {player.columns().begin(), player.columns().end()}; }
 
-std::pair<Fault, std::string> fault(const Player& player) { return {player.encoder.fault, player.encoder.fault_field}; }
+std::pair<Fault, std::string> fault(const BasePlayer& player) {
+  return {player.encoder.fault, player.encoder.fault_field};
+}
 
 }  // namespace
 
@@ -177,7 +179,7 @@ void read_field(Encoder& encoder, const std::string& name, PyObject* value) {
   walk(encoder, path, value, 0);
 }
 
-ContextView view(Player& player, const Fields& context, bool learning) {
+ContextView view(BasePlayer& player, const Fields& context, bool learning) {
   if (player.settings().naming == Naming::rows) throw Rejected();
   player.encoder.start(learning);
   try {
@@ -193,11 +195,11 @@ ContextView view(Player& player, const Fields& context, bool learning) {
   return player.named_view(learning);
 }
 
-void bind_names(nb::class_<Player>& type) {
+void bind_names(nb::class_<BasePlayer>& type) {
   PyDateTime_IMPORT;
-  type.def("sketch_names", &Player::sketch_names);
+  type.def("sketch_names", &BasePlayer::sketch_names);
   type.def_prop_ro("fault", &fault);
-  type.def_prop_ro("late_fields", [](const Player& player) { return player.encoder.late_fields(); });
+  type.def_prop_ro("late_fields", [](const BasePlayer& player) { return player.encoder.late_fields(); });
   type.def_prop_rw("fields", &fields, &set_fields);
   type.def_prop_rw("names", &names, &set_names);
   type.def_prop_rw("columns", &columns, &set_columns);

@@ -20,6 +20,7 @@ NB_MODULE(_core, module) {
   bind_player(module);
   bind_cats(module);
   bind_auto(module);
+  bind_knobs(module);
   bind_linear(module);
   bind_discrete(module);
   bind_simulation(module);

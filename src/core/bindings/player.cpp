@@ -3,7 +3,7 @@
 
 namespace manul {
 
-Rows rows(const Player& player, const Matrix<float>& contexts, const Vector<double>& lows,
+Rows rows(const BasePlayer& player, const Matrix<float>& contexts, const Vector<double>& lows,
           const Vector<double>& highs) {
   if (contexts.shape(1) != player.settings().width) throw Rejected();
   const bool narrowed = lows.size() > 0;
@@ -45,7 +45,7 @@ bool learn(Player& player, const Context& context, double action, double density
 
 // `noconvert`, because another overload accepts the types that this one would have to convert.
 template <class Context>
-void bind_single(nb::class_<Player>& type) {
+void bind_single(nb::class_<Player, BasePlayer>& type) {
   const auto context = "context"_a.noconvert();
   type.def("window", &window<Context>, context, "low"_a, "high"_a);
   type.def("decide", &decide<Context>, context, "low"_a, "high"_a);
@@ -54,7 +54,7 @@ void bind_single(nb::class_<Player>& type) {
 }
 
 // For contexts that the core cannot read, such as lists; the caller converts them on NotImplemented.
-void bind_other_contexts(nb::class_<Player>& type) {
+void bind_other_contexts(nb::class_<Player, BasePlayer>& type) {
   const auto context = "context"_a.none();
   const auto unread = [] { return nb::borrow(Py_NotImplemented); };
   type.def("decide", [unread](Player&, nb::handle, double, double) { return unread(); }, context, "low"_a, "high"_a);
@@ -118,7 +118,7 @@ void moments_many(Player& player, const Contexts& contexts, const Vector<double>
 }
 
 template <class Contexts>
-void bind_many(nb::class_<Player>& type) {
+void bind_many(nb::class_<Player, BasePlayer>& type) {
   type.def("decide_many", &decide_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
       .def("decide_many_again", &decide_many_again<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a,
            "actions"_a, "densities"_a)
@@ -145,13 +145,14 @@ void bind_player(nb::module_& module) {
       .value("too_deep", Fault::too_deep)
       .value("bad_key", Fault::bad_key)
       .value("bad_text", Fault::bad_text);
-  auto type = nb::class_<Player>(module, "Player");
+  auto base = nb::class_<BasePlayer>(module, "BasePlayer");
+  bind_names(base);
+  bind_state(base);
+  auto type = nb::class_<Player, BasePlayer>(module, "Player");
   bind_single<Vector<double>>(type);
   bind_single<Vector<float>>(type);
   bind_single<Fields>(type);
   bind_other_contexts(type);
-  bind_names(type);
-  bind_state(type);
   bind_many<Matrix<float>>(type);
   bind_many<Mappings>(type);
   bind_many<Columns>(type);

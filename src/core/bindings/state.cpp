@@ -21,7 +21,7 @@ std::string name(const Array& array) {
   return array.part == 0 ? array.name : std::to_string(array.part) + "." + array.name;
 }
 
-Arrays state(Player& player) {
+Arrays state(BasePlayer& player) {
   nb::dict all;
   player.model().start();
   for (std::size_t i = 0; i < player.model().arrays(); ++i) {
@@ -37,7 +37,7 @@ Arrays state(Player& player) {
 
 std::size_t item_size(const Array& array) { return array.type[1] == '4' ? 4 : 8; }
 
-std::size_t nbytes(Player& player) {
+std::size_t nbytes(BasePlayer& player) {
   std::size_t total = 0;
   for (std::size_t i = 0; i < player.model().arrays(); ++i) {
     const Array array = player.model().array(i);
@@ -47,7 +47,7 @@ std::size_t nbytes(Player& player) {
 }
 
 // The memory after many rounds, when all arrays that grow are full.
-std::size_t most_nbytes(Player& player) {
+std::size_t most_nbytes(BasePlayer& player) {
   std::size_t total = player.model().unsaved_bytes();
   for (std::size_t i = 0; i < player.model().arrays(); ++i) {
     const Array array = player.model().array(i);
@@ -78,8 +78,8 @@ void overwrite(void* to, const void* from, std::size_t size) {
 }
 
 // All sizes and types are compared before anything is written. If the values are rejected, the player is unusable.
-void restore(Player& player, const Arrays& saved) {
-  PolicyModel& model = player.model();
+void restore(BasePlayer& player, const Arrays& saved) {
+  Model& model = player.model();
   if (saved.size() != model.arrays()) throw Rejected();
   std::vector<Bytes> arrays(model.arrays());
   for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -95,14 +95,14 @@ void restore(Player& player, const Arrays& saved) {
   model.resume();
 }
 
-void forget(Player& player, double half_life) { player.model().forget(half_life); }
+void forget(BasePlayer& player, double half_life) { player.model().forget(half_life); }
 
 }  // namespace
 
-void bind_state(nb::class_<Player>& type) {
-  type.def_rw("decisions", &Player::decisions)
-      .def_rw("learned", &Player::learned)
-      .def_prop_ro("epsilon", &Player::epsilon)
+void bind_state(nb::class_<BasePlayer>& type) {
+  type.def_rw("decisions", &BasePlayer::decisions)
+      .def_rw("learned", &BasePlayer::learned)
+      .def_prop_ro("epsilon", &BasePlayer::epsilon)
       .def("forget", &forget, "half_life"_a)
       .def_prop_ro("nbytes", &nbytes)
       .def_prop_ro("most_nbytes", &most_nbytes)

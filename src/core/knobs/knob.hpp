@@ -6,7 +6,8 @@
 
 namespace manul {
 
-constexpr std::size_t most_knobs = 16, most_categories = 32;
+// Columns are those of the critic: one per knob, or one per category of a choice.
+constexpr std::size_t most_knobs = 16, most_categories = 32, most_columns = 64;
 
 enum class KnobKind : std::uint8_t { number, steps, choice };
 

@@ -1,40 +1,10 @@
 // Decides with a model: checked input, epsilon-greedy exploration, numbered decisions, loops over tables.
 #pragma once
 
-#include <atomic>
-#include <cmath>
-#include <memory>
-#include <stdexcept>
-
-#include "contexts/column_sketch.hpp"
-#include "contexts/field_hashing.hpp"
-#include "contexts/named_batch.hpp"
-#include "numerics/buffer.hpp"
+#include "play/base_player.hpp"
 #include "play/simulation.hpp"
 
 namespace manul {
-
-// Thrown before anything has changed. The caller has the message.
-class Rejected : public std::invalid_argument {
- public:
-  Rejected() : std::invalid_argument("rejected") {}
-};
-
-// Beyond these limits, weights and their squares overflow. Python checks the same limits and has the message.
-inline constexpr double least_density = 1e-100, largest_density = 1e100;
-
-// The kinds of contexts: rows of numbers, or named fields, hashed into the model's tables, numbered in the order in
-// which they were learned, or sketched into a row.
-enum class Naming : std::uint8_t { rows, hashed, numbered, sketched };
-
-struct PlayerSettings {
-  Range actions;
-  Range losses;
-  std::size_t width;
-  Exploration exploration;
-  Naming naming = Naming::rows;
-  std::size_t features = 0;  // how many are numbered
-};
 
 // The importance-weighted loss of a logged action for the greedy window: its density there divided by the logged one,
 // times the loss (the paper's c_t of the leaf, Algorithm 3).
@@ -45,15 +15,6 @@ inline double window_cost(Window played, const Outcome& outcome) {
   return window.density(outcome.action) / outcome.density * outcome.loss;
 }
 
-// Many contexts at once, rows of numbers or named; `lows` and `highs` are null if every decision has the whole range.
-struct Rows {
-  const float* contexts;
-  std::size_t count;
-  const double* lows;
-  const double* highs;
-  const NamedBatch* named = nullptr;
-};
-
 // The outcomes of the decisions, one per row.
 struct Outcomes {
   const double* actions;
@@ -61,50 +22,10 @@ struct Outcomes {
   const double* losses;
 };
 
-class Player {
+class Player : public BasePlayer {
  public:
-  Player(std::unique_ptr<PolicyModel> model, const PlayerSettings& settings)
-      : model_(std::move(model)), settings_(settings), row_(settings.width + 1),
-        sketch_(settings.naming == Naming::numbered ? settings.features : settings.width) {
-    encoder.flags_are_numbers = settings.naming == Naming::numbered;
-  }
-
-  const PlayerSettings& settings() const { return settings_; }
-  PolicyModel& model() { return *model_; }
-  std::uint64_t decisions = 0;
-  std::uint64_t learned = 0;  // rounds
-
-  // The epsilon of the next decision.
-  double epsilon() const { return settings_.exploration.schedule.at(model_->age(static_cast<double>(learned))); }
-
-  Encoder encoder;
-
-  const ColumnSketch::Columns& columns() const { return sketch_.columns(); }
-  void set_columns(const ColumnSketch::Columns& columns) {
-    if (!sketch_.restore(columns)) throw Rejected();
-  }
-
-  void sketch_names() { settings_.naming = Naming::sketched; }
-
-  // The view of the context that the encoder has read.
-  ContextView named_view(bool learning) {
-    const ContextView context = encoder.view();
-    if (learning) assign_columns(context);
-    return named_view(context);
-  }
-
-  // Assigns columns to the features of a context before it is learned from, if the model takes columns.
-  void assign_columns(const ContextView& context) {
-    if (settings_.naming == Naming::sketched || settings_.naming == Naming::numbered) sketch_.assign(context);
-  }
-
-  template <class T>
-  ContextView row_view(const T* context, std::size_t width) {
-    if (width != settings_.width || settings_.naming != Naming::rows) throw Rejected();
-    for (std::size_t i = 0; i < width; ++i) row_[i] = static_cast<float>(context[i]);
-    if (!finite(row_.data())) throw Rejected();
-    return row_view(row_.data());
-  }
+  Player(PolicyModel* model, const PlayerSettings& settings)
+      : BasePlayer(std::unique_ptr<Model>(model), settings), model_(model) {}
 
   Window window(const ContextView& context, Range within) {
     const Busy busy(*this);
@@ -206,18 +127,6 @@ class Player {
   }
 
  private:
-  // One caller at a time, because loops run without the interpreter's lock.
-  class Busy {
-   public:
-    explicit Busy(Player& player) : flag_(player.busy_) {
-      if (flag_.test_and_set()) throw std::runtime_error("agent is in use by another thread; give each thread its own");
-    }
-    ~Busy() { flag_.clear(); }
-
-   private:
-    std::atomic_flag& flag_;
-  };
-
   // Calls `each(i, epsilon, context, within)` for every row after checking all of them.
   template <class Each>
   void visit(const Rows& rows, Each&& each) {
@@ -225,19 +134,6 @@ class Player {
     check(rows);
     const double now = epsilon();
     for (std::size_t i = 0; i < rows.count; ++i) each(i, now, context(rows, i), range(rows, i));
-  }
-
-  ContextView row_view(const float* row) const { return {ContextKind::row, row, settings_.width}; }
-
-  ContextView named_view(const ContextView& context) {
-    if (settings_.naming == Naming::hashed) return context;
-    if (settings_.naming == Naming::numbered) return sketch_.number(context);
-    sketch_.write(context, row_.data());
-    return row_view(row_.data());
-  }
-
-  ContextView context(const Rows& rows, std::size_t i) {
-    return rows.named != nullptr ? named_view((*rows.named)[i]) : row_view(rows.contexts + i * settings_.width);
   }
 
   Range range(const Rows& rows, std::size_t i) const {
@@ -248,17 +144,9 @@ class Player {
     return scale(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i));
   }
 
-  bool finite(const float* context) const {
-    bool all = true;
-    for (std::size_t i = 0; i < settings_.width; ++i) all &= std::isfinite(context[i]);
-    return all;
-  }
-
   void check(const Rows& rows) const {
-    for (std::size_t i = 0; i < rows.count; ++i) {
-      if (rows.named == nullptr && !finite(rows.contexts + i * settings_.width)) throw Rejected();
-      check(range(rows, i));
-    }
+    check_contexts(rows);
+    for (std::size_t i = 0; i < rows.count; ++i) check(range(rows, i));
   }
 
   Range check(Range within) const {
@@ -273,11 +161,7 @@ class Player {
     return {action, density, scaled_loss(loss, settings_.losses), within};
   }
 
-  std::unique_ptr<PolicyModel> model_;
-  PlayerSettings settings_;
-  MANUL_SIMD::Buffer<float> row_;
-  ColumnSketch sketch_;
-  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  PolicyModel* model_;  // owned by the base class
 };
 
 }  // namespace manul

@@ -1,0 +1,186 @@
+// Decides with several knobs: categories first, then the numbers in the order of the knobs, each drawn independently
+// from its ladder, so that the density of an action is a product. Callers hold a `Busy`.
+#pragma once
+
+#include <vector>
+
+#include "knobs/ladder.hpp"
+#include "play/base_player.hpp"
+#include "play/simulation.hpp"
+
+namespace manul {
+
+class KnobsPlayer : public BasePlayer {
+ public:
+  // A share `nearby` of the decisions explores near the window.
+  KnobsPlayer(KnobsModel* model, const PlayerSettings& settings, std::vector<Knob> knobs, double nearby)
+      : BasePlayer(std::unique_ptr<Model>(model), settings), model_(model), knobs_(std::move(knobs)), nearby_(nearby) {
+    for (std::size_t k = 0; k < knobs_.size(); ++k)
+      if (knobs_[k].kind == KnobKind::choice) order_.push_back(k);
+    moving_ = knobs_.size() - order_.size();
+    for (std::size_t k = 0; k < knobs_.size(); ++k)
+      if (knobs_[k].kind != KnobKind::choice) order_.push_back(k);
+  }
+
+  std::size_t size() const { return knobs_.size(); }
+  KnobsModel& knobs_model() { return *model_; }
+
+  // Per knob: the position that was drawn, its density in [0, 1] or, for steps and categories, its probability, and the
+  // least density that any position has.
+  struct Draw {
+    double position;
+    double density;
+    double floor;
+  };
+
+  // `narrow(k, draws, range)` may narrow the range of knob k, given the draws of the knobs before it.
+  template <class Narrow>
+  void decide(const ContextView& context, const KnobRange* ranges, std::uint64_t number, Narrow&& narrow, Draw* draws) {
+    visit(context, ranges, narrow, draws, [&](std::size_t k, const KnobRange& range, const KnobWindow& window) {
+      const Draws random = draw(settings_.exploration.seed, number, first_stream + k);
+      return knobs_[k].kind == KnobKind::choice ? draw_category(k, range, window, random)
+                                                : draw_position(k, range, window, random);
+    });
+  }
+
+  // The densities of an action, which any policy may have drawn.
+  template <class Narrow>
+  void densities(const ContextView& context, const KnobRange* ranges, const double* positions, Narrow&& narrow,
+                 Draw* draws) {
+    visit(context, ranges, narrow, draws,
+          [&](std::size_t k, const KnobRange&, const KnobWindow&) { return positions[k]; });
+  }
+
+  void windows(const ContextView& context, const KnobRange* ranges, KnobWindow* windows) {
+    model_->windows(context, ranges, windows);
+  }
+
+  // `density` is relative to the uniform density.
+  void learn(const ContextView& context, const double* positions, double density, double loss) {
+    model_->learn(context, positions, density, scaled_loss(loss, settings_.losses));
+    ++learned;
+  }
+
+  void check(const double* positions, double density, double loss) const {
+    for (std::size_t k = 0; k < size(); ++k)
+      if (!(positions[k] >= 0.0 && positions[k] <= largest_position(k))) throw Rejected();
+    if (!(density >= least_density && density <= largest_density)) throw Rejected();
+    if (!(loss >= settings_.losses.low && loss <= settings_.losses.high && std::isfinite(loss))) throw Rejected();
+  }
+
+  // Ranges that leave at least one position and one category.
+  void check(const KnobRange* ranges) const {
+    for (std::size_t k = 0; k < size(); ++k) check(k, ranges[k]);
+  }
+
+  template <class Each>
+  void visit_contexts(const Rows& rows, Each&& each) {
+    check_contexts(rows);
+    for (std::size_t i = 0; i < rows.count; ++i) each(i, context(rows, i));
+  }
+
+  // The distribution of a knob inside a range.
+  Ladder ladder(const KnobRange& range, const KnobWindow& window) const {
+    return {range.low, range.high, window, exploring_per_knob(nearby_, epsilon(), moving_)};
+  }
+
+  // The probability of each category: the best one, or all alike, have what exploration leaves.
+  double probability(std::uint32_t category, const KnobRange& range, const KnobWindow& window) const {
+    if ((range.allowed >> category & 1u) == 0) return 0.0;
+    const double spread = explored_categories(window) / __builtin_popcount(range.allowed);
+    return spread + (category == window.category ? 1.0 - explored_categories(window) : 0.0);
+  }
+
+ private:
+  static constexpr std::uint64_t first_stream = 256;  // of random numbers, one per knob
+
+  double largest_position(std::size_t k) const {
+    return knobs_[k].kind == KnobKind::choice ? static_cast<double>(knobs_[k].count - 1) : 1.0;
+  }
+
+  void check(std::size_t k, const KnobRange& range) const {
+    if (knobs_[k].kind == KnobKind::choice) {
+      if (range.allowed == 0 || (knobs_[k].count < 32 && range.allowed >> knobs_[k].count != 0)) throw Rejected();
+    } else if (!(range.low >= 0.0 && range.high <= 1.0 && range.low < range.high)) {
+      throw Rejected();
+    }
+  }
+
+  // Visits the knobs in the order of drawing; `pick` returns the position of a knob. After a category that is not the
+  // planned one, the windows of the other knobs are those of the best action with that category.
+  template <class Narrow, class Pick>
+  void visit(const ContextView& context, const KnobRange* ranges, Narrow&& narrow, Draw* draws, Pick&& pick) {
+    KnobRange left[most_knobs];
+    KnobWindow planned[most_knobs];
+    for (std::size_t k = 0; k < size(); ++k) left[k] = ranges[k];
+    bool plan = true;
+    for (const std::size_t k : order_) {
+      narrow(k, draws, left[k]);
+      check(k, left[k]);
+      if (plan) {
+        model_->windows(context, left, planned);
+        plan = false;
+      }
+      draws[k].position = pick(k, left[k], planned[k]);
+      measure(k, left[k], planned[k], draws[k]);
+      if (knobs_[k].kind != KnobKind::choice) continue;
+      const auto category = static_cast<std::uint32_t>(draws[k].position);
+      plan = !planned[k].uniform && category != planned[k].category && draws[k].density > 0.0;
+      if (plan) left[k].allowed = 1u << category;
+    }
+  }
+
+  void measure(std::size_t k, const KnobRange& range, const KnobWindow& window, Draw& draw) const {
+    if (knobs_[k].kind == KnobKind::choice) {
+      draw.density = probability(static_cast<std::uint32_t>(draw.position), range, window);
+      draw.floor = explored_categories(window) / __builtin_popcount(range.allowed);
+      return;
+    }
+    const Ladder ladder = this->ladder(range, window);
+    if (knobs_[k].kind == KnobKind::number) {
+      draw.density = ladder.density(draw.position);
+      draw.floor = ladder.floor();
+      return;
+    }
+    const double step = cell(k, draw.position), count = knobs_[k].count;
+    draw.density = ladder.mass(step / count, (step + 1.0) / count);
+    draw.floor = ladder.floor() / count;
+  }
+
+  // The number of the step whose cell has this position.
+  double cell(std::size_t k, double position) const {
+    const double step = __builtin_floor(position * knobs_[k].count);
+    return MANUL_SIMD::clip(step, 0.0, static_cast<double>(knobs_[k].count - 1));
+  }
+
+  double draw_position(std::size_t k, const KnobRange& range, const KnobWindow& window, const Draws& random) const {
+    const double position = ladder(range, window).at(random.first, random.second);
+    if (knobs_[k].kind == KnobKind::number) return position;
+    const double count = knobs_[k].count, last = __builtin_floor(range.high * count - 0.5);
+    return (MANUL_SIMD::clip(cell(k, position), __builtin_floor(range.low * count + 0.5), last) + 0.5) / count;
+  }
+
+  // Twice epsilon, because half of the exploration of a choice between two draws the best one.
+  double explored_categories(const KnobWindow& window) const {
+    return window.uniform ? 1.0 : MANUL_SIMD::smaller(1.0, 2.0 * epsilon());
+  }
+
+  double draw_category(std::size_t k, const KnobRange& range, const KnobWindow& window, const Draws& random) const {
+    if (random.first >= explored_categories(window)) return window.category;
+    auto left = static_cast<int>(random.second * __builtin_popcount(range.allowed));
+    std::uint32_t category = 0;
+    for (; category + 1 < knobs_[k].count; ++category) {
+      if ((range.allowed >> category & 1u) == 0) continue;
+      if (left-- == 0) break;
+    }
+    return category;
+  }
+
+  KnobsModel* model_;  // owned by the base class
+  std::vector<Knob> knobs_;
+  std::vector<std::size_t> order_;
+  std::size_t moving_;  // knobs that are not choices
+  double nearby_;
+};
+
+}  // namespace manul
