@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from manul.actions import schedules as schedules
     from manul.actions.distribution import Atoms as Atoms
     from manul.actions.distribution import Distribution as Distribution
+    from manul.actions.knobs import Choice as Choice
+    from manul.actions.knobs import Stepped as Stepped
     from manul.agents import AdaptiveCats as AdaptiveCats
     from manul.agents import Auto as Auto
     from manul.agents import Cats as Cats
@@ -57,6 +59,7 @@ __version__ = "0.1.0"
 # The module that defines each public name. A name is imported when it is first used, so `import manul` is fast.
 _NAMES = {
     "actions.distribution": "Atoms Distribution",
+    "actions.knobs": "Choice Stepped",
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy SmoothedGreedy",
     "agents.agent_registry": "register_agent",
     "errors": "ManulError",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,27 @@ class Decisions(NamedTuple):
     densities: Floats
     lows: Floats | None = None
     highs: Floats | None = None
+
+
+class KnobsDecision(NamedTuple):
+    """The values of several knobs, their joint density, the density of each, the ranges they were drawn from if those were
+    narrowed, and the smallest density that any action had."""
+
+    action: dict[str, Any]
+    density: float
+    densities: dict[str, float]
+    within: Mapping[str, Any] | None = None
+    floor: float | None = None
+
+
+class KnobsDecisions(NamedTuple):
+    """Many decisions with several knobs: actions and densities as columns by knob, joint densities as an array."""
+
+    actions: dict[str, npt.NDArray[Any]]
+    densities: Floats
+    densities_by_knob: dict[str, Floats]
+    within: Sequence[Mapping[str, Any] | None] | None = None
+    floors: Floats | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ namespace {
 
 using Numbers = std::vector<double>;
 using Draw = KnobsPlayer::Draw;
+// A function of the number of a knob and the positions drawn so far, which returns the knob's range.
+using LimitsFunction = nb::typed<nb::callable, std::pair<double, double>(std::size_t, Numbers)>;
 using Table = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 struct Ranges {
@@ -33,10 +35,9 @@ struct NoLimits {
   void operator()(std::size_t, const Draw*, KnobRange&) const {}
 };
 
-// Calls a function of the number of a knob and the positions drawn so far, which returns the knob's range.
 struct Limits {
   const KnobsPlayer& player;
-  const nb::callable& function;
+  const LimitsFunction& function;
 
   void operator()(std::size_t k, const Draw* draws, KnobRange& range) const {
     Numbers positions(player.size());
@@ -60,7 +61,7 @@ nb::typed<nb::tuple, Numbers, Numbers, double> to_tuple(const KnobsPlayer& playe
 
 template <class Context>
 auto decide(KnobsPlayer& player, const Context& context, const Vector<double>& lows, const Vector<double>& highs,
-            std::uint64_t number, const std::optional<nb::callable>& limits) {
+            std::uint64_t number, const std::optional<LimitsFunction>& limits) {
   const Ranges ranges = to_ranges(player, lows, highs);
   const BasePlayer::Busy busy(player);
   Draw draws[most_knobs] = {};
@@ -73,7 +74,7 @@ auto decide(KnobsPlayer& player, const Context& context, const Vector<double>& l
 
 template <class Context>
 auto densities(KnobsPlayer& player, const Context& context, const Vector<double>& lows, const Vector<double>& highs,
-               const Vector<double>& positions, const std::optional<nb::callable>& limits) {
+               const Vector<double>& positions, const std::optional<LimitsFunction>& limits) {
   const Ranges ranges = to_ranges(player, lows, highs);
   const BasePlayer::Busy busy(player);
   check_sizes(player.size(), positions);
@@ -99,29 +100,26 @@ std::vector<std::pair<double, double>> windows(KnobsPlayer& player, const Contex
   return all;
 }
 
-// The distributions of the knobs if all choices are the best: the probabilities of the categories, or the ends and
-// shares of the levels of the ladder.
+using Levels = std::vector<std::tuple<double, double, double>>;
+
+// Given the options of the choices, the ends and shares of the levels of each other knob's ladder, and the probability
+// of the options.
 template <class Context>
-std::vector<std::vector<std::tuple<double, double, double>>> distributions(KnobsPlayer& player, const Context& context,
-                                                                           const Vector<double>& lows,
-                                                                           const Vector<double>& highs) {
+std::pair<std::vector<Levels>, double> distributions(KnobsPlayer& player, const Context& context,
+                                                     const Vector<double>& lows, const Vector<double>& highs,
+                                                     const Vector<double>& positions) {
   const Ranges ranges = to_ranges(player, lows, highs);
   const BasePlayer::Busy busy(player);
-  KnobWindow windows[most_knobs];
-  player.windows(view(player, context), ranges.all, windows);
-  std::vector<std::vector<std::tuple<double, double, double>>> all(player.size());
-  for (std::size_t k = 0; k < player.size(); ++k) {
-    if (windows[k].bandwidth > 0.0) {
-      const Ladder ladder = player.ladder(ranges.all[k], windows[k]);
-      for (std::size_t i = 0; i < Ladder::levels; ++i)
-        all[k].emplace_back(ladder.low(i), ladder.high(i), ladder.share(i));
-    } else {
-      for (std::uint32_t c = 0; c < 32; ++c)
-        if ((ranges.all[k].allowed >> c & 1u) != 0)
-          all[k].emplace_back(c, c, player.probability(c, ranges.all[k], windows[k]));
-    }
-  }
-  return all;
+  check_sizes(player.size(), positions);
+  std::vector<Levels> all(player.size());
+  double chance = 1.0;
+  player.visit_distributions(
+      view(player, context), ranges.all, positions.data(), [&](double probability) { chance *= probability; },
+      [&](std::size_t k, const Ladder& ladder) {
+        for (std::size_t i = 0; i < Ladder::levels; ++i)
+          all[k].emplace_back(ladder.low(i), ladder.high(i), ladder.share(i));
+      });
+  return {all, chance};
 }
 
 // Returns whether the context has late fields.
@@ -140,7 +138,7 @@ void bind_single(nb::class_<KnobsPlayer, BasePlayer>& type) {
   type.def("decide", &decide<Context>, context, "lows"_a, "highs"_a, "number"_a, "limits"_a = nb::none())
       .def("densities", &densities<Context>, context, "lows"_a, "highs"_a, "positions"_a, "limits"_a = nb::none())
       .def("windows", &windows<Context>, context, "lows"_a, "highs"_a)
-      .def("distributions", &distributions<Context>, context, "lows"_a, "highs"_a)
+      .def("distributions", &distributions<Context>, context, "lows"_a, "highs"_a, "positions"_a)
       .def("learn", &learn<Context>, context, "positions"_a, "density"_a, "loss"_a);
 }
 

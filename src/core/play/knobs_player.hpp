@@ -51,6 +51,23 @@ class KnobsPlayer : public BasePlayer {
           [&](std::size_t k, const KnobRange&, const KnobWindow&) { return positions[k]; });
   }
 
+  // Given the categories in `positions`: calls `chosen(probability)` for each choice, and `each(k, ladder)` for each
+  // other knob.
+  template <class Chosen, class Each>
+  void visit_distributions(const ContextView& context, const KnobRange* ranges, const double* positions,
+                           Chosen&& chosen, Each&& each) {
+    Draw draws[most_knobs] = {};
+    const auto whole = [](std::size_t, const Draw*, KnobRange&) {};
+    visit(context, ranges, whole, draws, [&](std::size_t k, const KnobRange& range, const KnobWindow& window) {
+      if (knobs_[k].kind == KnobKind::choice) {
+        chosen(probability(static_cast<std::uint32_t>(positions[k]), range, window));
+        return positions[k];
+      }
+      each(k, ladder(range, window));
+      return window.centre;
+    });
+  }
+
   void windows(const ContextView& context, const KnobRange* ranges, KnobWindow* windows) {
     model_->windows(context, ranges, windows);
   }

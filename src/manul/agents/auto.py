@@ -7,6 +7,7 @@ can be used off-policy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -16,13 +17,14 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents.agent_registry import register_agent
+from manul.agents.auto_knobs import FEATURES, AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.errors import InputError
 from manul.types import Context, Floats, Within
+from manul.utils import model_files
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import are_within, check_shape
 
-FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
 
@@ -82,6 +84,17 @@ class Auto(BaseAgent[_core.Player]):
     """
 
     needs_range = False
+
+    def __new__(cls, *, actions: Within | Mapping[str, Any] = (0.0, 1.0), **settings: Any) -> Any:
+        """An agent for several knobs, `AutoKnobs`, if actions are a mapping."""
+        return AutoKnobs(actions=actions, **settings) if isinstance(actions, Mapping) else super().__new__(cls)
+
+    @classmethod
+    def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Any:
+        """The agent that was saved with these parameters and arrays."""
+        actions: Any = parameters["actions"]
+        several = not all(isinstance(end, int | float) for end in actions)
+        return AutoKnobs.from_saved(parameters, arrays) if several else super().from_saved(parameters, arrays)
 
     def __init__(
         self,

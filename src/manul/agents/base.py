@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -18,7 +19,7 @@ from manul.actions.schedules import Epsilon, Fading
 from manul.actions.smoothing import explore, smooth
 from manul.agents.player import AnyPlayer
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
-from manul.errors import InputError
+from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.types import Context, Decision, Decisions, Floats, Policy, Within
 from manul.utils import model_files
@@ -34,6 +35,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     The first context sets the width.
     """
 
+    _native: _core.Player | None
     needs_range = True  # of losses or rewards; False if the agent also learns with "auto"
 
     def __init__(
@@ -46,6 +48,11 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         seed: int,
         half_life: float | None = None,
     ) -> None:
+        if isinstance(actions, Mapping):
+            kind = type(self).__name__
+            raise ParameterError(
+                f"{kind} sets one knob: actions must be (low, high), got a mapping. Use Auto.", "actions"
+            )
         self.actions = check_range("actions", actions)
         self.losses, self.rewards = check_ranges(losses, rewards, type(self).__name__ if self.needs_range else None)
         self._schedule = schedules.check_epsilon(epsilon)

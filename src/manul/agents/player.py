@@ -9,8 +9,8 @@ from manul.types import Floats
 from manul.utils import model_files
 
 
-class Player(Protocol):
-    """Decides and learns inside an agent; all rows and numbers are already validated."""
+class StatefulPlayer(Protocol):
+    """What an agent needs to hold and to save any player."""
 
     decisions: int
 
@@ -21,6 +21,16 @@ class Player(Protocol):
     @property
     def nbytes(self) -> int:
         """The memory of the learned state, in bytes."""
+
+    def state(self) -> model_files.Arrays:
+        """A copy of the learned state."""
+
+    def restore(self, saved: model_files.Arrays) -> None:
+        """Restore a state; raises KeyError or ValueError if the arrays do not fit."""
+
+
+class Player(StatefulPlayer, Protocol):
+    """Decides and learns inside an agent with one knob; all rows and numbers are already validated."""
 
     def window(self, context: conversion.Row, low: float, high: float) -> tuple[float, float]:
         """The centre and the bandwidth of the greedy window."""
@@ -43,11 +53,6 @@ class Player(Protocol):
     ) -> None:
         """Learn from the losses of many decisions; on an error, from none."""
 
-    def state(self) -> model_files.Arrays:
-        """A copy of the learned state."""
-
-    def restore(self, saved: model_files.Arrays) -> None:
-        """Restore a state; raises KeyError or ValueError if the arrays do not fit."""
-
 
 AnyPlayer = TypeVar("AnyPlayer", bound=Player)
+HostedPlayer = TypeVar("HostedPlayer", bound=StatefulPlayer)

@@ -11,7 +11,7 @@ from typing import Any, Generic
 import numpy as np
 
 from manul import _core
-from manul.agents.player import AnyPlayer
+from manul.agents.player import HostedPlayer
 from manul.contexts import conversion
 from manul.contexts.misspelt_fields import warn_of_misspelt_fields
 from manul.contexts.named_batches import NamedBatch, named_batch
@@ -22,18 +22,18 @@ COUNTERS = ("decisions", "learned")  # counts of a player in a file; "learned" o
 SKETCH = 64  # columns that the features of named contexts share if an agent has no weight tables
 
 
-class PlayerHost(ABC, Generic[AnyPlayer]):
+class PlayerHost(ABC, Generic[HostedPlayer]):
     """Holds the player of an agent; it is None before the first context."""
 
     def __init__(self, half_life: float | None) -> None:
         self.half_life = half_life
-        self.player: AnyPlayer | None = None
-        self._native: _core.Player | None = None
+        self.player: HostedPlayer | None = None
+        self._native: _core.BasePlayer | None = None
         self._width: int | None = None
         self._named = False
 
     @abstractmethod
-    def make_player(self, width: int) -> AnyPlayer:
+    def make_player(self, width: int) -> HostedPlayer:
         """A new player for contexts of this width."""
 
     @property
@@ -65,7 +65,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         """
         try:  # a new player knows its sizes but uses hardly any memory before it learns
             player = self._make_named_player() if width is None else self.make_player(width)
-            return player.most_nbytes if isinstance(player, _core.Player) else player.nbytes
+            return player.most_nbytes if isinstance(player, _core.BasePlayer) else player.nbytes
         except MemoryError:
             return sys.maxsize
 
@@ -76,7 +76,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         counts = {name: np.array([getattr(self.player, name)], np.uint64) for name in self._counters(self.player)}
         return {**self.player.state(), **counts}
 
-    def restore(self, player: AnyPlayer, arrays: model_files.Arrays) -> None:
+    def restore(self, player: HostedPlayer, arrays: model_files.Arrays) -> None:
         """Restore the state of a file in a new player."""
         state = dict(arrays)
         for name in self._counters(player):
@@ -86,19 +86,19 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
             setattr(player, name, int(count[0]))
         player.restore(state)
 
-    def _counters(self, _player: AnyPlayer) -> tuple[str, ...]:
+    def _counters(self, _player: HostedPlayer) -> tuple[str, ...]:
         """The counts of a player that a file has beside its arrays."""
         return COUNTERS[:1]
 
     def is_native(self, contexts: conversion.Row) -> bool:
         """Whether the core handles rows of contexts like these."""
-        return isinstance(self.player_for(contexts), _core.Player)
+        return isinstance(self.player_for(contexts), _core.BasePlayer)
 
-    def start(self, width: int) -> AnyPlayer:
+    def start(self, width: int) -> HostedPlayer:
         """Create the player for contexts of a width."""
         return self._hold(self.make_player(width), width)
 
-    def start_named(self, names: dict[str, Any] | None = None) -> AnyPlayer:
+    def start_named(self, names: dict[str, Any] | None = None) -> HostedPlayer:
         """Create the player for named contexts, with the names of a file if given."""
         player, self._named = self._hold(self._make_named_player(), 0), True
         if names is not None:
@@ -106,14 +106,14 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
             self._native.fields, self._native.names, self._native.columns = conversion.parse_names(names)
         return player
 
-    def _hold(self, player: AnyPlayer, width: int) -> AnyPlayer:
+    def _hold(self, player: HostedPlayer, width: int) -> HostedPlayer:
         self.player, self._width = player, width
-        self._native = player if isinstance(player, _core.Player) else None
+        self._native = player if isinstance(player, _core.BasePlayer) else None
         if self.half_life is not None and self._native is not None:
             self._native.forget(self.half_life)
         return player
 
-    def player_for(self, rows: conversion.Row) -> AnyPlayer:
+    def player_for(self, rows: conversion.Row) -> HostedPlayer:
         """The player for rows of numbers; the first call creates it."""
         if self.player is None:
             return self.start(rows.shape[-1])
@@ -135,7 +135,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         return np.empty((len(batch), 0), np.float32) if self.player is None and batch.is_empty() else batch
 
     @contextmanager
-    def player_and_contexts(self, batch: conversion.Row | NamedBatch) -> Iterator[tuple[AnyPlayer, Any]]:
+    def player_and_contexts(self, batch: conversion.Row | NamedBatch) -> Iterator[tuple[HostedPlayer, Any]]:
         """The player, and a batch as it takes it; if a first batch of named contexts is rejected, the player goes."""
         if not isinstance(batch, NamedBatch):
             yield self.player_for(batch), batch
@@ -156,7 +156,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
             fields = self._native.fields
             warn_of_misspelt_fields(self._native.late_fields, fields, batch.__getitem__, stacklevel + 1)
 
-    def player_and_context(self, context: Any) -> tuple[AnyPlayer, Any]:
+    def player_and_context(self, context: Any) -> tuple[HostedPlayer, Any]:
         """The player, and the context converted for it; an empty context fits rows and named fields."""
         if conversion.is_named(context):
             fields = conversion.to_dict(context)
@@ -185,10 +185,10 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
                 raise
             raise conversion.field_error(*self._native.fault, self._native.fields) from None
 
-    def _make_named_player(self) -> AnyPlayer:
+    def _make_named_player(self) -> HostedPlayer:
         """A new player for named contexts, whose features share the columns of a row."""
         player = self.make_player(SKETCH)
-        if not isinstance(player, _core.Player):
+        if not isinstance(player, _core.BasePlayer):
             raise InputError(
                 f"context must be a row of numbers for {type(self).__name__}, got a mapping. Encode it with manul.maps.Columns.",
                 "context",
@@ -196,7 +196,7 @@ class PlayerHost(ABC, Generic[AnyPlayer]):
         player.sketch_names()
         return player
 
-    def _player_for_names(self) -> AnyPlayer:
+    def _player_for_names(self) -> HostedPlayer:
         if self.player is None:
             return self.start_named()
         if not self._named:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,17 @@ def atoms_plot(positions: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | 
     (line,) = axes.plot(positions, densities, linestyle="none", marker="o", markersize=4, label="_density")
     axes.vlines(np.asarray(positions), 0, np.asarray(densities), color=line.get_color(), linewidth=1.2)
     return _style(_from_zero(axes), "action", "density")
+
+
+def options_plot(probabilities: Mapping[Any, float], axes: Axes | None = None) -> Axes:
+    """Draw the probabilities of options as bars.
+
+    >>> options_plot({"plain": 0.9, "bold": 0.1}).get_ylabel()
+    'probability'
+    """
+    axes = new_axes() if axes is None else axes
+    axes.bar([shorten(str(option)) for option in probabilities], list(probabilities.values()), width=0.6)
+    return _style(_from_zero(axes), "option", "probability")
 
 
 def recent_rounds(rounds: int) -> int:

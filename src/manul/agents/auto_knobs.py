@@ -1,0 +1,405 @@
+"""Auto for several knobs, which `Auto` creates if `actions` is a mapping."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manul import _core
+from manul.actions import schedules
+from manul.actions.distribution import Atoms, Distribution
+from manul.actions.knobs import Choice, Knobs, KnobValue, Span, Stepped
+from manul.actions.knobs_distribution import Branch, KnobsDistribution
+from manul.actions.schedules import Epsilon, Fading
+from manul.agents.player_host import COUNTERS, PlayerHost
+from manul.errors import InputError, ParameterError
+from manul.types import Context, Floats, KnobsDecision, KnobsDecisions
+from manul.utils import model_files
+from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
+from manul.utils.validation import USABLE, check_losses, check_number, check_seed, check_shape, reject, usable_densities
+
+FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
+MOST_COMBINATIONS = 1024  # of options, for a whole distribution
+Limits = Callable[[dict[str, KnobValue]], Mapping[str, Any]]
+Within = Mapping[str, Any]
+
+
+class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
+    """Auto for several knobs: `actions` maps names to (low, high), `Stepped` or `Choice`.
+
+    Each decision sets all knobs. They are drawn independently, so the density of an action is the product of the densities
+    of its knobs; steps and options have probabilities. A share `nearby` of the decisions explores near the best action,
+    and a share `epsilon` anywhere. `limits` is a function of the knobs that are set already, options first and then in
+    order, that returns ranges for others; it is not saved.
+
+    >>> import manul
+    >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])}, seed=7)
+    >>> decision = agent.decide({"country": "SE"})
+    >>> sorted(decision.action), round(decision.density, 4), decision.densities["template"]
+    (['price', 'template'], 0.0125, 0.5)
+    >>> agent.learn({"country": "SE"}, decision, loss=0.25)
+    """
+
+    def __init__(
+        self,
+        *,
+        actions: Mapping[str, Any],
+        epsilon: Epsilon | Literal["auto"] = "auto",
+        nearby: float = 0.1,
+        losses: AnyRange | None = None,
+        rewards: AnyRange | None = None,
+        limits: Limits | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.knobs = Knobs.check(actions)
+        self.losses, self.rewards = check_ranges(losses, rewards, None)
+        fades = isinstance(epsilon, str) and epsilon == "auto"
+        self._schedule = Fading() if fades else schedules.check_epsilon(epsilon)  # type: ignore[arg-type]
+        self.epsilon: Epsilon | Literal["auto"] = "auto" if fades else self._schedule
+        self.nearby = check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
+        if limits is not None and not callable(limits):
+            raise ParameterError(f"limits must be a function of the knobs that are set, got {limits!r}.", "limits")
+        self.limits = limits
+        self.seed = check_seed(seed)
+        super().__init__(None)
+
+    @property
+    def actions(self) -> dict[str, Any]:
+        """The knobs, as they were given."""
+        return self.knobs.actions
+
+    @property
+    def current_epsilon(self) -> float:
+        """The share of decisions that explore anywhere now, which fades with the rounds learned if it is a schedule."""
+        return schedules.epsilon_at(self._schedule, 0.0) if self.player is None else self.player.epsilon
+
+    def decide(self, context: Context, within: Within | None = None) -> KnobsDecision:
+        """Set all knobs; `within` maps knobs to narrower ranges, or to the options that are allowed."""
+        decision = self.decide_again(self.decisions, context, within)
+        assert self.player is not None
+        self.player.decisions += 1
+        return decision
+
+    def decide_again(self, number: int, context: Context, within: Within | None = None) -> KnobsDecision:
+        """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
+        lows, highs = self.knobs.ranges(within)
+        player, features = self.player_and_context(context)
+        with self.explain_rejection():
+            positions, densities, floor = player.decide(features, lows, highs, number, self._limits(lows, highs))
+        return self._decision(positions, densities, floor, within)
+
+    def _decision(
+        self, positions: Sequence[float], densities: Sequence[float], floor: float, within: Within | None
+    ) -> KnobsDecision:
+        by_knob = self.knobs.densities(densities)
+        joint = float(np.prod(list(by_knob.values())))
+        return KnobsDecision(
+            self.knobs.action(positions), joint, by_knob, within, floor / float(np.prod(self.knobs.units))
+        )
+
+    def decide_many(self, contexts: npt.ArrayLike, within: Sequence[Within | None] | None = None) -> KnobsDecisions:
+        """Set all knobs for each row; `within` has one mapping per row."""
+        first = self.decisions
+        batch = self.batch(contexts)
+        decisions = self.decide_many_again(np.arange(first, first + len(batch), dtype=np.uint64), contexts, within)
+        if self.player is not None:
+            self.player.decisions += len(batch)
+        return decisions
+
+    def decide_many_again(
+        self, numbers: npt.ArrayLike, contexts: npt.ArrayLike, within: Sequence[Within | None] | None = None
+    ) -> KnobsDecisions:
+        """Draw the decision with each row's number without counting them as new decisions."""
+        batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
+        lows, highs = self._tables(within, len(batch))
+        positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
+        floors = np.zeros(len(batch))
+        with self.player_and_contexts(batch) as (player, rows):
+            if self.limits is None:
+                player.decide_many(rows, lows, highs, keys, positions, densities, floors)
+            else:
+                for row in range(len(batch)):
+                    drawn = self._draw_one(player, batch, row, lows[row], highs[row], int(keys[row]))
+                    positions[row], densities[row], floors[row] = drawn
+        return self._decisions(positions, densities, floors, within)
+
+    def _draw_one(self, player: Any, batch: Any, row: int, lows: Floats, highs: Floats, number: int) -> Any:
+        return player.decide(batch[row], lows, highs, number, self._limits(lows, highs))
+
+    def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> KnobsDecisions:
+        columns = zip(self.knobs.knobs, positions.T, strict=True)
+        actions = {name: np.array([knob.value(place) for place in column]) for (name, knob), column in columns}
+        scaled = densities / self.knobs.units
+        by_knob = dict(zip(self.knobs.names, scaled.T, strict=True))
+        return KnobsDecisions(actions, scaled.prod(axis=1), by_knob, within, floors / float(np.prod(self.knobs.units)))
+
+    def learn(
+        self, context: Context, decision: KnobsDecision, loss: float | None = None, *, reward: float | None = None
+    ) -> None:
+        """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
+        value = loss_of(loss, reward, rewards=self.rewards is not None)
+        try:
+            action, density = decision.action, float(decision.density)
+        except (AttributeError, TypeError, ValueError):
+            raise InputError(f"decision must be one returned by decide, got {decision!r}.", "decision") from None
+        positions = self.knobs.positions(action)
+        self._check_outcomes(np.array([density]), np.array([value], dtype=np.float64))
+        player, features = self.player_and_context(context)
+        with self.explain_rejection():
+            player.learn(features, positions, density * self.knobs.volume, float(value))
+        self.warn_of_late_fields([features], stacklevel=2)
+
+    def learn_many(
+        self,
+        contexts: npt.ArrayLike,
+        decisions: KnobsDecisions,
+        losses: npt.ArrayLike | None = None,
+        *,
+        rewards: npt.ArrayLike | None = None,
+    ) -> None:
+        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
+        values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        batch = self.batch(contexts)
+        positions = self._positions(decisions.actions, len(batch))
+        densities = np.ascontiguousarray(decisions.densities, dtype=np.float64)
+        for name, column in (("densities", densities), ("losses" if self.rewards is None else "rewards", values)):
+            check_shape(name, column, len(batch))
+        self._check_outcomes(densities, values)
+        with self.player_and_contexts(batch) as (player, rows):
+            player.learn_many(rows, positions, densities * self.knobs.volume, values)
+        self.warn_of_late_fields(batch, stacklevel=2)
+
+    def densities_many(
+        self, contexts: npt.ArrayLike, actions: Any, within: Sequence[Within | None] | None = None
+    ) -> Floats:
+        """The joint density of each row's action, which any policy may have drawn."""
+        batch = self.batch(contexts)
+        positions = self._positions(actions, len(batch))
+        lows, highs = self._tables(within, len(batch))
+        densities = np.zeros(lows.shape)
+        with self.player_and_contexts(batch) as (player, rows):
+            if self.limits is None:
+                player.densities_many(rows, lows, highs, positions, densities)
+            else:
+                for row in range(len(batch)):
+                    limits = self._limits(lows[row], highs[row])
+                    densities[row] = player.densities(batch[row], lows[row], highs[row], positions[row], limits)[1]
+        joint: Floats = (densities / self.knobs.units).prod(axis=1)
+        return joint
+
+    def predict_losses(self, contexts: npt.ArrayLike, actions: Any) -> Floats:
+        """The predicted loss of each row's action."""
+        batch = self.batch(contexts)
+        positions = self._positions(actions, len(batch))
+        shares = np.empty(len(batch))
+        with self.player_and_contexts(batch) as (player, rows):
+            player.predict_many(rows, 1, positions, shares)
+        low, high = (0.0, 1.0) if isinstance(self.losses, str) else self.losses
+        return low + shares * (high - low)
+
+    def best(self, context: Context, within: Within | None = None) -> dict[str, KnobValue]:
+        """The action without exploration, for which there is nothing to learn or to log.
+
+        >>> import manul
+        >>> manul.Auto(actions={"price": (10, 50), "discount": (0, 0.3)}).best([0.3])
+        {'price': 30.0, 'discount': 0.15}
+        """
+        lows, highs = self.knobs.ranges(within)
+        player, features = self.player_and_context(context)
+        with self.explain_rejection():
+            windows = player.windows(features, lows, highs)
+        return self.knobs.action([centre for centre, _ in windows])
+
+    def distribution(self, context: Context, within: Within | None = None) -> KnobsDistribution:
+        """The distribution that `decide` draws from; an agent with limits has none, only `densities_many`."""
+        if self.limits is not None:
+            raise InputError(
+                "With limits, knobs depend on each other: use densities_many instead of distribution.", "limits"
+            )
+        lows, highs = self.knobs.ranges(within)
+        player, features = self.player_and_context(context)
+        choices = [index for index, (_, knob) in enumerate(self.knobs.knobs) if isinstance(knob, Choice)]
+        allowed = [[bit for bit in range(32) if int(lows[index]) >> bit & 1] for index in choices]
+        if np.prod([len(options) for options in allowed]) > MOST_COMBINATIONS:
+            raise InputError(
+                f"distribution lists at most {MOST_COMBINATIONS} combinations of options. Narrow them with within.",
+                "within",
+            )
+        branches = []
+        for combination in itertools.product(*allowed):
+            positions = lows.copy()
+            positions[choices] = combination
+            with self.explain_rejection():
+                parts, chance = player.distributions(features, lows, highs, positions)
+            branches.append(self._branch(dict(zip(choices, combination, strict=True)), parts, chance))
+        return KnobsDistribution(self.knobs, tuple(branches))
+
+    def _branch(self, chosen: dict[int, int], parts: Any, chance: float) -> Branch:
+        options: dict[str, Any] = {}
+        others: dict[str, Distribution | Atoms] = {}
+        for index, (name, knob) in enumerate(self.knobs.knobs):
+            if isinstance(knob, Choice):
+                options[name] = knob.options[chosen[index]]
+            else:
+                others[name] = _marginal(knob, parts[index])
+        return Branch(options, chance, others)
+
+    def report(self) -> dict[str, Any]:
+        """The state of the critic, as in `Auto.report`."""
+        return {} if self.player is None else self.player.report()
+
+    def make_player(self, width: int) -> _core.KnobsPlayer:
+        """A new player for contexts of this width."""
+        return _core.KnobsPlayer(width=width, **self._player_settings)
+
+    def _make_named_player(self) -> _core.KnobsPlayer:
+        return _core.KnobsPlayer(width=0, features=FEATURES, **self._player_settings)
+
+    @property
+    def _player_settings(self) -> dict[str, Any]:
+        schedule = self._schedule
+        return {
+            "knobs": self.knobs.kinds,
+            "losses": numeric_range(self.losses),
+            "epsilon": astuple(schedule) if isinstance(schedule, Fading) else schedule,
+            "seed": self.seed,
+            "nearby": self.nearby,
+        }
+
+    def _counters(self, _player: _core.KnobsPlayer) -> tuple[str, ...]:
+        return COUNTERS if isinstance(self._schedule, Fading) else COUNTERS[:1]
+
+    def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
+        reject(~usable_densities(densities), densities, "density", USABLE, "Pass the density of the decision.")
+        check_losses(losses, numeric_range(self.losses))
+
+    def _tables(self, within: Sequence[Within | None] | None, count: int) -> tuple[Floats, Floats]:
+        if within is None:
+            lows, highs = self.knobs.ranges(None)
+            return np.tile(lows, (count, 1)), np.tile(highs, (count, 1))
+        if len(within) != count:
+            raise InputError(
+                f"within must have one mapping for each of the {count} contexts, got {len(within)}.", "within"
+            )
+        ends = [self.knobs.ranges(each) for each in within]
+        size = len(self.knobs.knobs)
+        return np.array([low for low, _ in ends]).reshape(-1, size), np.array([high for _, high in ends]).reshape(
+            -1, size
+        )
+
+    def _positions(self, actions: Any, count: int) -> Floats:
+        """One row of positions per action, which are mappings or columns by knob."""
+        if isinstance(actions, Mapping):
+            lengths = {len(column) for column in actions.values()}
+            if len(lengths) > 1:
+                raise InputError(f"actions must have as many values for each knob, got {sorted(lengths)}.", "actions")
+            columns = {name: np.asarray(column).tolist() for name, column in actions.items()}
+            actions = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        rows = [self.knobs.positions(action) for action in actions]
+        if len(rows) != count:
+            raise InputError(
+                f"actions must have one action for each of the {count} contexts, got {len(rows)}.", "actions"
+            )
+        return np.array(rows).reshape(count, len(self.knobs.knobs))
+
+    def _limits(self, lows: Floats, highs: Floats) -> Callable[[int, Sequence[float]], tuple[float, float]] | None:
+        """The limits as the core calls them: the range of a knob, given the positions of those before it."""
+        if self.limits is None:
+            return None
+        order = sorted(
+            range(len(self.knobs.knobs)), key=lambda index: not isinstance(self.knobs.knobs[index][1], Choice)
+        )
+        limits = self.limits
+
+        def narrow(index: int, positions: Sequence[float]) -> tuple[float, float]:
+            before = order[: order.index(index)]
+            chosen = {self.knobs.knobs[each][0]: self.knobs.knobs[each][1].value(positions[each]) for each in before}
+            name, knob = self.knobs.knobs[index]
+            limit = limits(chosen).get(name)
+            return _intersect(knob, name, limit, float(lows[index]), float(highs[index]))
+
+        return narrow
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of the constructor, except for `limits`."""
+        outcomes = {"losses": self.losses} if self.rewards is None else {"rewards": self.rewards}
+        return {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby, **outcomes, "seed": self.seed}
+
+    def contents(self) -> model_files.Contents:
+        """The contents of a file with the agent."""
+        settings = {**self.parameters, "actions": self.knobs.describe(), "epsilon": schedules.describe(self.epsilon)}
+        return "Auto", {**settings, **self.context_parameters()}, self.state()
+
+    def save(self, path: str | Path) -> None:
+        """Write to a `.manul` file."""
+        model_files.write(path, *self.contents())
+
+    @classmethod
+    def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
+        """The agent that was saved with these parameters and arrays."""
+        settings = dict(parameters)
+        width, names = settings.pop("width"), settings.pop("names")
+        settings["actions"] = Knobs.from_description(settings["actions"]).actions
+        settings["epsilon"] = schedules.from_description(settings["epsilon"])
+        arguments: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+        agent = cls(**arguments)
+        if width is None and names is None and not arrays:
+            return agent
+        if names is not None and width != 0:
+            raise model_files.mismatch_error()
+        player = agent.start(model_files.check_width(width)) if names is None else agent.start_named(names)
+        agent.restore(player, arrays)
+        return agent
+
+    def __repr__(self) -> str:
+        return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
+
+
+def _marginal(knob: Any, levels: Sequence[tuple[float, float, float]]) -> Distribution | Atoms:
+    """The distribution of a knob from the levels of its ladder: their ends, as positions, and shares."""
+    mixed: Distribution | None = None
+    total = 0.0
+    for low, high, share in levels:
+        total += share
+        if share > 0:
+            level = Distribution.uniform(low, high)
+            mixed = level if mixed is None else mixed.mix(level, share / total)
+    assert mixed is not None
+    if isinstance(knob, Span):
+        return Distribution(knob.low + mixed.edges * knob.volume, mixed.densities / knob.volume)
+    assert isinstance(knob, Stepped)
+    masses = mixed.mean_densities(np.linspace(0.0, 1.0, knob.count + 1)) / knob.count
+    values = np.array([knob.value((step + 0.5) / knob.count) for step in range(knob.count)])
+    return Atoms(values, masses, knob.step)
+
+
+def _intersect(knob: Any, name: str, limit: Any, low: float, high: float) -> tuple[float, float]:
+    if limit is None:
+        return low, high
+    if isinstance(knob, Choice):
+        allowed = int(knob.narrow(limit, name)[0]) & int(low)
+        if not allowed:
+            raise InputError(f"limits leave no option of {name}, got {limit!r}.", "limits")
+        return float(allowed), 0.0
+    try:
+        bottom, top = limit
+        clipped = (max(float(bottom), knob.low), min(float(top), knob.high))
+    except (TypeError, ValueError):
+        raise InputError(f"limits of {name} must be (low, high), got {limit!r}.", "limits") from None
+    if not clipped[0] <= clipped[1]:
+        raise InputError(f"limits leave nothing of {name}, got {limit!r}.", "limits")
+    if isinstance(knob, Span):
+        narrowed = ((clipped[0] - knob.low) / knob.volume, (clipped[1] - knob.low) / knob.volume)
+    else:
+        narrowed = knob.narrow(clipped, name)
+    narrowed = max(narrowed[0], low), min(narrowed[1], high)
+    if not narrowed[0] < narrowed[1]:
+        raise InputError(f"limits leave nothing of {name}, got {limit!r}.", "limits")
+    return narrowed
