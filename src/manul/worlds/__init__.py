@@ -1,5 +1,6 @@
 """Worlds, which produce contexts and the losses of actions."""
 
+from manul.worlds import several
 from manul.worlds.curves import Curves
 from manul.worlds.hard_worlds import (
     cliff,
@@ -37,6 +38,7 @@ __all__ = [
     "ranges",
     "realizable",
     "season",
+    "several",
     "smooth",
     "turning",
     "valleys",

@@ -9,11 +9,13 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from manul import _core
+from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
@@ -21,6 +23,7 @@ from manul.logs.log import Log
 from manul.types import Agent, Floats, Within
 from manul.utils.rewards import numeric_range, outcome_of
 from manul.worlds import ScaledWorld, World
+from manul.worlds.several import Several
 from manul.worlds.world import Table
 
 if TYPE_CHECKING:
@@ -54,7 +57,30 @@ class Run:
         return loss_curve(self.log.losses, axes)
 
 
-def simulate(agent: Agent, world: World | ScaledWorld, *, progress: bool = False) -> Run:
+@dataclass(frozen=True, eq=False)
+class SeveralRun:
+    """The result of a simulation with several knobs: actions as columns by knob, joint densities and losses."""
+
+    actions: dict[str, npt.NDArray[Any]]
+    densities: Floats
+    losses: Floats
+    seconds: float
+
+    @property
+    def mean_loss(self) -> float:
+        """The progressive loss: the agent decides in each round before it learns from it."""
+        return float(self.losses.mean())
+
+
+@overload
+def simulate(agent: AutoKnobs, world: Several, *, progress: bool = False) -> SeveralRun: ...
+@overload
+def simulate(agent: Agent, world: World | ScaledWorld, *, progress: bool = False) -> Run: ...
+
+
+def simulate(
+    agent: Agent | AutoKnobs, world: World | ScaledWorld | Several, *, progress: bool = False
+) -> Run | SeveralRun:
     """Run an agent once through a world; the agent learns from every round.
 
     >>> import manul
@@ -62,6 +88,8 @@ def simulate(agent: Agent, world: World | ScaledWorld, *, progress: bool = False
     >>> len(run.log), run.mean_loss < 1
     (100, True)
     """
+    if isinstance(agent, AutoKnobs) or isinstance(world, Several):
+        return _simulate_several(agent, world, progress=progress)
     return simulate_many([agent], world, progress=progress)[0]
 
 
@@ -146,6 +174,37 @@ class _PythonLoop:
                 agent.learn(log.contexts[number], decision, **outcome_of(agent, loss))
                 log.actions[number], log.densities[number] = decision.action, decision.density
                 log.losses[number] = loss
+
+
+def _simulate_several(agent: Any, world: Any, *, progress: bool) -> SeveralRun:
+    if not isinstance(agent, AutoKnobs):
+        raise ParameterError("agent must have the knobs of the world: pass actions=world.actions.", "agent")
+    if not isinstance(world, Several):
+        raise ParameterError("world must have several knobs, as those of manul.worlds.several.", "world")
+    if agent.actions != world.actions:
+        raise ParameterError(f"actions must be those of the world, {world.actions}, got {agent.actions}.", "actions")
+    loop = _SeveralLoop(agent, world)
+    seconds = _play([loop], len(world), SLOW_CHUNK, progress=progress)
+    actions = {name: np.array([action[name] for action in loop.actions]) for name in world.actions}
+    return SeveralRun(actions, loop.densities, loop.losses, seconds)
+
+
+class _SeveralLoop:
+    """An agent with several knobs, round by round."""
+
+    def __init__(self, agent: AutoKnobs, world: Several) -> None:
+        self.agent, self.world = agent, world
+        self.actions: list[dict[str, Any]] = []
+        self.densities, self.losses = np.empty(len(world)), np.empty(len(world))
+
+    def play(self, first: int, last: int) -> None:
+        for number in range(first, last):
+            context = self.world.contexts[number]
+            decision = self.agent.decide(context)
+            loss = self.world.loss(number, decision.action)
+            self.agent.learn(context, decision, **outcome_of(self.agent, loss))
+            self.actions.append(decision.action)
+            self.densities[number], self.losses[number] = decision.density, loss
 
 
 def _actions(agent: Agent) -> Within:
