@@ -143,7 +143,7 @@ class KnobsPlayer : public BasePlayer {
       if (knobs_[k].kind != KnobKind::choice) continue;
       const auto category = static_cast<std::uint32_t>(draws[k].position);
       plan = !planned[k].uniform && category != planned[k].category && draws[k].density > 0.0;
-      if (plan) left[k].allowed = 1u << category;
+      left[k].allowed = 1u << category;
     }
   }
 

@@ -7,12 +7,13 @@ category for a choice.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from manul import _core
 from manul.errors import InputError, ParameterError
@@ -306,6 +307,16 @@ class Knobs:
     def action(self, positions: Iterable[float]) -> dict[str, KnobValue]:
         """The action at positions."""
         return {name: knob.value(place) for (name, knob), place in zip(self.knobs, positions, strict=True)}
+
+    def columns(self, actions: Sequence[KnobAction]) -> dict[str, npt.NDArray[Any]]:
+        """Many actions as columns by knob; options keep their types.
+
+        >>> knobs = Knobs.check({"days": Stepped(1, 14, 1), "template": Choice(["a", 2])})
+        >>> knobs.columns([{"days": 3, "template": 2}])
+        {'days': array([3.]), 'template': array([2], dtype=object)}
+        """
+        kinds = {name: object if isinstance(knob, Choice) else np.float64 for name, knob in self.knobs}
+        return {name: np.array([action[name] for action in actions], dtype=kind) for name, kind in kinds.items()}
 
     def ranges(self, within: Mapping[str, Any] | None) -> tuple[Floats, Floats]:
         """The lows and highs of the positions that a decision may use, as the core takes them."""

@@ -133,8 +133,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return player.decide(batch[row], lows, highs, number, self._limits(lows, highs))
 
     def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> KnobsDecisions:
-        columns = zip(self.knobs.knobs, positions.T, strict=True)
-        actions = {name: np.array([knob.value(place) for place in column]) for (name, knob), column in columns}
+        actions = self.knobs.columns([self.knobs.action(row) for row in positions])
         scaled = densities / self.knobs.units
         by_knob = dict(zip(self.knobs.names, scaled.T, strict=True))
         return KnobsDecisions(actions, scaled.prod(axis=1), by_knob, within, floors / float(np.prod(self.knobs.units)))

@@ -228,7 +228,7 @@ def templates(*, rounds: int, templates: int = 5, width: int = 20, seed: int = 0
     prices = 0.1 + 0.8 * start.shares(templates)
 
     def expected(numbers: Numbers, columns: Columns) -> Floats:
-        chosen = np.searchsorted(options, columns["template"])
+        chosen = np.searchsorted(options, np.asarray(columns["template"], dtype=str))
         off = np.abs(columns["price"] - prices[numbers, chosen])
         return _above_floor(behind[numbers, chosen] + 0.4 * off)
 

@@ -185,8 +185,7 @@ def _simulate_several(agent: Any, world: Any, *, progress: bool) -> SeveralRun:
         raise ParameterError(f"actions must be those of the world, {world.actions}, got {agent.actions}.", "actions")
     loop = _SeveralLoop(agent, world)
     seconds = _play([loop], len(world), SLOW_CHUNK, progress=progress)
-    actions = {name: np.array([action[name] for action in loop.actions]) for name in world.actions}
-    return SeveralRun(actions, loop.densities, loop.losses, seconds)
+    return SeveralRun(agent.knobs.columns(loop.actions), loop.densities, loop.losses, seconds)
 
 
 class _SeveralLoop:
