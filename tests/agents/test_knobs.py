@@ -1,5 +1,6 @@
 """Auto with several knobs: exact densities, the native search against its twin, replay, limits and bad input."""
 
+import functools
 import hashlib
 import itertools
 import os
@@ -256,7 +257,7 @@ def test_batches_equal_single_calls(actions):
             assert decision.density == many.densities[number]
             assert decision.densities == {name: column[number] for name, column in many.densities_by_knob.items()}
         losses = [loss_of(single, decision.action) for decision in decisions]
-        for context, decision, loss in zip(CONTEXTS, decisions, losses, strict=True):
+        for context, decision, loss in zip(CONTEXTS[:size], decisions, losses, strict=True):
             single.learn(context, decision, loss)
         batch.learn_many(CONTEXTS[:size], many, losses)
         assert manul.dumps(single) == manul.dumps(batch)
@@ -285,9 +286,10 @@ def test_another_seed_draws_other_actions(actions):
     assert manul.Auto(actions=actions, seed=1).decide([1.0]) != manul.Auto(actions=actions, seed=2).decide([1.0])
 
 
+@functools.cache
 def fingerprint():
-    agents = [play(manul.Auto(actions=actions, seed=1), 150) for actions in SPACES.values()]
-    agents.append(play(manul.Auto(actions={f"knob{n}": (0, 1) for n in range(16)}, losses="auto"), 100))
+    agents = [play(manul.Auto(actions=actions, seed=1), 60) for actions in SPACES.values()]
+    agents.append(play(manul.Auto(actions={f"knob{n}": (0, 1) for n in range(16)}, losses="auto"), 40))
     return hashlib.sha256(b"".join(map(manul.dumps, agents))).hexdigest()
 
 
@@ -341,10 +343,10 @@ def test_contexts_without_columns_are_a_plain_bandit():
 
 @pytest.mark.parametrize("make", [several.separable, several.bowl])
 def test_several_knobs_are_learned_together(make):
-    world = make(rounds=3000, knobs=3, width=5, seed=1)
+    world = make(rounds=2000, knobs=3, width=5, seed=1)
     run = manul.simulate(manul.Auto(actions=world.actions, seed=1), world)
     regrets = world.regrets(run.actions)
-    assert regrets[-600:].mean() < 0.3 * regrets[:100].mean()
+    assert regrets[-400:].mean() < 0.3 * regrets[:100].mean()
 
 
 BAD_CALLS = {
