@@ -78,9 +78,9 @@ def test_an_agent_with_other_knobs_is_refused():
         ParameterError, match=r"^agent must have the knobs of the world: pass actions=world\.actions\.$"
     ):
         manul.simulate(manul.Auto(), world)
-    with pytest.raises(ParameterError, match="^actions must be those of the world"):
+    with pytest.raises(ParameterError, match=r"^actions must be those of the world"):
         manul.simulate(manul.Auto(actions={"knob1": (0, 1)}), world)
-    with pytest.raises(ParameterError, match="^world must have several knobs"):
+    with pytest.raises(ParameterError, match=r"^world must have several knobs"):
         manul.simulate(manul.Auto(actions=world.actions), manul.worlds.linear(rounds=10))
 
 
