@@ -49,33 +49,26 @@ class Surface {
         square += 12.0f * moved * moved;
       }
       rounded_[j] = __builtin_sqrtf(square);
+      bends_[j] = 0.25f / rounded_[j];
     }
   }
 
   // The predictions for a group of points and, unless null, their slopes.
   void evaluate(const float* actions, float* losses, float* slopes) const {
-    for (std::size_t i = 0; i < points; i += wide) {
-      Lanes v[most_action_columns], slope[most_action_columns], total = Lanes{} + constant_;
-      for (std::size_t k = 0; k < columns_; ++k) {
-        v[k] = root_twelve * (load<Lanes>(actions + k * points + i) - 0.5f);
-        slope[k] = Lanes{} + linear_.data()[k];
-        total += linear_.data()[k] * v[k];
-      }
-      for (std::size_t j = 0; j < size_; ++j) {
-        const float* own = slopes_.data() + j * columns_;
-        Lanes u = Lanes{} + positions_[j];
-        for (std::size_t k = 0; k < columns_; ++k) u += own[k] * v[k];
-        total += outputs_[j] * ramp(u, rounded_[j]);
-        if (slopes == nullptr) continue;
-        const Lanes bent = outputs_[j] * ramp_slope(u, rounded_[j]);
-        for (std::size_t k = 0; k < columns_; ++k) slope[k] += own[k] * bent;
-      }
-      store(losses + i, total);
-      for (std::size_t k = 0; slopes != nullptr && k < columns_; ++k)
-        store(slopes + k * points + i, root_twelve * slope[k]);
+    switch (columns_) {  // a known number of columns stays in registers
+      case 1: add_hinges<1>(actions, losses, slopes); break;
+      case 2: add_hinges<2>(actions, losses, slopes); break;
+      case 3: add_hinges<3>(actions, losses, slopes); break;
+      case 4: add_hinges<4>(actions, losses, slopes); break;
+      case 5: add_hinges<5>(actions, losses, slopes); break;
+      case 6: add_hinges<6>(actions, losses, slopes); break;
+      case 7: add_hinges<7>(actions, losses, slopes); break;
+      case 8: add_hinges<8>(actions, losses, slopes); break;
+      default: add_hinges<0>(actions, losses, slopes);
     }
     for (std::size_t k = 0; k < columns_; ++k)
-      for (std::size_t i = 0; i < points; ++i) add_shape(k, i, actions[k * points + i], losses, slopes);
+      for (std::size_t i = 0; i < points; i += wide)
+        add_shape(k, actions + k * points + i, losses + i, slopes == nullptr ? nullptr : slopes + k * points + i);
   }
 
   // Moves a group of points towards lower predictions, each column by at most `first` in the first of `steps` steps,
@@ -124,16 +117,70 @@ class Surface {
     ++size_;
   }
 
-  void add_shape(std::size_t k, std::size_t i, float action, float* losses, float* slopes) const {
-    const float* shape = shapes_.data() + k * shape_size;
-    const Between below(within_unit(action - reach_[k])), above(within_unit(action + reach_[k]));
-    losses[i] += 0.5f * (below.value(shape) + above.value(shape));
-    if (slopes == nullptr) return;
-    const float rise = shape[below.knot + 1] - shape[below.knot] + shape[above.knot + 1] - shape[above.knot];
-    slopes[k * points + i] += 0.5f * static_cast<float>(knots - 1) * rise;
+  template <std::size_t known>
+  void add_hinges(const float* actions, float* losses, float* slopes) const {
+    if (slopes == nullptr)
+      add_hinges<known, false>(actions, losses, slopes);
+    else
+      add_hinges<known, true>(actions, losses, slopes);
   }
 
-  static float within_unit(float action) { return action < 0.0f ? 0.0f : action > 1.0f ? 1.0f : action; }
+  // Sets the losses and slopes to those of the hinges; `known` is the number of columns, or 0 if it is another one.
+  template <std::size_t known, bool with_slopes>
+  void add_hinges(const float* actions, float* losses, float* slopes) const {
+    const std::size_t columns = known > 0 ? known : columns_;
+    for (std::size_t i = 0; i < points; i += wide) {
+      Lanes v[known > 0 ? known : most_action_columns], slope[known > 0 ? known : most_action_columns];
+      Lanes total = Lanes{} + constant_;
+      for (std::size_t k = 0; k < columns; ++k) {
+        v[k] = root_twelve * (load<Lanes>(actions + k * points + i) - 0.5f);
+        slope[k] = Lanes{} + linear_.data()[k];
+        total += linear_.data()[k] * v[k];
+      }
+      for (std::size_t j = 0; j < size_; ++j) {
+        const float* own = slopes_.data() + j * columns;
+        Lanes u = Lanes{} + positions_[j];
+        for (std::size_t k = 0; k < columns; ++k) u += own[k] * v[k];
+        const Lanes above = largest(u - rounded_[j], Lanes{}), inside = largest(u + rounded_[j], Lanes{}) - above;
+        total += outputs_[j] * (bends_[j] * (inside * inside) + above);  // as `ramp`
+        if constexpr (with_slopes) {
+          const Lanes bent = outputs_[j] * (2.0f * bends_[j] * inside);  // as `ramp_slope`
+          for (std::size_t k = 0; k < columns; ++k) slope[k] += own[k] * bent;
+        }
+      }
+      store(losses + i, total);
+      if constexpr (with_slopes)
+        for (std::size_t k = 0; k < columns; ++k) store(slopes + k * points + i, root_twelve * slope[k]);
+    }
+  }
+
+  // The neighbouring knots of actions, and where the actions lie between them.
+  struct Neighbours {
+    Lanes low, high, share;
+
+    Neighbours(const float* shape, Lanes actions) {
+      using Whole = decltype(actions < actions);
+      constexpr auto last = static_cast<float>(knots - 1);
+      const Lanes place = last * (actions > 0.0f ? (actions < 1.0f ? actions : Lanes{} + 1.0f) : Lanes{});
+      const Whole knot = __builtin_convertvector(place < last ? place : Lanes{} + (last - 1.0f), Whole);
+      share = place - __builtin_convertvector(knot, Lanes);
+      for (std::size_t i = 0; i < wide; ++i) {
+        low[i] = shape[knot[i]];
+        high[i] = shape[knot[i] + 1];
+      }
+    }
+
+    Lanes value() const { return low + share * (high - low); }
+  };
+
+  void add_shape(std::size_t k, const float* actions, float* losses, float* slopes) const {
+    const float* shape = shapes_.data() + k * shape_size;
+    const Neighbours below(shape, load<Lanes>(actions) - reach_[k]), above(shape, load<Lanes>(actions) + reach_[k]);
+    store(losses, load<Lanes>(losses) + 0.5f * (below.value() + above.value()));
+    if (slopes == nullptr) return;
+    const Lanes rise = below.high - below.low + above.high - above.low;
+    store(slopes, load<Lanes>(slopes) + 0.5f * static_cast<float>(knots - 1) * rise);
+  }
 
   static void move(std::size_t k, const SearchBox& box, const float* slopes, float* before, float* lengths,
                    float* actions) {
@@ -149,7 +196,8 @@ class Surface {
   std::size_t columns_, size_ = 0;
   Buffer<float> slopes_, shapes_, linear_;
   float constant_ = 0.0f;
-  float positions_[most_hinges], outputs_[most_hinges], corners_[most_hinges], rounded_[most_hinges];
+  float positions_[most_hinges], outputs_[most_hinges], corners_[most_hinges];
+  float rounded_[most_hinges], bends_[most_hinges];
   float reach_[most_action_columns] = {};
 };
 
