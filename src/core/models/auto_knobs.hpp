@@ -146,11 +146,17 @@ class AutoKnobsModel final : public KnobsModel {
         widths[first_column_[k]] = static_cast<float>(smaller(h, 0.5 * (ranges[k].high - ranges[k].low)));
   }
 
+  // Where the sequence starts in this round.
+  void draw_shifts(double* shifts) const {
+    const auto round = static_cast<std::uint64_t>(learner_.replay().rounds());
+    for (std::size_t k = 0; k < count_; ++k) shifts[k] = draw(seed_, round, search_stream + k).first;
+  }
+
   // Puts point `n` of the sequence into place `i` of a group.
-  void place(std::size_t n, const KnobRange* ranges, const SearchBox& box, float* group, std::size_t i) const {
+  void place(std::size_t n, const double* shifts, const KnobRange* ranges, const SearchBox& box, float* group,
+             std::size_t i) const {
     for (std::size_t k = 0; k < count_; ++k) {
-      const auto round = static_cast<std::uint64_t>(learner_.replay().rounds());
-      const double turned = draw(seed_, round, search_stream + k).first + static_cast<double>(n) * sequence_[k];
+      const double turned = shifts[k] + static_cast<double>(n) * sequence_[k];
       place(k, turned - __builtin_floor(turned), ranges, box, group, i);
     }
   }
@@ -193,10 +199,12 @@ class AutoKnobsModel final : public KnobsModel {
     };
     float starts[groups][most_action_columns * points], chosen[most_action_columns * points];
     Start order[groups * points];
+    double shifts[most_knobs];
+    draw_shifts(shifts);
     for (std::size_t n = 0; n < groups * points; ++n) {
       float* group = starts[n / points];
       const bool past = n < recent && n < learner_.replay().rounds();
-      if (!past || !place_past(n, ranges, box, group, n % points)) place(n, ranges, box, group, n % points);
+      if (!past || !place_past(n, ranges, box, group, n % points)) place(n, shifts, ranges, box, group, n % points);
     }
     for (std::size_t g = 0; g < groups; ++g) {
       float losses[points];
