@@ -54,25 +54,13 @@ class Surface {
 
   // The predictions for a group of points and, unless null, their slopes.
   void evaluate(const float* actions, float* losses, float* slopes) const {
-    for (std::size_t i = 0; i < points; i += wide) {
-      Lanes v[most_action_columns], slope[most_action_columns], total = Lanes{} + constant_;
-      for (std::size_t k = 0; k < columns_; ++k) {
-        v[k] = root_twelve * (load<Lanes>(actions + k * points + i) - 0.5f);
-        slope[k] = Lanes{} + linear_.data()[k];
-        total += linear_.data()[k] * v[k];
-      }
-      for (std::size_t j = 0; j < size_; ++j) {
-        const float* own = slopes_.data() + j * columns_;
-        Lanes u = Lanes{} + positions_[j];
-        for (std::size_t k = 0; k < columns_; ++k) u += own[k] * v[k];
-        total += outputs_[j] * ramp(u, rounded_[j]);
-        if (slopes == nullptr) continue;
-        const Lanes bent = outputs_[j] * ramp_slope(u, rounded_[j]);
-        for (std::size_t k = 0; k < columns_; ++k) slope[k] += own[k] * bent;
-      }
-      store(losses + i, total);
-      for (std::size_t k = 0; slopes != nullptr && k < columns_; ++k)
-        store(slopes + k * points + i, root_twelve * slope[k]);
+    switch (columns_) {
+      case 1: add_hinges<1>(actions, losses, slopes); break;
+      case 2: add_hinges<2>(actions, losses, slopes); break;
+      case 3: add_hinges<3>(actions, losses, slopes); break;
+      case 4: add_hinges<4>(actions, losses, slopes); break;
+      case 8: add_hinges<8>(actions, losses, slopes); break;
+      default: add_hinges<0>(actions, losses, slopes);
     }
     for (std::size_t k = 0; k < columns_; ++k)
       for (std::size_t i = 0; i < points; ++i) add_shape(k, i, actions[k * points + i], losses, slopes);
@@ -122,6 +110,33 @@ class Surface {
     }
     positions_[size_] = q, outputs_[size_] = output, corners_[size_] = network.corner();
     ++size_;
+  }
+
+  // `known` is the number of columns if the compiler should know it, so that vectors stay in registers, otherwise 0.
+  template <std::size_t known>
+  void add_hinges(const float* actions, float* losses, float* slopes) const {
+    const std::size_t columns = known > 0 ? known : columns_;
+    for (std::size_t i = 0; i < points; i += wide) {
+      Lanes v[known > 0 ? known : most_action_columns], slope[known > 0 ? known : most_action_columns];
+      Lanes total = Lanes{} + constant_;
+      for (std::size_t k = 0; k < columns; ++k) {
+        v[k] = root_twelve * (load<Lanes>(actions + k * points + i) - 0.5f);
+        slope[k] = Lanes{} + linear_.data()[k];
+        total += linear_.data()[k] * v[k];
+      }
+      for (std::size_t j = 0; j < size_; ++j) {
+        const float* own = slopes_.data() + j * columns;
+        Lanes u = Lanes{} + positions_[j];
+        for (std::size_t k = 0; k < columns; ++k) u += own[k] * v[k];
+        total += outputs_[j] * ramp(u, rounded_[j]);
+        if (slopes == nullptr) continue;
+        const Lanes bent = outputs_[j] * ramp_slope(u, rounded_[j]);
+        for (std::size_t k = 0; k < columns; ++k) slope[k] += own[k] * bent;
+      }
+      store(losses + i, total);
+      for (std::size_t k = 0; slopes != nullptr && k < columns; ++k)
+        store(slopes + k * points + i, root_twelve * slope[k]);
+    }
   }
 
   void add_shape(std::size_t k, std::size_t i, float action, float* losses, float* slopes) const {

@@ -215,21 +215,31 @@ class AutoKnobsModel final : public KnobsModel {
   // smaller distance, so a narrower window is as informative. Returns whether any was narrowed.
   bool narrow(const SearchBox& box, float* widths, const float* centre) {
     static constexpr float offsets[] = {-0.75f, -0.25f, 0.25f, 0.75f};
+    constexpr std::size_t per_group = points / 4;
     surface_.smooth(nullptr);
+    std::size_t moving[most_knobs], count = 0;
+    for (std::size_t c = 0; c < columns_; ++c)
+      if (!box.fixed[c] && widths[c] > 0.0f) moving[count++] = c;
     bool narrowed = false;
-    for (std::size_t c = 0; c < columns_; ++c) {
-      if (box.fixed[c] || !(widths[c] > 0.0f)) continue;
+    for (std::size_t first = 0; first < count; first += per_group) {
       float group[most_action_columns * points], losses[points];
-      for (std::size_t other = 0; other < columns_; ++other)
-        for (std::size_t i = 0; i < points; ++i) group[other * points + i] = centre[other];
-      for (std::size_t i = 0; i < 4; ++i)
-        group[c * points + i] = static_cast<float>(clip(centre[c] + offsets[i] * widths[c], box.low[c], box.high[c]));
+      const std::size_t size = count - first < per_group ? count - first : per_group;
+      for (std::size_t c = 0; c < columns_; ++c)
+        for (std::size_t i = 0; i < points; ++i) group[c * points + i] = centre[c];
+      for (std::size_t i = 0; i < 4 * size; ++i) {
+        const std::size_t c = moving[first + i / 4];
+        group[c * points + i] =
+            static_cast<float>(clip(centre[c] + offsets[i % 4] * widths[c], box.low[c], box.high[c]));
+      }
       surface_.evaluate(group, losses, nullptr);
-      const double rise = (losses[0] + losses[3] - losses[1] - losses[2]) / widths[c];
-      const double narrow = larger(LossLearner::narrowest, widths[c] / larger(1.0, rise));
-      if (!(narrow < widths[c])) continue;
-      widths[c] = static_cast<float>(narrow);
-      narrowed = true;
+      for (std::size_t n = 0; n < size; ++n) {
+        const float* around = losses + 4 * n;
+        float& width = widths[moving[first + n]];
+        const double rise = (around[0] + around[3] - around[1] - around[2]) / width;
+        const double narrow = larger(LossLearner::narrowest, width / larger(1.0, rise));
+        narrowed = narrowed || narrow < width;
+        width = static_cast<float>(smaller(width, narrow));
+      }
     }
     return narrowed;
   }
