@@ -53,7 +53,7 @@ class ForestCurve {
   std::size_t unsaved_bytes() const { return sizeof(Branch) * branches_.size() + sizeof(Leaf) * leaves_.size(); }
 
  private:
-  static constexpr std::size_t together = 8;  // trees
+  static constexpr std::size_t together = 16;  // trees
 
   struct Branch {
     std::uint32_t column;
