@@ -22,11 +22,9 @@ class ForestCurve {
       const TreeNode& node = nodes[number];
       const std::size_t left = root + static_cast<std::size_t>(node.left);
       const bool is_leaf = left == root + number, splits_actions = node.column == static_cast<std::int32_t>(width_);
+      const std::uint32_t children = is_leaf ? 0 : splits_actions ? 2 : 1;
       branches_[root + number] = {static_cast<std::uint32_t>(node.column), node.threshold,
-                                  static_cast<std::uint32_t>(left),
-                                  is_leaf          ? 0U
-                                  : splits_actions ? 2U
-                                                   : 1U};
+                                  static_cast<std::uint32_t>(left), children};
       leaves_[root + number].value = node.value;
       if (is_leaf) continue;
       leaves_[left] = leaves_[left + 1] = leaves_[root + number];
@@ -38,7 +36,7 @@ class ForestCurve {
   void look(const float* context, std::size_t trees) {
     for (std::size_t column = 0; column < width_; ++column) row_[column] = context[column];
     row_[width_] = 0.0f;  // in place of the action: its splits lead to the left child
-    for (std::size_t bin = 0; bin < action_bins; ++bin) steps_[bin] = 0;
+    for (std::size_t bin = 0; bin <= action_bins; ++bin) steps_[bin] = 0;
     for (std::size_t tree = 0; tree < trees; tree += together)
       add_steps(tree, tree + together < trees ? tree + together : trees);
     std::int32_t total = 0;
