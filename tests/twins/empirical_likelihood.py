@@ -30,8 +30,8 @@ def maximum(points, counts):
     return value(multipliers)
 
 
-def interval(factors, firsts, seconds, support, ends, factor, level=0.95):
-    """The v in `ends` with T(v) <= factor chi2(level) / 2, for moments (firsts, seconds - factors v) of mean 0.
+def interval(factors, firsts, seconds, support, ends, level=0.95):
+    """The v in `ends` with T(v) <= 1.2 chi2(level) / 2, for moments (firsts, seconds - factors v) of mean 0.
 
     `support` has rows (first, second) with factor 1.
     """
@@ -40,7 +40,7 @@ def interval(factors, firsts, seconds, support, ends, factor, level=0.95):
     scale = np.concatenate([factors, np.ones(len(support))])
     counts = np.concatenate([np.ones(len(firsts)), np.full(len(support), SUPPORT)])
     profile = maximum(first[:, np.newaxis], counts)
-    reach = factor * chi2.ppf(level, 1) / 2
+    reach = 1.2 * chi2.ppf(level, 1) / 2
 
     def excess(v):
         return maximum(np.column_stack([first, second - scale * v]), counts) - profile - reach
@@ -59,7 +59,7 @@ def loss_interval(weights, losses, bound, factors=None, level=0.95):
     factors = np.ones(len(weights)) if factors is None else factors
     support = [(-1, 0), (bound - 1, 0), (bound - 1, bound)]
     firsts, seconds = factors * (weights - 1), factors * weights * losses
-    return interval(factors, firsts, seconds, support, (0, 1), 1.2, level)
+    return interval(factors, firsts, seconds, support, (0, 1), level)
 
 
 def gain_interval(weights, losses, bound, others=None, other_bound=1.0, level=0.95):
@@ -68,4 +68,4 @@ def gain_interval(weights, losses, bound, others=None, other_bound=1.0, level=0.
     above, below = (bound - 1, 1.0) if others is None else (bound, other_bound)
     support = [(-below, 0), (-below, -below), (above, 0), (above, above)]
     ones = np.ones(len(weights))
-    return interval(ones, differences, differences * losses, support, (-1, 1), 1.0, level)
+    return interval(ones, differences, differences * losses, support, (-1, 1), level)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from manul.offpolicy.evaluation.empirical_likelihood import SMALLEST_BOUND, Moments, interval, profile
 from manul.offpolicy.evaluation.likelihood_cells import Cells
 from manul.types import Floats, Within
@@ -16,6 +14,7 @@ class Gain:
     the weights of a row, or its weight minus 1, d averages 0, and d times the loss averages the gain. Losses are scaled to
     [0, 1].
 
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> actions = rng.random(2000)
     >>> gain = Gain()
