@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from manul.types import Decision as Decision
     from manul.types import Decisions as Decisions
     from manul.types import Estimate as Estimate
+    from manul.types import Objection as Objection
     from manul.types import Policy as Policy
     from manul.utils import plotting as plotting
     from manul.utils.model_files import dumps as dumps
@@ -68,7 +69,7 @@ _NAMES = {
     "policies.tree_training": "train_tree",
     "service.client": "AsyncClient Client",
     "service.store.store_registry": "register_store",
-    "types": "Agent Decision Decisions Estimate Policy",
+    "types": "Agent Decision Decisions Estimate Objection Policy",
     "utils.model_files": "dumps load loads",
     "worlds.simulation": "Run simulate simulate_many",
 }

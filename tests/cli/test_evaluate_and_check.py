@@ -14,16 +14,18 @@ def log():
     return manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8, epsilon=0.0), manul.worlds.linear(rounds=4000)).log
 
 
-def test_the_table_has_one_line_per_estimator(log):
+def test_the_table_has_one_line_per_estimator_and_objection(log):
     estimates = [manul.evaluate(lambda _: 0.5, log, name, "normal", bandwidth=0.25) for name in ("ips", "snips")]
     lines = report.estimates_table(estimates).splitlines()
-    assert [line.split()[0] for line in lines] == ["estimator", "ips", "snips"]
+    assert [line.split()[0] for line in lines] == ["estimator", "ips", "snips", "warning:"]
     assert f"{estimates[1].value:.4f}" in lines[2]
 
 
 def test_the_json_has_every_field(log):
     estimate = manul.evaluate(lambda _: 0.5, log, "ips", "normal", bandwidth=0.25)
     (stored,) = json.loads(report.estimates_json([estimate]))["estimates"]
+    stored["objections"] = tuple(manul.Objection(**objection) for objection in stored["objections"])
+    assert estimate.objections
     assert manul.Estimate(**stored) == estimate
 
 
