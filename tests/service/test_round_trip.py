@@ -2,6 +2,8 @@
 
 import asyncio
 
+import numpy as np
+
 import manul
 from manul.service.insights import archive
 from tests.service.conftest import run
@@ -84,8 +86,38 @@ async def test_a_report_says_what_the_agent_believes_and_what_others_would_have_
         report = await service.get("/heat/report")
         assert report["rows"] == 300
         assert report["beliefs"]["rounds"] == 300
-        assert [each["name"].split()[0] for each in report["candidates"]] == ["played", "model", "constant"]
-        assert all(each["low"] <= each["loss"] <= each["high"] for each in report["candidates"])
+        assert [each["name"].split()[0] for each in report["candidates"]][:2] == ["played", "greedy"]
+        assert all(each["low"] <= each["loss"] <= each["high"] for each in report["candidates"][:2])
+
+
+@run
+async def test_an_apprentice_is_judged_before_it_learns_and_keeps_the_verdict_over_a_restart(service):
+    rng = np.random.default_rng(0)
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70], apprentice=True)
+        for _ in range(400):
+            action = float(rng.uniform(20, 70))
+            outcome = {"action": action, "density": 1 / 50, "loss": abs(action - 40) / 50}
+            await service.post("/heat/observations", context=[1.0], **outcome)
+        await service.learned("heat", 400)
+        before = (await service.get("/heat/report"))["candidates"]
+    async with service.running():
+        after = (await service.get("/heat/report"))["candidates"]
+    caller, model, constant = after
+    assert (caller["name"], model["name"], constant["name"].split()[0]) == ("played", "model", "constant")
+    assert model["high"] > model["loss"] > 0.005  # its first decisions were random
+    assert model["loss"] < caller["low"]
+    assert after == before
+
+
+@run
+async def test_a_report_shows_no_number_that_few_decisions_support(service):
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70])
+        await played(service, 12)
+        await service.learned("heat", 12)
+        (only,) = (await service.get("/heat/report"))["candidates"]
+        assert (only["loss"], only["note"]) == (None, "12 decisions: not enough to say")
 
 
 @run

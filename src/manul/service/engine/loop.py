@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from manul.errors import ManulError
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.service.engine import models
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
@@ -242,6 +243,7 @@ class Loop:
         self.history.add(facts)
         outcomes = [fact for fact in facts if fact[0].kind in OUTCOMES]
         with self.lock:
+            self._judge(outcomes)
             if outcomes and not self.learn_many(outcomes):
                 for event, decision in outcomes:
                     with self._skip_on_error(event):
@@ -249,6 +251,16 @@ class Loop:
                     self.model = event.number
             self.refused += sum(event.kind == "damaged" for event, _ in facts)
             self.model = facts[-1][0].number if facts else self.model
+
+    def _judge(self, facts: Sequence[Fact]) -> None:
+        """Note how likely the model was to take the caller's actions, before it learns from them."""
+        for event, decision in facts:
+            if decision is None or not decision.observed or decision.density is None or self.agent.width is None:
+                continue
+            with suppress(ManulError):
+                distribution = self.agent.distribution(decision.context, decision.within)
+                weight = distribution.density(decision.action) / decision.density
+                self.history.judge(weight, UNKNOWN_BOUND, event.loss)
 
     def learn_many(self, facts: Sequence[Fact]) -> bool:
         """Learn outcomes in one call if their contexts are rows of one width; returns False if nothing was learned."""
