@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from manul.logs.formats import register_format as register_format
     from manul.logs.log import Log as Log
     from manul.logs.log import LogWriter as LogWriter
+    from manul.offpolicy import Comparison as Comparison
     from manul.offpolicy import Grid as Grid
     from manul.offpolicy import Optimized as Optimized
+    from manul.offpolicy import compare as compare
     from manul.offpolicy import evaluate as evaluate
     from manul.offpolicy import optimize as optimize
     from manul.offpolicy.evaluation.estimator_registry import register_estimator as register_estimator
@@ -63,7 +65,7 @@ _NAMES = {
     "errors": "ManulError",
     "logs.formats": "register_format",
     "logs.log": "Log LogWriter",
-    "offpolicy": "Grid Optimized evaluate optimize",
+    "offpolicy": "Comparison Grid Optimized compare evaluate optimize",
     "offpolicy.evaluation.estimator_registry": "register_estimator",
     "policies.classifier_tree": "TreePolicy",
     "policies.tree_training": "train_tree",

@@ -39,12 +39,12 @@ class Moments(NamedTuple):
     seconds: Floats
     ends: Within
 
-    def with_extremes(self, *extremes: Within) -> Moments:
-        """The same with extreme rows (first, second), whose factor is 1."""
+    def with_extremes(self, *extremes: Within, factor: float = 1.0) -> Moments:
+        """The same with extreme rows (first, second), all of one factor."""
         firsts, seconds = np.array(extremes).T
         return Moments(
             np.append(self.counts, np.full(len(extremes), _SUPPORT)),
-            np.append(self.factors, np.ones(len(extremes))),
+            np.append(self.factors, np.full(len(extremes), factor)),
             np.append(self.firsts, firsts),
             np.append(self.seconds, seconds),
             self.ends,

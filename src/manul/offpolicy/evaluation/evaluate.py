@@ -59,10 +59,7 @@ def evaluate(
     """
     interval = _check(estimator, interval, level, largest_weight)
     span, scale = declared_ranges(log, actions, losses)
-    if not isinstance(policy, Policy):
-        policy = _smooth(policy, log, span or (0.0, 1.0), scale, bandwidth)
-    elif bandwidth is not None:
-        raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")
+    policy = as_policy(policy, log, span or (0.0, 1.0), scale, bandwidth)
     terms = ESTIMATORS[estimator].fit(policy, log, span, scale)
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     bounds = WeightBounds(policy, largest_weight) if interval in _WITH_BOUNDS else WeightBounds(policy, UNKNOWN_BOUND)
@@ -138,9 +135,14 @@ class _Sums:
             )
 
 
-def _smooth(
-    policy: policy_densities.Deterministic, log: Logs, actions: Within, losses: Within, bandwidth: float | None
-) -> policy_densities.Smoothed:
+def as_policy(
+    policy: Policy | policy_densities.Deterministic, log: Logs, actions: Within, losses: Within, bandwidth: float | None
+) -> Policy:
+    """A policy as it is, or a function of a context smoothed with a bandwidth, by default the choice of SLOPE."""
+    if isinstance(policy, Policy):
+        if bandwidth is not None:
+            raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")
+        return policy
     if not callable(policy):
         raise ParameterError(
             f"policy must have a method distribution or be a function of a context, got {policy!r}.", "policy"
