@@ -155,7 +155,7 @@ def observed_range(log: Logs) -> Within:
 
 
 def _rows(batch: Log, columns: Columns | None) -> Rows:
-    estimated = bool(getattr(batch, "densities_estimated", False))
+    estimated = batch.densities_estimated
     contexts = batch.contexts if columns is None or batch.fields is None else columns.rows(batch.fields)
     numbers = contexts, batch.actions, batch.densities, batch.losses
     return Rows(0, *numbers, batch.lows, batch.highs, estimated, batch.fields, batch.floors)

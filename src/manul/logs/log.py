@@ -41,7 +41,8 @@ class Source(Protocol):
 class Log:
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
-    A log of rewards has `rewards`; its losses are the negative rewards.
+    A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
+    not logged but estimated; the mark is kept in files.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -64,6 +65,7 @@ class Log:
         action_range: Within | None = None,
         loss_range: Within | None = None,
         rewards: bool = False,
+        densities_estimated: bool = False,
     ) -> None:
         if (lows is None) != (highs is None):
             raise ParameterError(
@@ -74,7 +76,7 @@ class Log:
         counts = {len(column) for column in given.values() if column is not None}
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
-        self._metadata = Metadata(rewards=rewards).with_ranges(
+        self._metadata = Metadata(rewards=rewards, densities_estimated=densities_estimated).with_ranges(
             _range("action", action_range), _range("loss", loss_range)
         )
         self._views = given
@@ -204,6 +206,11 @@ class Log:
     def loss_range(self) -> Within | None:
         """The declared range of the losses, or None."""
         return self._metadata.loss_range
+
+    @property
+    def densities_estimated(self) -> bool:
+        """Whether the densities were estimated instead of logged."""
+        return self._metadata.densities_estimated
 
     @property
     def contexts(self) -> Contexts:

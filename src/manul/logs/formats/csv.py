@@ -100,17 +100,16 @@ class _Columns:
 
     def __init__(self, names: list[str], first: list[list[str]]) -> None:
         self.rewards = schemas.has_rewards(names)
-        metadata = Metadata(rewards=self.rewards)
-        names = ["loss" if self.rewards and name == schemas.REWARD else name for name in names]
-        self.names = names
+        self.metadata = Metadata(rewards=self.rewards, densities_estimated=schemas.has_estimates(names))
+        self.names = names = schemas.own_names(names)
         others = [name for name in names if name not in RESERVED]
         optional = [name for name in OPTIONAL if name in names]
         self.dense = bool(others) and set(others) == {f"context_{index}" for index in range(len(others))}
         if self.dense or not others:
-            self.schema = schema_of(optional=optional, width=len(others), metadata=metadata)
+            self.schema = schema_of(optional=optional, width=len(others), metadata=self.metadata)
         else:
             texts = {name: any(_is_text_value(record[names.index(name)]) for record in first) for name in others}
-            self.schema = schema_of(optional=optional, texts=texts, metadata=metadata)
+            self.schema = schema_of(optional=optional, texts=texts, metadata=self.metadata)
 
     def piece(self, batch: Sequence[Record], problems: Problems) -> Piece:
         """Convert records to a table; rows with a value that is not a number are bad rows."""
@@ -137,8 +136,7 @@ class _Columns:
 
         if name == "id" or (name in self.schema.names and is_text(self.schema, name)):
             return pa.array([value or None for value in values], pa.string())
-        shown = schemas.REWARD if self.rewards and name == "loss" else name
-        return _numbers(shown, values, rows, good, problems)  # type: ignore[arg-type]
+        return _numbers(schemas.stated_name(name, self.metadata), values, rows, good, problems)  # type: ignore[arg-type]
 
 
 def _numbers(name: str, values: Sequence[str], rows: np.ndarray, good: np.ndarray, problems: Problems) -> pa.Array:
@@ -182,8 +180,8 @@ class Writer:
         self._output = Output(path)
         self._rows = csv.writer(self._output, lineterminator="\n")
         present = [name for name in (*NUMBERS, *OPTIONAL) if name in schema.names]
-        rewards = Metadata.from_arrow(schema.metadata).rewards
-        header = [schemas.REWARD if rewards and name == "loss" else name for name in present]
+        metadata = Metadata.from_arrow(schema.metadata)
+        header = [schemas.stated_name(name, metadata) for name in present]
         self._rows.writerow([*header, *self._names])
 
     def write(self, table: pa.Table) -> None:

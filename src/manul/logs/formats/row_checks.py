@@ -9,7 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.logs.formats.file_errors import REMEDY, Problems
-from manul.logs.formats.log_schema import FLOOR, NUMBERS, RANGE, Metadata, context_layout, is_text, user_columns
+from manul.logs.formats.log_schema import (
+    FLOOR,
+    NUMBERS,
+    RANGE,
+    REWARD,
+    Metadata,
+    context_layout,
+    is_text,
+    stated_name,
+    user_columns,
+)
 from manul.utils.rewards import negate_pair
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
@@ -27,11 +37,11 @@ def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata,
     """The valid rows; an invalid row is an error, or is skipped and counted."""
     good = np.ones(len(table), dtype=np.bool_)
     for column, bad, rule, remedy in _rules(table, metadata):
-        shown = "reward" if metadata.rewards and column == "loss" else column
+        shown = stated_name(column, metadata)
         for index in np.flatnonzero(bad & good):
             value = _bad_value(table, column, int(index))
             problems.report(
-                int(rows[index]), shown, rule, 0.0 - value if shown != column and value is not None else value, remedy
+                int(rows[index]), shown, rule, 0.0 - value if shown == REWARD and value is not None else value, remedy
             )
         good &= ~bad
     return table if good.all() else table.filter(good)
