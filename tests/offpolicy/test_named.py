@@ -36,9 +36,9 @@ def test_ranges_that_are_given_go_before_those_of_the_log(log):
     assert (best.policy.actions, best.policy.losses) == ((-1, 33), (0, 2))
 
 
-def test_batches_from_a_generator_say_their_ranges_too(log):
+def test_batches_say_their_ranges_too(log):
     grid = manul.Grid(bandwidths=[1 / 4], leaves=[4])
-    from_batches = manul.optimize((log.rows(slice(at, at + 1000)) for at in range(0, 4000, 1000)), grid=grid)
+    from_batches = manul.optimize([log.rows(slice(at, at + 1000)) for at in range(0, 4000, 1000)], grid=grid)
     assert from_batches.policy.actions == (0, 32)
     assert len(from_batches.table) == 1
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
 from manul.logs.formats import arrays, arrow_tables, output_file, row_checks
@@ -214,13 +215,20 @@ class Log:
 
     @property
     def contexts(self) -> Contexts:
-        """The contexts as a matrix of numbers, with NaN for missing values."""
+        """The contexts as a matrix of numbers, with NaN for missing values; named features are in the order of their names."""
         return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
 
     @property
     def fields(self) -> Fields | None:
         """The contexts as columns by name, with text and missing values; None if contexts have no names."""
         return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
+
+    @property
+    def features(self) -> SparseFeatures | None:
+        """The contexts as features by name, if they are stored so, as in Vowpal Wabbit's formats; otherwise None."""
+        if self._table is None:
+            return None
+        return self._view("features", lambda: arrays.features(self.table, self._metadata))
 
     @property
     def actions(self) -> Floats:
