@@ -1,5 +1,7 @@
 """Off-policy work on logs whose contexts have names, texts and gaps."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -99,3 +101,15 @@ def test_a_function_gets_contexts_of_numbers_as_a_row(log):
 
 def test_the_doctor_looks_at_names_too(log):
     assert doctor(log) == []
+
+
+def test_policies_and_estimates_do_not_depend_on_the_batches(log):
+    halves = log.rows(np.argsort(log.fields["city"] == "Rome", kind="stable"))
+    grid = manul.Grid(bandwidths=[1 / 16], leaves=[32])
+    results = []
+    for count in (1, 7, 4000):
+        edges = np.linspace(0, 4000, count + 1).astype(int)
+        batches = [halves.rows(slice(first, last)) for first, last in pairwise(edges)]
+        best = manul.optimize(batches, grid=grid)
+        results.append((manul.dumps(best.policy), manul.evaluate(best.policy, batches, "dr")))
+    assert results[0] == results[1] == results[2]

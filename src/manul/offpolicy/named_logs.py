@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from manul.agents import Mapped
-from manul.logs.batching import encode_contexts, repeatable
+from manul.logs.batching import SIZE, encode_contexts, repeatable
 from manul.logs.column_fitting import LogColumns, fit_columns
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent
@@ -58,8 +58,10 @@ class Numbers:
 
     def __iter__(self) -> Iterator[Log]:
         for batch in [self.log] if isinstance(self.log, Log) else self.log:
-            contexts = encode_contexts(self.columns, batch.fields, batch.features, len(batch))
-            yield Log(contexts, batch.actions, batch.densities, batch.losses, batch.lows, batch.highs)
+            for first in range(0, len(batch), SIZE):  # encoded contexts may be wide
+                part = batch.rows(slice(first, first + SIZE))
+                contexts = encode_contexts(self.columns, part.fields, part.features, len(part))
+                yield Log(contexts, part.actions, part.densities, part.losses, part.lows, part.highs)
 
 
 def with_columns(agent: AnyAgent, columns: LogColumns | None) -> AnyAgent | Mapped:
