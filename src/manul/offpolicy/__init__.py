@@ -2,14 +2,13 @@
 
 from manul.offpolicy.diagnosis.doctor import Finding, doctor
 from manul.offpolicy.evaluation.compare import Comparison, compare
-from manul.offpolicy.evaluation.density_model import EstimatedLog, estimate_densities
+from manul.offpolicy.evaluation.density_model import estimate_densities
 from manul.offpolicy.evaluation.evaluate import evaluate
 from manul.offpolicy.optimization.grid import Grid
 from manul.offpolicy.optimization.optimize import Optimized, optimize
 
 __all__ = [
     "Comparison",
-    "EstimatedLog",
     "Finding",
     "Grid",
     "Optimized",
