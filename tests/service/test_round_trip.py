@@ -100,8 +100,9 @@ async def test_a_report_says_what_the_agent_believes_and_what_others_would_have_
         await service.post("", 201, name="heat", actions=[20, 70])
         empty = await service.get("/heat/report")
         assert (empty["rows"], empty["candidates"]) == (0, [])
-        await played(service, 300)
-        await service.learned("heat", 300)
+        for rounds in (150, 300):
+            await played(service, 150)
+            await service.learned("heat", rounds)
         report = await service.get("/heat/report")
         assert report["rows"] == 300
         assert report["beliefs"]["rounds"] == 300

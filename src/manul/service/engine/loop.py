@@ -258,7 +258,8 @@ class Loop:
             with suppress(ManulError):
                 distribution = self.agent.distribution(decision.context, decision.within)
                 weight = distribution.density(decision.action) / decision.density
-                self.history.judge(weight, UNKNOWN_BOUND, event.loss)
+                bound = distribution.largest_density() / decision.floor if decision.floor else UNKNOWN_BOUND
+                self.history.judge(weight, bound, event.loss)
 
     def learn_many(self, facts: Sequence[Fact]) -> bool:
         """Learn outcomes in one call if their contexts are rows of one width; returns False if nothing was learned."""
