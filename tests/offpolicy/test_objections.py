@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.errors import ParameterError
+from manul.errors import InputError, ParameterError
 from manul.offpolicy.evaluation.policy_densities import Smoothed
 
 RANGE = (0.0, 1.0)
@@ -81,3 +81,28 @@ def test_the_bound_comes_from_the_floors(interval):
 def test_an_unknown_bound_is_wide():
     known, unknown = (manul.evaluate(window(0.5, 0.1), uniform_log(200, floors=f)) for f in (np.ones(200), None))
     assert unknown.high > known.high
+
+
+@pytest.mark.parametrize("interval", ["clopper-pearson", "bernstein", "empirical-likelihood"])
+@pytest.mark.parametrize(("floors", "bound"), [(np.full(200, 1e-308), None), (None, np.inf)])
+def test_a_bound_without_limit_is_an_interval_all_the_same(interval, floors, bound):
+    estimate = manul.evaluate(
+        window(0.5, 0.25), uniform_log(200, floors=floors), interval=interval, largest_weight=bound
+    )
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+@pytest.mark.parametrize("loss", [0.0, 1.0])
+def test_losses_that_are_all_equal_have_an_interval_on_one_side(loss):
+    estimate = manul.evaluate(window(0.5, 0.1), uniform_log(500, losses=np.full(500, loss)))
+    assert estimate.value == loss
+    assert 0.01 < estimate.high - estimate.low < 0.05
+
+
+def test_estimated_densities_that_do_not_fit_the_policy_are_refused():
+    log = uniform_log(500, densities=np.full(500, 2.0), floors=None)
+    log.densities_estimated = True
+    with pytest.raises(
+        InputError, match=r"The log hardly ever played what this policy plays \(mean weight 0\.\d+\); no"
+    ):
+        manul.evaluate(window(0.5, 0.1), log)
