@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from benchmarks import coverage
 from benchmarks.coverage import Cell
 

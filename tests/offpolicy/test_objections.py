@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.errors import InputError, ParameterError
+from manul.errors import ParameterError
 from manul.offpolicy.evaluation.policy_densities import Smoothed
 
 RANGE = (0.0, 1.0)
@@ -97,12 +97,3 @@ def test_losses_that_are_all_equal_have_an_interval_on_one_side(loss):
     estimate = manul.evaluate(window(0.5, 0.1), uniform_log(500, losses=np.full(500, loss)))
     assert estimate.value == loss
     assert 0.01 < estimate.high - estimate.low < 0.05
-
-
-def test_estimated_densities_that_do_not_fit_the_policy_are_refused():
-    log = uniform_log(500, densities=np.full(500, 2.0), floors=None)
-    log.densities_estimated = True
-    with pytest.raises(
-        InputError, match=r"The log hardly ever played what this policy plays \(mean weight 0\.\d+\); no"
-    ):
-        manul.evaluate(window(0.5, 0.1), log)
