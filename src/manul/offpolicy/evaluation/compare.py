@@ -126,9 +126,9 @@ def compare(
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8, epsilon=0.5), manul.worlds.linear(rounds=5000)).log
-    >>> comparison = compare({"low": lambda context: 0.1, "middle": lambda context: 0.5}, log, bandwidth=1/8)
+    >>> comparison = compare({"low": lambda context: 0.1, "high": lambda context: 0.9}, log, bandwidth=1/8)
     >>> [(row.policy, row.against, row.verdict) for row in comparison]
-    [('low', 'logged', 'worse'), ('middle', 'logged', 'not shown')]
+    [('low', 'logged', 'worse'), ('high', 'logged', 'worse')]
     """
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
