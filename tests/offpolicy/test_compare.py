@@ -85,6 +85,13 @@ def test_rows_that_are_their_own_cluster_are_almost_rows():
     assert ends(rows)[0] == pytest.approx(ends(clusters)[0], abs=5e-4)
 
 
+def test_the_interval_of_clusters_is_that_of_their_sums():
+    log = named_log(300, users=12)
+    (row,) = manul.compare([LOW], log, clusters="user")
+    expected = twin.clustered_gain_interval(log.fields["user"], weights(LOW, log), log.losses, 2.5)
+    assert (row.low, row.high) == pytest.approx(expected, abs=5e-4)
+
+
 # Each user has one action of their own on all of their rows, and one loss.
 def clustered_log(seed, users=40, each=10):
     rng = np.random.default_rng(seed)

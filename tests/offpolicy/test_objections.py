@@ -81,3 +81,19 @@ def test_the_bound_comes_from_the_floors(interval):
 def test_an_unknown_bound_is_wide():
     known, unknown = (manul.evaluate(window(0.5, 0.1), uniform_log(200, floors=f)) for f in (np.ones(200), None))
     assert unknown.high > known.high
+
+
+@pytest.mark.parametrize("interval", ["clopper-pearson", "bernstein", "empirical-likelihood"])
+@pytest.mark.parametrize(("floors", "bound"), [(np.full(200, 1e-308), None), (None, np.inf)])
+def test_a_bound_without_limit_is_an_interval_all_the_same(interval, floors, bound):
+    estimate = manul.evaluate(
+        window(0.5, 0.25), uniform_log(200, floors=floors), interval=interval, largest_weight=bound
+    )
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+@pytest.mark.parametrize("loss", [0.0, 1.0])
+def test_losses_that_are_all_equal_have_an_interval_on_one_side(loss):
+    estimate = manul.evaluate(window(0.5, 0.1), uniform_log(500, losses=np.full(500, loss)))
+    assert estimate.value == loss
+    assert 0.01 < estimate.high - estimate.low < 0.05

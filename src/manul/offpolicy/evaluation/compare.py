@@ -60,6 +60,7 @@ class Comparison:
     >>> print(Comparison((ComparisonRow("new", "logged", None, 0.2, -0.1, -0.15, -0.05, 1000, 120.0),)))
     policy  against    loss  difference      low     high  verdict   rows  effective size
        new   logged  0.2000     -0.1000  -0.1500  -0.0500   better  1,000             120
+    low and high: 95 % confidence interval of the difference
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -82,6 +83,8 @@ class Comparison:
             table = [cells[:2] + cells[3:] for cells in table]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for cells in table]
+        own = "" if all(row.segment is None for row in self.rows) else ", for each row on its own"
+        lines.append(f"low and high: {100 * self.level:g} % confidence interval of the difference{own}")
         objections = [f"{_name(row)}: {objection}" for row in self.rows for objection in row.objections]
         return "\n".join(lines + objections)
 
@@ -123,9 +126,9 @@ def compare(
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8, epsilon=0.5), manul.worlds.linear(rounds=5000)).log
-    >>> comparison = compare({"low": lambda context: 0.1, "middle": lambda context: 0.5}, log, bandwidth=1/8)
+    >>> comparison = compare({"low": lambda context: 0.1, "high": lambda context: 0.9}, log, bandwidth=1/8)
     >>> [(row.policy, row.against, row.verdict) for row in comparison]
-    [('low', 'logged', 'worse'), ('middle', 'logged', 'not shown')]
+    [('low', 'logged', 'worse'), ('high', 'logged', 'worse')]
     """
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:

@@ -82,14 +82,13 @@ class _Sums:
 
     def __init__(self) -> None:
         self.numerator, self.denominator, self.largest = 0.0, 0.0, 0.0
-        self.evidence, self.estimated = Evidence(), False
+        self.evidence = Evidence()
 
     def add(self, terms: Terms, rows: Rows) -> None:
         self.numerator += float(terms.numerators.sum())
         self.denominator += float(terms.denominators.sum())
         self.largest = max(self.largest, float(terms.weights.max()))
         self.evidence.add(rows, terms)
-        self.estimated = self.estimated or rows.estimated
 
     def estimate(
         self,
@@ -128,11 +127,6 @@ class _Sums:
         if largest_weight is not None and self.largest > largest_weight:
             rule = f"at least the largest weight, {self.largest:g}"
             raise InputError(f"largest_weight must be {rule}, got {largest_weight:g}.", "largest_weight")
-        mean = self.evidence.mean_weight
-        if self.estimated and not 0.8 <= mean <= 1.25:  # the density model is wrong where the policy plays
-            raise InputError(
-                f"The log hardly ever played what this policy plays (mean weight {mean:.3g}); no estimate.", "log"
-            )
 
 
 def as_policy(

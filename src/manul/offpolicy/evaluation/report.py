@@ -9,6 +9,7 @@ from pathlib import Path
 
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
+from manul.offpolicy.evaluation.compare import Comparison
 from manul.types import Estimate
 
 _BATCH = 65_536
@@ -57,6 +58,23 @@ def estimates_json(estimates: Sequence[Estimate]) -> str:
     '{"estimates": []}'
     """
     return json.dumps({"estimates": [asdict(estimate) for estimate in estimates]})
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """Format all fields of each row of a comparison as JSON.
+
+    >>> comparison_json(Comparison(()))
+    '{"level": 0.95, "comparisons": []}'
+    """
+    rows = [
+        row._asdict() | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
+        for row in comparison
+    ]
+    return json.dumps({"level": comparison.level, "comparisons": [_without_nan(row) for row in rows]})
+
+
+def _without_nan(row: dict[str, object]) -> dict[str, object]:
+    return {name: None if value != value else value for name, value in row.items()}
 
 
 def fit(findings: Sequence[Finding]) -> bool:

@@ -11,6 +11,8 @@ from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.types import Floats, Policy
 
+LARGEST_BOUND = 1e12  # larger bounds say no more, and overflow
+
 
 class WeightBounds:
     """An upper bound of all weights that a policy could have on a log, from the rows so far.
@@ -28,17 +30,18 @@ class WeightBounds:
 
     def __init__(self, policy: Policy, largest_weight: float | None = None) -> None:
         self.policy, self.given = policy, largest_weight
-        self.known, self.highest = True, largest_weight or 0.0
+        self.known, self.highest = True, min(largest_weight or 0.0, LARGEST_BOUND)
 
     def of_rows(self, rows: Rows) -> Floats | None:
         """The bound of each row; None if one is unknown."""
         if self.given is not None:
-            return np.full(len(rows.actions), self.given)
+            return np.full(len(rows.actions), self.highest)
         floors = rows.floors
         self.known = self.known and floors is not None and bool((floors > 0).all())
         if not self.known or floors is None:
             return None
-        bounds = policy_densities.largest_densities(self.policy, rows) / floors
+        largest = policy_densities.largest_densities(self.policy, rows)
+        bounds: Floats = largest / np.maximum(floors, largest / LARGEST_BOUND)
         self.highest = max(self.highest, float(bounds.max()))
         return bounds
 
