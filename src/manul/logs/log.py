@@ -13,10 +13,11 @@ import numpy.typing as npt
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
-from manul.logs.formats import arrays, arrow_tables, output_file, row_checks
+from manul.logs.formats import arrays, arrow_tables, frame_tables, output_file, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
+from manul.logs.frame_mixin import FrameMixin
 from manul.types import Floats, Within
 from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
 
@@ -39,7 +40,7 @@ class Source(Protocol):
         """Read the rows in pieces."""
 
 
-class Log:
+class Log(FrameMixin):
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
     A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
@@ -99,9 +100,7 @@ class Log:
         >>> next(log.context_rows())
         {'age': 30.0, 'from': 'Bath'}
         """
-        import pyarrow as pa
-
-        given, problems = pa.table(table), Problems(Path("table"), skip_bad)
+        given, problems = frame_tables.arrow_table(table), Problems(Path("table"), skip_bad)
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _range("action", action_range), _range("loss", loss_range)
         metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
