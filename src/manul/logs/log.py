@@ -167,7 +167,7 @@ class Log(FrameMixin):
 
     @staticmethod
     def concat(logs: Sequence[Log]) -> Log:
-        """Concatenate logs, in order.
+        """Concatenate logs, in order; sparse contexts may have different features.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
         >>> len(Log.concat([log, log]))
@@ -177,6 +177,7 @@ class Log(FrameMixin):
 
         if not logs:
             raise ParameterError("logs must have at least one log, got none.", "logs")
+        logs = _with_common_names(logs)
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
@@ -408,6 +409,17 @@ class LogWriter:
             self._file.close()
         else:
             self._file.abandon()
+
+
+def _with_common_names(logs: Sequence[Log]) -> Sequence[Log]:
+    """The logs, with the names of all features in each if their contexts are sparse and the names differ."""
+    given = [log._metadata.names for log in logs]
+    names = tuple(sorted({name for each in given for name in each or ()}))
+    if None in given or len({*given}) == 1:
+        return logs
+    metadata = [replace(log._metadata, names=names, width=len(names)) for log in logs]
+    tables = [arrays.with_names(log.table, names) for log in logs]
+    return [Log._from_arrow(table, each, log.skipped) for table, each, log in zip(tables, metadata, logs, strict=True)]
 
 
 def _range(name: str, value: Within | None) -> Within | None:
