@@ -141,10 +141,10 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
         if loss is None or reward is not None or self.rewards is not None:
             loss = loss_of(loss, reward, rewards=self.rewards is not None)
-        try:
-            action, density, within, *_ = decision
-        except (TypeError, ValueError):
-            raise InputError(f"decision must be a Decision returned by decide, got {decision!r}.", "decision") from None
+        if type(decision) is Decision:
+            action, density, within, _ = decision
+        else:
+            action, density, within = _parts(decision)
         low, high = self.actions if within is None else self.narrow(within)
         if self._native is not None:
             try:
@@ -332,6 +332,14 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         """Raise InputError if an action, density or loss is invalid."""
         loss_range = numeric_range(self.losses)
         check_outcomes(actions, densities, losses, lows, highs, loss_range=loss_range, rewards=self.rewards is not None)
+
+
+def _parts(decision: Any) -> tuple[Any, Any, Any]:
+    try:
+        action, density, within, *_ = decision
+    except (TypeError, ValueError):
+        raise InputError(f"decision must be a Decision returned by decide, got {decision!r}.", "decision") from None
+    return action, density, within
 
 
 def _number(name: str, value: object) -> list[float]:
