@@ -1,69 +1,98 @@
-"""Estimation of densities for logs that have none: a model of the logged actions given the context.
+"""The built-in density model of logs that have no densities: a model of the logged actions given the context.
 
-The range is divided into bins, whose probabilities are a softmax of the standardised context; the density is uniform within
-a bin. A uniform density is mixed in to bound the weights. The log cannot show whether the model is right, so the resulting
-log is marked, and the doctor reports it.
+The model is a classifier of logged against uniform actions: if half of the actions are uniform, the odds that an action was
+logged are its density relative to a uniform policy. The critic of `Auto` learns it, so named contexts, text and missing
+values work. Its predictions for examples that it has not learned yet are calibrated by isotonic regression.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from manul.actions.ranges import Actions
-from manul.logs.log import Log
-from manul.types import Floats, Within
-from manul.utils.validation import are_within, check_has_rows, check_range, check_whole_number, range_advice, reject
+from manul.agents.auto import Auto
+from manul.logs.density_models import DEFAULT, register_density_model, select
+from manul.types import Decisions, Floats
 
-_MAX_ROWS = 20_000  # for fitting; more rows of a log change the model little
-_STEPS = 150  # of gradient descent, enough to converge on standardised contexts
-_PENALTY = 1e-3  # on the squared weights
-_FLOOR = 0.02  # the share of the uniform density
+MOST_ROWS = 50_000  # to train on; more rows of a log change the model little
+LEAST, MOST = 0.005, 0.98  # the probabilities that an action was logged are clipped to these
+FLOOR = 0.02  # the share of the uniform density, which bounds the weights
+_CHUNKS, _FIRST_CALIBRATED = (
+    16,
+    6,
+)  # the examples are learned in chunks; the later ones calibrate before they are learned
+_UNIFORM = 4  # uniform actions per logged action, to calibrate
+_BINS = 64  # of the calibration
 
 
-def estimate_densities(log: Log, *, actions: Within | None = None, bins: int = 16) -> Log:
-    """Estimate the densities of a log from its contexts and actions, for logs without densities.
+class CriticDensity:
+    """A density model: a critic that tells logged actions, as "loss" 1, from uniform ones, as 0, and its calibration.
 
-    >>> import manul
-    >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/4), manul.worlds.linear(rounds=2000)).log
-    >>> estimated = estimate_densities(log)
-    >>> [finding.title for finding in manul.offpolicy.doctor(estimated) if finding.severity == "note"]
-    ['estimated densities']
+    `knots` are predictions and, in the second row, the probabilities that stand for them.
+
+    >>> rows = np.zeros((2000, 1), np.float32)
+    >>> model = fit_critic(rows, np.random.default_rng(0).uniform(0.0, 0.5, 2000), np.tile([0.0, 1.0], (2000, 1)), 0)
+    >>> low, high = model.densities(rows[:1], np.array([[0.15, 0.75]]), np.array([[0.0, 1.0]]))[0].tolist()
+    >>> 1.5 < low < 2.5, high < 0.2
+    (True, True)
     """
-    check_whole_number("bins", bins, 2, 256, "Try 16.")
-    check_has_rows(len(log))
-    span = Actions(*check_range("actions", actions or getattr(log, "action_range", None) or (0.0, 1.0)))
-    labels = np.floor((log.actions - span.low) / span.span * bins).astype(np.int64)
-    inside = f"in [{span.low:g}, {span.high:g}]"
-    reject(~are_within(log.actions, span.low, span.high), log.actions, "actions", inside, range_advice("actions"))
-    labels = np.minimum(labels, bins - 1)
-    table = _standardise(log.contexts)
-    sample = slice(None, None, -(-len(log) // _MAX_ROWS))
-    probabilities = _softmax(table, _fit(table[sample], labels[sample], bins))[np.arange(len(log)), labels]
-    densities = ((1 - _FLOOR) * probabilities * bins + _FLOOR) / span.span
-    return Log(log.contexts, log.actions, densities, log.losses, log.lows, log.highs, densities_estimated=True)
+
+    def __init__(self, critic: Auto, knots: Floats) -> None:
+        self.critic, self.knots = critic, knots
+
+    def densities(self, contexts: Any, actions: Floats, ranges: Floats) -> Floats:
+        """The density of one action per context, or of a row of actions per context."""
+        spans = ranges[:, 1] - ranges[:, 0]
+        return self.relative(contexts, actions) / (spans if actions.ndim == 1 else spans[:, np.newaxis])
+
+    def relative(self, contexts: Any, actions: Floats) -> Floats:
+        """The densities relative to a uniform policy."""
+        likely = np.interp(self.critic.predict_losses(contexts, actions), *self.knots)
+        likely = np.clip(likely, LEAST, MOST)
+        return (1 - FLOOR) * likely / (1 - likely) + FLOOR
 
 
-def _standardise(contexts: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> Floats:
-    table = contexts.astype(np.float64)
-    spread = table.std(axis=0)
-    table = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return np.column_stack([np.ones(len(table)), table])
+@register_density_model(DEFAULT)
+def fit_critic(contexts: Any, actions: Floats, ranges: Floats, seed: int) -> CriticDensity:
+    """Train a critic on logged and on as many uniform actions, in random order, and calibrate it."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.permutation(len(actions))[:MOST_ROWS]
+    examples = rng.permutation(2 * len(chosen))
+    rows, logged = chosen[examples % len(chosen)], examples < len(chosen)
+    lows, spans = ranges[:, 0], ranges[:, 1] - ranges[:, 0]
+    points = np.where(logged, actions[rows], lows[rows] + rng.random(len(rows)) * spans[rows])
+    critic = Auto(actions=(float(lows.min()), float(ranges[:, 1].max())), losses=(0.0, 1.0), seed=seed)
+    predictions, labels = [], []
+    for number, chunk in enumerate(np.array_split(np.arange(len(rows)), _CHUNKS)):
+        found = rows[chunk[logged[chunk]]]
+        if number >= _FIRST_CALIBRATED and len(found):
+            uniform = lows[found, np.newaxis] + rng.random((len(found), _UNIFORM)) * spans[found, np.newaxis]
+            both = np.column_stack([actions[found], uniform])
+            predictions.append(critic.predict_losses(select(contexts, found), both).ravel())
+            labels.append(np.tile([1.0, *[0.0] * _UNIFORM], len(found)))
+        if len(chunk):
+            decisions = Decisions(points[chunk], np.ones(len(chunk)))
+            critic.learn_many(select(contexts, rows[chunk]), decisions, logged[chunk].astype(np.float64))
+    if not predictions:
+        return CriticDensity(critic, np.array([[0.0, 1.0], [0.0, 1.0]]))
+    return CriticDensity(critic, calibrate(np.concatenate(predictions), np.concatenate(labels)))
 
 
-def _softmax(table: Floats, weights: Floats) -> Floats:
-    scores = np.einsum("nd,dk->nk", table, weights)
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probabilities: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return probabilities
+def calibrate(predictions: Floats, labels: Floats) -> Floats:
+    """Ascending predictions, and for each the probability of label 1 if it had half of the weight: isotonic regression.
 
-
-def _fit(table: Floats, labels: np.ndarray[tuple[int], np.dtype[np.int64]], bins: int) -> Floats:
-    """Accelerated gradient descent on the penalised likelihood; half the mean squared norm of a row bounds its curvature."""
-    targets = np.eye(bins)[labels]
-    curvature = 0.5 * float((table * table).sum(axis=1).mean()) + _PENALTY
-    weights = ahead = np.zeros((table.shape[1], bins))
-    for step in range(_STEPS):
-        slope = np.einsum("nd,nk->dk", table, _softmax(table, ahead) - targets) / len(table) + _PENALTY * ahead
-        before, weights = weights, ahead - slope / curvature
-        ahead = weights + step / (step + 3) * (weights - before)
-    return weights
+    >>> calibrate(np.array([0.1, 0.2, 0.6, 0.9]), np.array([0.0, 1.0, 0.0, 1.0])).tolist()
+    [[0.1, 0.4, 0.9], [0.0, 0.5, 1.0]]
+    """
+    order = np.argsort(predictions, kind="stable")
+    weights = np.where(labels == 1, 1.0, labels.sum() / max((1 - labels).sum(), 1.0))
+    blocks: list[Floats] = []  # sums of weights, weighted predictions and weighted labels
+    for part in np.array_split(order, min(_BINS, len(order))):
+        terms = np.array([np.ones(len(part)), predictions[part], labels[part]]) * weights[part]
+        blocks.append(terms.sum(axis=1))
+        while len(blocks) > 1 and blocks[-2][2] * blocks[-1][0] >= blocks[-1][2] * blocks[-2][0]:
+            last = blocks.pop()
+            blocks[-1] = blocks[-1] + last
+    sums: Floats = np.array(blocks).T
+    return sums[1:] / sums[0]

@@ -14,6 +14,7 @@ from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
+from manul.offpolicy.evaluation.estimated_densities import check_estimated
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
@@ -70,12 +71,12 @@ class _Sums:
     """The sums from which an estimate is computed, except for its interval."""
 
     def __init__(self) -> None:
-        self.rows, self.numerator, self.denominator = 0, 0.0, 0.0
+        self.rows, self.numerator, self.denominator, self.estimated = 0, 0.0, 0.0, False
         self.weights, self.squares, self.largest = 0.0, 0.0, 0.0
         self.policy_density, self.logged_density = 0.0, np.inf  # the largest and the smallest
 
     def add(self, terms: Terms, densities: Floats, rows: Rows) -> None:
-        self.rows += len(terms.weights)
+        self.rows, self.estimated = self.rows + len(terms.weights), self.estimated or rows.estimated
         self.numerator += float(terms.numerators.sum())
         self.denominator += float(terms.denominators.sum())
         self.weights += float(terms.weights.sum())
@@ -95,6 +96,8 @@ class _Sums:
         bandwidth: float | None,
     ) -> Estimate:
         self._check(largest_weight)
+        if self.estimated:
+            check_estimated(estimator, self.weights / self.rows)
         value = self.numerator / self.denominator
         low, high = ends.ends(level, largest_weight or self.policy_density / self.logged_density)
         lowest, highest = scale
