@@ -43,7 +43,7 @@ class DensityModel(Protocol):
 Fit = Callable[[Any, Floats, Floats, int], DensityModel]
 _Function = TypeVar("_Function", bound=Fit)
 
-DENSITY_MODELS = Registry[Fit]("density model", "manul.offpolicy.evaluation", suggestion=DEFAULT)
+DENSITY_MODELS = Registry[Fit]("density model", "manul.agents", suggestion=DEFAULT)
 
 
 def register_density_model(name: str) -> Callable[[_Function], _Function]:

@@ -5,5 +5,16 @@ from manul.offpolicy.diagnosis.doctor import Finding, doctor
 from manul.offpolicy.evaluation.evaluate import evaluate
 from manul.offpolicy.optimization.grid import Grid
 from manul.offpolicy.optimization.optimize import Optimized, optimize
+from manul.offpolicy.optimization.pessimism import Restrained, optimize_without_densities
 
-__all__ = ["Finding", "Grid", "Optimized", "doctor", "estimate_densities", "evaluate", "optimize"]
+__all__ = [
+    "Finding",
+    "Grid",
+    "Optimized",
+    "Restrained",
+    "doctor",
+    "estimate_densities",
+    "evaluate",
+    "optimize",
+    "optimize_without_densities",
+]

@@ -14,7 +14,7 @@ from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
-from manul.offpolicy.evaluation.estimated_densities import check_estimated
+from manul.offpolicy.evaluation.estimated_densities import check_estimated, widen
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
@@ -100,6 +100,7 @@ class _Sums:
             check_estimated(estimator, self.weights / self.rows)
         value = self.numerator / self.denominator
         low, high = ends.ends(level, largest_weight or self.policy_density / self.logged_density)
+        low, high = widen((low, high), self.weights / self.rows) if self.estimated else (low, high)
         lowest, highest = scale
         # The true loss is in its range, whatever the weights are; and an interval contains its estimate.
         low, high = min(max(low, 0.0), value), max(min(high, 1.0), value)

@@ -94,5 +94,6 @@ def calibrate(predictions: Floats, labels: Floats) -> Floats:
         while len(blocks) > 1 and blocks[-2][2] * blocks[-1][0] >= blocks[-1][2] * blocks[-2][0]:
             last = blocks.pop()
             blocks[-1] = blocks[-1] + last
-    sums: Floats = np.array(blocks).T
-    return sums[1:] / sums[0]
+    sums = np.array(blocks).T
+    knots: Floats = sums[1:] / sums[0]
+    return knots
