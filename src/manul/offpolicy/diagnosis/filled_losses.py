@@ -18,6 +18,8 @@ _VALUES = 64  # values that are counted per part; others are at most 1 / 64 of i
 _LEAST_ROWS = 50  # of a twentieth, to compare its shares
 _ERRORS = 3.0  # standard errors of the difference of two shares
 
+Part = tuple[int, dict[float, int]]  # the rows of a part, and how often its commonest losses occur
+
 
 class FilledEnd:
     """Counts the commonest losses in parts of a log, and the run of equal losses at its end.
@@ -30,9 +32,9 @@ class FilledEnd:
     """
 
     def __init__(self) -> None:
-        self.parts: list[tuple[int, dict[float, int]]] = []  # rows and counts of each complete part
+        self.parts: list[Part] = []
         self.size = _SMALLEST
-        self.open: Floats = np.empty(0)  # the losses of the part that is not complete
+        self.open: Part = (0, {})  # not complete yet
         self.last, self.run, self.rows = math.nan, 0, 0
 
     def add(self, rows: Rows) -> None:
@@ -40,14 +42,15 @@ class FilledEnd:
         losses = rows.losses
         self.rows += len(losses)
         self._add_run(losses)
-        losses = np.concatenate([self.open, losses])
-        while len(losses) >= self.size:
-            self.parts.append((self.size, _commonest(losses[: self.size])))
-            losses = losses[self.size :]
+        while len(losses):
+            count = min(len(losses), self.size - self.open[0])
+            self.open = _merge(self.open, (count, _commonest(losses[:count])))
+            losses = losses[count:]
+            if self.open[0] == self.size:
+                self.parts, self.open = [*self.parts, self.open], (0, {})
             if len(self.parts) == 2 * _PARTS:
                 self.parts = [_merge(*pair) for pair in zip(self.parts[::2], self.parts[1::2], strict=True)]
                 self.size *= 2
-        self.open = losses
 
     def findings(self) -> list[Symptom]:
         """A run of equal losses at the end that earlier parts do not explain, or too many equal ones there."""
@@ -62,8 +65,8 @@ class FilledEnd:
         continues = length == len(losses) and losses[-1] == self.last
         self.last, self.run = float(losses[-1]), length + (self.run if continues else 0)
 
-    def _all_parts(self) -> list[tuple[int, dict[float, int]]]:
-        return [*self.parts, (len(self.open), _commonest(self.open))] if len(self.open) else self.parts
+    def _all_parts(self) -> list[Part]:
+        return [*self.parts, self.open] if self.open[0] else self.parts
 
     def _filled(self) -> list[Symptom]:
         """The largest share of the value in any part before the run is the probability of each loss of the run."""
@@ -87,7 +90,7 @@ class FilledEnd:
         target = self.rows / 20
         if target < _LEAST_ROWS:
             return []
-        groups: list[tuple[int, dict[float, int]]] = []
+        groups: list[Part] = []
         for part in reversed(parts):
             if groups and groups[-1][0] < target:
                 groups[-1] = _merge(part, groups[-1])
@@ -113,7 +116,7 @@ def _commonest(losses: Floats) -> dict[float, int]:
     return dict(zip(values[order].tolist(), counts[order].tolist(), strict=True))
 
 
-def _merge(one: tuple[int, dict[float, int]], other: tuple[int, dict[float, int]]) -> tuple[int, dict[float, int]]:
+def _merge(one: Part, other: Part) -> Part:
     counts = {value: one[1].get(value, 0) + other[1].get(value, 0) for value in one[1].keys() | other[1].keys()}
     kept = sorted(counts, key=lambda value: (-counts[value], value))[:_VALUES]
     return one[0] + other[0], {value: counts[value] for value in kept}
