@@ -8,10 +8,7 @@ from manul.errors import InputError, ParameterError
 from manul.types import Floats, Within
 
 LOWEST, HIGHEST = 0.8, 1.25  # mean weights outside show that the model does not know the actions of the policy
-
-MOST_REPEATED = (
-    0.5  # of the rows may have an action that occurs twice; otherwise actions are rounded, and have no density
-)
+MOST_REPEATED = 0.5  # of the rows may have an action that occurs twice; otherwise actions are rounded
 
 
 def check_estimated(estimator: str, mean_weight: float) -> None:
