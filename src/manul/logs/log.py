@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
-from manul.logs.formats import arrays, arrow_tables, output_file, row_checks
+from manul.logs.formats import arrays, arrow_tables, frame_tables, output_file, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
+from manul.logs.frame_mixin import FrameMixin
 from manul.types import Floats, Within
 from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
 
@@ -39,7 +41,7 @@ class Source(Protocol):
         """Read the rows in pieces."""
 
 
-class Log:
+class Log(FrameMixin):
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
     A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
@@ -102,9 +104,8 @@ class Log:
         >>> next(log.context_rows())
         {'age': 30.0, 'from': 'Bath'}
         """
-        import pyarrow as pa
-
-        given, problems = pa.table(table), Problems(Path("table"), skip_bad, needs_density=needs_density(density))
+        given = frame_tables.arrow_table(table)
+        problems = Problems(Path("table"), skip_bad, needs_density=needs_density(density))
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _range("action", action_range), _range("loss", loss_range)
         metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
@@ -223,13 +224,20 @@ class Log:
 
     @property
     def contexts(self) -> Contexts:
-        """The contexts as a matrix of numbers, with NaN for missing values."""
+        """The contexts as a matrix of numbers, with NaN for missing values; named features are in the order of their names."""
         return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
 
     @property
     def fields(self) -> Fields | None:
         """The contexts as columns by name, with text and missing values; None if contexts have no names."""
         return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
+
+    @property
+    def features(self) -> SparseFeatures | None:
+        """The contexts as features by name, if they are stored so, as in Vowpal Wabbit's formats; otherwise None."""
+        if self._table is None:
+            return None
+        return self._view("features", lambda: arrays.features(self.table, self._metadata))
 
     @property
     def actions(self) -> Floats:

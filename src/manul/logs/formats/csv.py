@@ -1,6 +1,7 @@
 """CSV with a header. A context of plain numbers is in context_0, context_1, ...; other columns are the user's own.
 
-A column is numeric if its first 10,000 rows are, otherwise text; a blank is a missing value.
+A column is numeric if its first 10,000 rows are, otherwise text; a blank is a missing value. If they are all blank, the
+first value after them decides.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
         )
     complete = _complete_records(records, len(names), problems)
     first = deque(islice(complete, SAMPLE))
-    columns = _Columns(names, [record for _, record in first])
+    columns = _Columns(names, [record for _, record in first] + _late_values(names, first, problems))
     records = _drain(first, complete)
     while batch := list(islice(records, size)):
         yield columns.piece(batch, problems)
@@ -78,6 +79,26 @@ def _records(problems: Problems) -> Iterator[Record]:
             continue
         if record:
             yield line_number, record
+
+
+def _late_values(names: list[str], first: deque[Record], problems: Problems) -> list[list[str]]:
+    """The first record with a value of each column that is blank in the first records."""
+    blank = {place for place in range(len(names)) if all(_is_missing(record[place]) for _, record in first)}
+    if not blank or len(first) < SAMPLE:
+        return []
+    late = []
+    quiet = Problems(problems.path, skip_bad=True)
+    for _, record in _complete_records(islice(_records(quiet), 1, None), len(names), quiet):
+        present = {place for place in blank if not _is_missing(record[place])}
+        late += [record] if present else []
+        blank -= present
+        if not blank:
+            break
+    return late
+
+
+def _is_missing(value: str) -> bool:
+    return value.strip().lower() in MISSING
 
 
 def _drain(first: deque[Record], rest: Iterator[Record]) -> Iterator[Record]:
@@ -152,7 +173,7 @@ def _numbers(name: str, values: Sequence[str], rows: np.ndarray, good: np.ndarra
     parsed: list[float | None] = []
     for index, value in enumerate(values):
         try:
-            present = None if value.strip().lower() in MISSING else value
+            present = None if _is_missing(value) else value
             parsed.append(seconds(present) if name == "time" else number(name, present))
         except BadRow as bad:
             parsed.append(None)
@@ -170,7 +191,7 @@ def _stack(columns: list[pa.Array], count: int) -> pa.Array:
 
 
 def _is_text_value(value: str) -> bool:
-    return value.strip().lower() not in MISSING and not NUMBER_PATTERN.fullmatch(value)
+    return not _is_missing(value) and not NUMBER_PATTERN.fullmatch(value)
 
 
 class Writer:

@@ -66,11 +66,17 @@ class Metadata:
             version = values.pop("format", VERSION)
             if version == VERSION:
                 lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-                return Metadata(**(values | lists))
+                return Metadata(**(values | lists))._checked()
         except (TypeError, ValueError):
             raise FileError(f"{path or 'log'} has invalid metadata under the key manul. Remove it.") from None
         advice = f"this version reads format {VERSION}. Update manul: pip install -U manul."
         raise FileError(f"{path or 'log'} has format {version}, but {advice}")
+
+    def _checked(self) -> Metadata:
+        names = self.names
+        if names is not None and (len({*names}) != self.width or not all(isinstance(name, str) for name in names)):
+            raise ValueError
+        return self
 
     def with_ranges(self, action_range: Range | None, loss_range: Range | None) -> Metadata:
         """A copy with the given ranges, if any."""

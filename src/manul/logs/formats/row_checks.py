@@ -69,6 +69,8 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
         yield FLOOR, ~usable, "the smallest density, from 0 to the density of the action, or missing", CONTEXT_FLOOR
     if context_layout(table.schema) != "columns":
         yield "context", _infinite(table), "finite numbers without missing values", REMEDY
+    if context_layout(table.schema) == "sparse":
+        yield "context", _misplaced(table, metadata), f"values with indices below {metadata.width}", REMEDY
     for name in user_columns(table.schema):
         if not is_text(table.schema, name):
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
@@ -91,6 +93,19 @@ def _infinite(table: pa.Table) -> Flags:
     # `flatten` skips missing lists.
     bad = np.asarray(context.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_).copy()
     bad[np.repeat(np.arange(len(table)), lengths)[~np.isfinite(flat)]] = True
+    return bad
+
+
+def _misplaced(table: pa.Table, metadata: Metadata) -> Flags:
+    """Flag the rows of sparse contexts that have not one index within the width for each value."""
+    import pyarrow.compute as pc
+
+    context = single_array(table, "context")
+    lengths = np.asarray(pc.list_value_length(context.field("index")).fill_null(0))
+    indices = np.asarray(context.field("index").flatten().fill_null(-1))
+    bad: Flags = lengths != np.asarray(pc.list_value_length(context.field("value")).fill_null(0))
+    outside = (indices < 0) | (indices >= (metadata.width or 0))
+    bad[np.repeat(np.arange(len(table)), lengths)[outside]] = True
     return bad
 
 
