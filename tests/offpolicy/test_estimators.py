@@ -8,6 +8,7 @@ import pytest
 import manul
 from manul.agents.checks import discover
 from manul.errors import InputError, ParameterError
+from manul.offpolicy.evaluation.intervals import NAMES
 from manul.offpolicy.evaluation.outcome_model import FOLDS, RIDGE
 
 WORLD = manul.worlds.linear(rounds=700, width=3)
@@ -90,18 +91,21 @@ def test_all_recover_the_loss_of_the_policy_when_it_is_played(estimator):
 
 
 @pytest.mark.parametrize("size", [1, 7, 256, 699])
-@pytest.mark.parametrize(("estimator", "interval"), [("snips", "bootstrap"), ("ips", "sequence"), ("dr", "normal")])
+@pytest.mark.parametrize(
+    ("estimator", "interval"),
+    [("snips", "empirical-likelihood"), ("snips", "bootstrap"), ("ips", "sequence"), ("dr", "normal")],
+)
 def test_batches_of_any_size_give_the_same_bytes(policy, log, monkeypatch, estimator, interval, size):
     monkeypatch.setattr("manul.logs.batching.pieces.__defaults__", (128,))
     batches = [log.rows(slice(start, start + size)) for start in range(0, len(log), size)]
     assert manul.evaluate(policy, batches, estimator, interval) == manul.evaluate(policy, log, estimator, interval)
 
 
-@pytest.mark.parametrize("interval", ["bootstrap", "normal", "clopper-pearson", "bernstein", "sequence"])
+@pytest.mark.parametrize("interval", NAMES)
 def test_memory_does_not_grow_with_the_log(interval, log):
     def peak(count):
         tracemalloc.start()
-        manul.evaluate(lambda _: 0.5, (log for _ in range(count)), "ips", interval, bandwidth=0.2)
+        manul.evaluate(lambda _: 0.5, (log for _ in range(count)), "ips", interval, bandwidth=0.2, largest_weight=50.0)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
@@ -122,6 +126,8 @@ def test_fast_densities_are_those_of_the_distribution(make):
     for actions in (agent.decide_many(contexts).actions, rng.uniform(low - 0.1, high + 0.1, 40)):
         slow = [agent.distribution(row).density(action) for row, action in zip(contexts, actions, strict=True)]
         assert agent.densities_many(contexts, actions) == pytest.approx(slow, rel=1e-9)
+    largest = [agent.distribution(row).largest_density() for row in contexts]
+    assert agent.largest_densities_many(contexts) == pytest.approx(largest, rel=1e-9)
     means, squares = agent.moments_many(contexts)
     assert means == pytest.approx([agent.distribution(row).mean() for row in contexts], rel=1e-9)
     assert squares == pytest.approx([agent.distribution(row).square() for row in contexts], rel=1e-9)
@@ -146,6 +152,7 @@ def test_a_tree_of_classifiers_is_weighed_as_it_plays(log, rng, within):
     played = [policy.distribution(context, within) for context in contexts]
     slow = [each.density(action) for each, action in zip(played, actions, strict=True)]
     assert policy.densities_many(contexts, actions, pairs) == pytest.approx(slow, rel=1e-9)
+    assert policy.largest_densities_many(contexts, pairs) == pytest.approx([each.largest_density() for each in played])
     means, squares = policy.moments_many(contexts, pairs)
     assert means == pytest.approx([each.mean() for each in played], rel=1e-9)
     assert squares == pytest.approx([each.square() for each in played], rel=1e-9)
@@ -177,7 +184,7 @@ def test_an_estimate_draws_itself(policy, log):
     ("settings", "sentence"),
     [
         ({"estimator": "dm"}, "estimator must be one of dr, ips, snips, got 'dm'"),
-        ({"interval": "t"}, "interval must be 'bootstrap', "),
+        ({"interval": "t"}, "interval must be 'empirical-likelihood', "),
         ({"estimator": "dr", "interval": "sequence"}, "interval must be 'bootstrap' or 'normal', got"),
         ({"level": 1.0}, r"level must be in \(0, 1\)"),
         ({"bandwidth": 0.1}, "bandwidth applies only to functions"),

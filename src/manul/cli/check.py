@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -29,6 +30,6 @@ def check(
     from manul.offpolicy.evaluation import report
 
     loaded = None if policy is None else manul.load(policy)
-    findings = doctor(report.Stored([log]), loaded, actions=actions, losses=losses, progress=True)
+    findings = doctor(report.Stored([log]), loaded, actions=actions, losses=losses, progress=sys.stderr.isatty())
     click.echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

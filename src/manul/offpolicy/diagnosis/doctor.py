@@ -10,15 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from tqdm import tqdm
 
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces
-from manul.logs.log import Log
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
 from manul.offpolicy.diagnosis.filled_losses import FilledEnd
 from manul.offpolicy.diagnosis.leaks import Leaks
 from manul.offpolicy.diagnosis.policy_weights import EffectiveSize, MeanTest, PolicyWeights
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
+from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.types import Floats, Policy, Within
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_has_rows
@@ -68,19 +67,16 @@ def doctor(
     outside, support, drift, duplicates = Outside(span, scale), _Support(), Drift(), Duplicates()
     book, leaks, end, estimated = Bookkeeping(), Leaks(), FilledEnd(), False
     weights = None if policy is None else PolicyWeights(policy)
-    total = len(log) if isinstance(log, Log) else None
-    with tqdm(total=total, unit=" rows", unit_scale=True, disable=None if progress else True) as bar:
-        for rows in pieces(book.read(log)):
-            estimated = estimated or rows.estimated
-            good = outside.add(rows)
-            support.add(good, span)
-            leaks.add(good, span, continuous=support.continuous)
-            if weights is not None:
-                weights.add(good)
-            drift.add(rows)
-            duplicates.add(rows)
-            end.add(rows)
-            bar.update(len(rows.actions))
+    for rows in with_progress(pieces(book.read(log)), log, progress=progress):
+        estimated = estimated or rows.estimated
+        good = outside.add(rows)
+        support.add(good, span)
+        leaks.add(good, span, continuous=support.continuous)
+        if weights is not None:
+            weights.add(good)
+        drift.add(rows)
+        duplicates.add(rows)
+        end.add(rows)
     check_has_rows(outside.rows)
     symptoms = support.findings(span)
     wrong = any(title == "wrong densities" for _, title, _ in symptoms)

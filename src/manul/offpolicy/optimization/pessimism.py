@@ -22,6 +22,7 @@ from manul.logs.batching import declared_ranges
 from manul.logs.density_models import contexts_of, folds, ranges_of, select
 from manul.logs.log import Log
 from manul.offpolicy.evaluation import intervals
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.policies.restricted import Restricted
@@ -120,7 +121,7 @@ class _Training:
 
 
 def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str | None]:
-    ends = intervals.start("normal", training.seed)
+    ends = intervals.start("empirical-likelihood", training.seed)
     parts = []
     for train, held_out in folds(len(training.log), FOLDS):
         parts.append(training.terms(training.policy(train), held_out))
@@ -131,7 +132,8 @@ def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str |
         check_estimated("snips", float(weights.mean()))
     except InputError as error:
         return None, str(error)
-    low, high = widen(ends.ends(level, float(weights.max())), float(weights.mean()))
+    bound = max(float(weights.max()), UNKNOWN_BOUND)
+    low, high = widen(ends.ends(level, bound), float(weights.mean()))
     least, worst = training.losses
     value, low, high = (
         least + (worst - least) * share
@@ -146,7 +148,7 @@ def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str |
             largest_weight=float(weights.max()),
             mean_weight=float(weights.mean()),
             rows=len(weights),
-            interval="normal",
+            interval="empirical-likelihood",
             level=level,
             bandwidth=training.bandwidth,
         ),
