@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 import numpy as np
@@ -29,9 +29,12 @@ class Bookkeeping:
         self.time, self.descents, self.first_descent = -math.inf, 0, 0
         self.lowest, self.highest = math.inf, -math.inf
 
-    def read(self, log: Logs) -> Iterator[Log]:
-        """The batches of a log, which are counted on their way."""
-        for batch in batches(log):
+    def read(self, log: Logs) -> Iterable[Log]:
+        """The batches of a log, which are counted when they are first read; an iterator can be read only once."""
+        return self._count(batches(log)) if isinstance(log, Iterator) else _Counted(batches(log), self._count)
+
+    def _count(self, log: Iterable[Log]) -> Iterator[Log]:
+        for batch in log:
             if len(batch):
                 self._add(batch)
             yield batch
@@ -74,3 +77,14 @@ class Bookkeeping:
             text = f"Every row has the action {self.lowest:g}, so the log says nothing about other actions. "
             symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
         return symptoms
+
+
+class _Counted:
+    """Batches that are counted by the first iteration only."""
+
+    def __init__(self, log: Iterable[Log], count: Callable[[Iterable[Log]], Iterator[Log]]) -> None:
+        self.log, self.count, self.counted = log, count, False
+
+    def __iter__(self) -> Iterator[Log]:
+        first, self.counted = not self.counted, True
+        return self.count(self.log) if first else iter(self.log)

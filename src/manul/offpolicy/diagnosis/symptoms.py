@@ -75,9 +75,10 @@ class Outside:
 
 
 def name_columns(rows: Rows) -> list[str]:
-    """The names of the columns of the contexts, if they are not encoded; otherwise their numbers."""
+    """The names of the columns of the contexts, or their numbers if contexts have no names."""
     numbers = [str(number) for number in range(rows.contexts.shape[1])]
-    return list(rows.fields) if rows.fields is not None and len(rows.fields) == len(numbers) else numbers
+    fitted = rows.columns.fitted if rows.named and rows.columns is not None else None
+    return numbers if fitted is None else list(fitted.names())
 
 
 class HashSample:

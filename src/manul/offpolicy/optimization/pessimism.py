@@ -126,7 +126,9 @@ def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str |
     for train, held_out in folds(len(training.log), FOLDS):
         parts.append(training.terms(training.policy(train), held_out))
         ends.add(parts[-1])
-    numerators, _, weights, _ = (np.concatenate(column) for column in zip(*parts, strict=True))
+    numerators, weights = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("numerators", "weights")
+    )
     try:
         check_not_rounded(training.log.actions)
         check_estimated("snips", float(weights.mean()))
