@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from manul.agents.agent_registry import register_agent as register_agent
     from manul.contexts import maps as maps
     from manul.errors import ManulError as ManulError
+    from manul.logs.density_models import register_density_model as register_density_model
     from manul.logs.formats import register_format as register_format
     from manul.logs.log import Log as Log
     from manul.logs.log import LogWriter as LogWriter
@@ -63,6 +64,7 @@ _NAMES = {
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy SmoothedGreedy",
     "agents.agent_registry": "register_agent",
     "errors": "ManulError",
+    "logs.density_models": "register_density_model",
     "logs.formats": "register_format",
     "logs.log": "Log LogWriter",
     "offpolicy": "Comparison Grid Optimized compare evaluate optimize",

@@ -111,3 +111,18 @@ def test_an_estimate_that_must_not_be_used_is_printed_and_exits_with_1(files):
         result = run(files / "wide.manul", files / "wrong.parquet", *options)
         assert result.exit_code == 1
         assert "not 1." in result.stdout
+
+
+def test_check_tests_the_weights_of_a_policy(tmp_path):
+    run = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8, epsilon=0.2), manul.worlds.linear(rounds=3000, width=2))
+    run.log.write(tmp_path / "run.parquet")
+    manul.Cats(leaves=8, bandwidth=1 / 4).save(tmp_path / "near.manul")
+    manul.Cats(leaves=256, bandwidth=1 / 2000, epsilon=0.0, seed=1).save(tmp_path / "far.manul")
+    near, far = (
+        CliRunner().invoke(main, ["check", str(tmp_path / "run.parquet"), "--policy", str(tmp_path / f"{name}.manul")])
+        for name in ("near", "far")
+    )
+    assert (near.exit_code, far.exit_code, near.stderr) == (0, 1, "")
+    assert "note: weights of the policy. This policy has mean weight" in near.stdout
+    assert near.stdout.endswith("No problems found: the log is suitable for off-policy evaluation.\n")
+    assert "error: small effective sample" in far.stdout

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
+from manul.logs.density_models import Density, estimate_densities, needs_density
 from manul.logs.formats import arrays, arrow_tables, frame_tables, output_file, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.file_errors import Problems
@@ -93,20 +94,25 @@ class Log(FrameMixin):
         action_range: Within | None = None,
         loss_range: Within | None = None,
         skip_bad: bool = False,
+        density: Density = "logged",
     ) -> Log:
         """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
+
+        With `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the table.
 
         >>> log = Log.from_table({"age": [30, 41], "from": ["Bath", None], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
         >>> next(log.context_rows())
         {'age': 30.0, 'from': 'Bath'}
         """
-        given, problems = frame_tables.arrow_table(table), Problems(Path("table"), skip_bad)
+        given = frame_tables.arrow_table(table)
+        problems = Problems(Path("table"), skip_bad, needs_density=needs_density(density))
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _range("action", action_range), _range("loss", loss_range)
         metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
-        return cls._from_arrow(
+        log = cls._from_arrow(
             row_checks.valid_rows(piece.table, piece.rows, metadata, problems), metadata, problems.skipped
         )
+        return log if problems.needs_density else estimate_densities(log)
 
     @classmethod
     def _from_arrow(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
@@ -123,8 +129,11 @@ class Log(FrameMixin):
         action_range: Within | None = None,
         loss_range: Within | None = None,
         skip_bad: bool = False,
+        density: Density = "logged",
     ) -> Log:
         """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
+
+        With `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the file.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -134,10 +143,11 @@ class Log(FrameMixin):
         Log(4 rows, 2 numbers per context)
         >>> folder.cleanup()
         """
-        batches = cls.batches(path, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)
+        ranges, logged = (_range("action", action_range), _range("loss", loss_range)), needs_density(density)
+        batches = Batches(path, BATCH, *ranges, skip_bad=skip_bad, needs_density=logged)
         log = cls.concat(list(batches))
         log.skipped = batches.skipped
-        return log
+        return log if logged else estimate_densities(log)
 
     @staticmethod
     def batches(
@@ -275,6 +285,19 @@ class Log(FrameMixin):
         """The id of each decision."""
         return self._view("ids", lambda: self.table["id"].to_pylist() if "id" in self.table.column_names else None)
 
+    def with_estimated_densities(self, densities: Floats) -> Log:
+        """The log with estimated densities, marked as such, and without floors.
+
+        >>> log = Log(np.zeros((2, 1), np.float32), np.ones(2), np.ones(2), np.ones(2))
+        >>> log.with_estimated_densities(np.array([0.5, 2.0])).densities_estimated
+        True
+        """
+        import pyarrow as pa
+
+        table = self.table.drop_columns([columns.FLOOR] if columns.FLOOR in self.table.column_names else [])
+        table = table.set_column(table.column_names.index("density"), "density", pa.array(densities, pa.float64()))
+        return Log._from_arrow(table, replace(self._metadata, densities_estimated=True), self.skipped)
+
     def _view(self, name: str, compute: Callable[[], _View]) -> _View:
         if name not in self._views:
             self._views[name] = compute()
@@ -353,10 +376,11 @@ class Batches:
         loss_range: Within | None,
         *,
         skip_bad: bool,
+        needs_density: bool = True,
     ) -> None:
         check_whole_number("size", size, 1, None, f"Try {BATCH}.")
         self._source = formats.FileSource(Path(path)) if isinstance(path, str | Path) else path
-        self._problems = Problems(self._source.path, skip_bad)
+        self._problems = Problems(self._source.path, skip_bad, needs_density=needs_density)
         self._size, self._ranges = size, (action_range, loss_range)
 
     def __iter__(self) -> Iterator[Log]:

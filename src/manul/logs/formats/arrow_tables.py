@@ -36,7 +36,7 @@ class SchemaAdapter:
         import pyarrow as pa
 
         self.problems, path = problems, str(problems.path)
-        require(schema.names, path)
+        require(schema.names, path, needs_density=problems.needs_density)
         self.metadata = Metadata.from_arrow(schema.metadata, problems.path)
         self.rewards = has_rewards(schema.names)
         estimated = has_estimates(schema.names)
@@ -69,7 +69,7 @@ class SchemaAdapter:
             )
         self.texts = {name: _is_text(schema, name, path) for name in others}
         for name in (*NUMBERS, *self.optional):
-            if name != "id" and _is_text(schema, name, path):
+            if name != "id" and name in schema.names and _is_text(schema, name, path):
                 raise FileError(f"{path}: column {name} must be numbers, got text.", name)
 
     def piece(self, table: pa.Table, first: int) -> Piece:
@@ -78,6 +78,8 @@ class SchemaAdapter:
 
         rows = np.arange(first, first + len(table))
         table = table.rename_columns(own_names(table.column_names))
+        if "density" not in table.column_names:
+            table = table.append_column("density", pa.nulls(len(table), pa.float64()))
         good = self._check_widths(table, rows) if self.is_list else None
         if good is not None and not good.all():
             table, rows = table.filter(good), rows[good]

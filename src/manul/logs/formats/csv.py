@@ -45,7 +45,7 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
     if header is None:
         return
     names = [name.strip() for name in header[1]]
-    schemas.require(names, str(problems.path))
+    schemas.require(names, str(problems.path), needs_density=problems.needs_density)
     if "context" in names:
         raise FileError(
             f"{problems.path}: CSV cannot have a column context. Split it into context_0, context_1, ...",
@@ -140,7 +140,8 @@ class _Columns:
         columns = dict(zip(self.names, zip(*(record for _, record in batch), strict=True), strict=True))
         good, data = np.ones(len(batch), dtype=np.bool_), {}
         for name in [name for name in self.schema.names if name != "context"]:
-            data[name] = self._column(name, columns[name], rows, good, problems)
+            values = columns.get(name, [""] * len(batch))  # only the density may be missing
+            data[name] = self._column(name, values, rows, good, problems)
         if "context" in self.schema.names:
             width = self.schema.field("context").type.list_size
             numbers = [

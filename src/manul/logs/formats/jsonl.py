@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
     """Read the rows of a file in pieces."""
-    return read_rows(problems, size, parse, lines)
+    return read_rows(problems, size, partial(parse, needs_density=problems.needs_density), lines)
 
 
-def parse(line: str) -> Row | None:
+def parse(line: str, *, needs_density: bool = True) -> Row | None:
     """Parse a row; return None for an empty line.
 
     >>> parse('{"context": [1, 2], "action": 0.5, "density": 1, "loss": 0}')
@@ -35,7 +36,7 @@ def parse(line: str) -> Row | None:
     members = json_object(line)
     metadata = Metadata(rewards=has_rewards([*members]), densities_estimated=has_estimates([*members]))
     action, density, loss = (stated_name(name, metadata) for name in NUMBERS)
-    for name in (action, density, loss):
+    for name in (action, density, loss) if needs_density else (action, loss):
         if name not in members:
             raise BadRow(name, "a member of the object", None)
     reserved = (*RESERVED, density, loss)
@@ -44,7 +45,7 @@ def parse(line: str) -> Row | None:
         raise BadRow("context", "a list of numbers or an object", context)
     return Row(
         number(action, members[action]),
-        number(density, members[density]),
+        number(density, members.get(density)),
         _loss(loss, members[loss], rewards=metadata.rewards),
         {name: optional(name, members[name]) for name in OPTIONAL if name in members},
         _check_fields(context) if isinstance(context, Mapping) else context,

@@ -31,6 +31,7 @@ NUMBERS = ("action", "density", "loss")
 RANGE = ("low", "high")
 FLOOR = "floor"
 OPTIONAL = (*RANGE, FLOOR, "time", "id")
+_ESTIMATE = " Estimate it with density='estimate' (manul convert --estimate-density)."
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
 Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
@@ -136,18 +137,18 @@ def sparse_type() -> pa.DataType:
     return pa.struct([("index", pa.list_(pa.int32())), ("value", pa.list_(pa.float32()))])
 
 
-def require(names: Sequence[str], path: str) -> None:
-    """Check that columns can form a log.
+def require(names: Sequence[str], path: str, *, needs_density: bool = True) -> None:
+    """Check that columns can form a log, apart from the density if it is estimated later.
 
     >>> require(["action", "los", "density"], "run.csv")
     Traceback (most recent call last):
     manul.errors.FileError: run.csv has no column loss, only action, los, density. Rename los to loss.
     """
     for name in NUMBERS:
-        if name not in own_names(names):
+        if name not in own_names(names) and (needs_density or name != "density"):
             given = f", only {', '.join(list(names)[:20])}" if names else ""
             close = get_close_matches(name, list(names), n=1, cutoff=0.6)
-            advice = f" Rename {close[0]} to {name}." if close else ""
+            advice = f" Rename {close[0]} to {name}." if close else _ESTIMATE if name == "density" else ""
             raise FileError(f"{path} has no column {name}{given}.{advice}", name)
     if (RANGE[0] in names) != (RANGE[1] in names):
         raise FileError(f"{path} must have both columns low and high, or neither.", RANGE[0])

@@ -36,7 +36,7 @@ CONTEXT_FLOOR = "If it is a column of the context, rename it."
 def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
     """The valid rows; an invalid row is an error, or is skipped and counted."""
     good = np.ones(len(table), dtype=np.bool_)
-    for column, bad, rule, remedy in _rules(table, metadata):
+    for column, bad, rule, remedy in _rules(table, metadata, needs_density=problems.needs_density):
         shown = stated_name(column, metadata)
         for index in np.flatnonzero(bad & good):
             value = _bad_value(table, column, int(index))
@@ -47,12 +47,13 @@ def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata,
     return table if good.all() else table.filter(good)
 
 
-def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, str, str]]:
+def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Iterator[tuple[str, Flags, str, str]]:
     values = {name: numbers(table, name) for name in (*NUMBERS, *RANGE) if name in table.column_names}
     for name, column in values.items():
         if name != "density":
             yield name, ~np.isfinite(column), "a finite number", REMEDY
-    yield "density", ~are_densities(values["density"]), "above 0 and finite", REMEDY
+    if needs_density:
+        yield "density", ~are_densities(values["density"]), "above 0 and finite", REMEDY
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
         if limits is not None:
             shown = negate_pair(limits) if metadata.rewards and name == "loss" else limits
@@ -62,7 +63,7 @@ def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, st
         low, high, action = values["low"], values["high"], values["action"]
         yield "low", ~(low < high), "below high", REMEDY
         yield "action", ~are_within(action, low, high), "between low and high", REMEDY
-    if FLOOR in table.column_names:
+    if FLOOR in table.column_names and needs_density:
         floor = numbers(table, FLOOR)
         usable = np.isnan(floor) | are_within(floor, 0.0, values["density"])
         yield FLOOR, ~usable, "the smallest density, from 0 to the density of the action, or missing", CONTEXT_FLOOR

@@ -13,6 +13,7 @@ from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.estimated_densities import check_estimated, widen
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
@@ -72,9 +73,11 @@ def evaluate(
         ends.add(contribution)
     sums.check(largest_weight)
     bound = max(bounds.largest, sums.largest)
-    return sums.estimate(
-        ends.ends(level, bound), bound, estimator, interval, level, scale, getattr(policy, "bandwidth", None)
-    )
+    low, high = ends.ends(level, bound)
+    if sums.estimated:
+        check_estimated(estimator, sums.evidence.mean_weight)
+        low, high = widen((low, high), sums.evidence.mean_weight)
+    return sums.estimate((low, high), bound, estimator, interval, level, scale, getattr(policy, "bandwidth", None))
 
 
 class _Sums:
@@ -82,13 +85,14 @@ class _Sums:
 
     def __init__(self) -> None:
         self.numerator, self.denominator, self.largest = 0.0, 0.0, 0.0
-        self.evidence = Evidence()
+        self.evidence, self.estimated = Evidence(), False
 
     def add(self, terms: Terms, rows: Rows) -> None:
         self.numerator += float(terms.numerators.sum())
         self.denominator += float(terms.denominators.sum())
         self.largest = max(self.largest, float(terms.weights.max()))
         self.evidence.add(rows, terms)
+        self.estimated = self.estimated or rows.estimated
 
     def estimate(
         self,

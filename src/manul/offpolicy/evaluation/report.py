@@ -95,6 +95,8 @@ def findings_text(findings: Sequence[Finding]) -> str:
     if not findings:
         return "No problems found: the log is suitable for off-policy evaluation."
     usable = "The log can be used with care." if fit(findings) else "The log is not suitable for off-policy evaluation."
+    if all(finding.severity == "note" for finding in findings):
+        usable = "No problems found: the log is suitable for off-policy evaluation."
     return "\n".join([*map(str, findings), usable])
 
 
