@@ -33,7 +33,7 @@ class Rows(NamedTuple):
     fields: Fields | None = None
     floors: Floats | None = None
 
-    def select(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
+    def select(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Rows:
         """A selection of the rows; `first` stays as it is."""
         return Rows(
             self.first,
