@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
 from manul.logs.formats import arrays, arrow_tables, output_file, row_checks
@@ -41,7 +42,8 @@ class Source(Protocol):
 class Log:
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
-    A log of rewards has `rewards`; its losses are the negative rewards.
+    A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
+    not logged but estimated; the mark is kept in files.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -64,6 +66,7 @@ class Log:
         action_range: Within | None = None,
         loss_range: Within | None = None,
         rewards: bool = False,
+        densities_estimated: bool = False,
     ) -> None:
         if (lows is None) != (highs is None):
             raise ParameterError(
@@ -74,7 +77,7 @@ class Log:
         counts = {len(column) for column in given.values() if column is not None}
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
-        self._metadata = Metadata(rewards=rewards).with_ranges(
+        self._metadata = Metadata(rewards=rewards, densities_estimated=densities_estimated).with_ranges(
             _range("action", action_range), _range("loss", loss_range)
         )
         self._views = given
@@ -206,14 +209,26 @@ class Log:
         return self._metadata.loss_range
 
     @property
+    def densities_estimated(self) -> bool:
+        """Whether the densities were estimated instead of logged."""
+        return self._metadata.densities_estimated
+
+    @property
     def contexts(self) -> Contexts:
-        """The contexts as a matrix of numbers, with NaN for missing values."""
+        """The contexts as a matrix of numbers, with NaN for missing values; named features are in the order of their names."""
         return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
 
     @property
     def fields(self) -> Fields | None:
         """The contexts as columns by name, with text and missing values; None if contexts have no names."""
         return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
+
+    @property
+    def features(self) -> SparseFeatures | None:
+        """The contexts as features by name, if they are stored so, as in Vowpal Wabbit's formats; otherwise None."""
+        if self._table is None:
+            return None
+        return self._view("features", lambda: arrays.features(self.table, self._metadata))
 
     @property
     def actions(self) -> Floats:

@@ -1,7 +1,9 @@
 """The columns of a log as an Arrow schema.
 
 `action`, `density` and `loss` are in every log. The loss of a log of rewards is the negative reward, and the metadata has
-`rewards`; files may have a column `reward` instead of `loss`, which CSV and JSON Lines write for such a log.
+`rewards`; files may have a column `reward` instead of `loss`, which CSV and JSON Lines write for such a log. In the same
+way, `estimated_density` instead of `density` says that the densities were estimated, and the metadata has
+`densities_estimated`.
 `low`, `high`, `floor` (the smallest density that the logged policy gave any action), `time` (seconds) and `id` are
 optional. The context is a column
 `context` (a fixed-size list of float32, or a struct of the lists `index` and `value`), or all other columns.
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 REWARD = "reward"
+ESTIMATED_DENSITY = "estimated_density"
 NUMBERS = ("action", "density", "loss")
 RANGE = ("low", "high")
 FLOOR = "floor"
@@ -31,6 +34,7 @@ OPTIONAL = (*RANGE, FLOOR, "time", "id")
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
 Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
+FLAGS = ("rewards", "densities_estimated")  # in the metadata only if true
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +50,11 @@ class Metadata:
     width: int | None = None
     names: tuple[str, ...] | None = None
     rewards: bool = False
+    densities_estimated: bool = False
 
     def to_arrow(self) -> dict[bytes, bytes]:
         """Encode for an Arrow schema."""
-        values = {name: value for name, value in asdict(self).items() if name != "rewards" or value}
+        values = {name: value for name, value in asdict(self).items() if name not in FLAGS or value}
         return {b"manul": json.dumps({"format": VERSION, **values}, sort_keys=True).encode()}
 
     @staticmethod
@@ -60,11 +65,17 @@ class Metadata:
             version = values.pop("format", VERSION)
             if version == VERSION:
                 lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-                return Metadata(**(values | lists))
+                return Metadata(**(values | lists))._checked()
         except (TypeError, ValueError):
             raise FileError(f"{path or 'log'} has invalid metadata under the key manul. Remove it.") from None
         advice = f"this version reads format {VERSION}. Update manul: pip install -U manul."
         raise FileError(f"{path or 'log'} has format {version}, but {advice}")
+
+    def _checked(self) -> Metadata:
+        names = self.names
+        if names is not None and (len({*names}) != self.width or not all(isinstance(name, str) for name in names)):
+            raise ValueError
+        return self
 
     def with_ranges(self, action_range: Range | None, loss_range: Range | None) -> Metadata:
         """A copy with the given ranges, if any."""
@@ -133,7 +144,7 @@ def require(names: Sequence[str], path: str) -> None:
     manul.errors.FileError: run.csv has no column loss, only action, los, density. Rename los to loss.
     """
     for name in NUMBERS:
-        if name not in names and not (name == "loss" and has_rewards(names)):
+        if name not in own_names(names):
             given = f", only {', '.join(list(names)[:20])}" if names else ""
             close = get_close_matches(name, list(names), n=1, cutoff=0.6)
             advice = f" Rename {close[0]} to {name}." if close else ""
@@ -154,6 +165,37 @@ def has_rewards(names: Sequence[str]) -> bool:
     return REWARD in names and "loss" not in names
 
 
+def has_estimates(names: Sequence[str]) -> bool:
+    """Whether a file with these columns has estimated densities; beside densities, the column belongs to the context.
+
+    >>> has_estimates(["action", "estimated_density", "loss"])
+    True
+    """
+    return ESTIMATED_DENSITY in names and "density" not in names
+
+
+def own_names(names: Sequence[str]) -> list[str]:
+    """The names of a file's columns in a log: `reward` and `estimated_density` become `loss` and `density`.
+
+    >>> own_names(["age", "action", "estimated_density", "reward"])
+    ['age', 'action', 'density', 'loss']
+    """
+    own = {REWARD: "loss"} if has_rewards(names) else {}
+    own |= {ESTIMATED_DENSITY: "density"} if has_estimates(names) else {}
+    return [own.get(name, name) for name in names]
+
+
+def stated_name(name: str, metadata: Metadata) -> str:
+    """The name of a column of a log in files; the inverse of `own_names`.
+
+    >>> stated_name("loss", Metadata(rewards=True))
+    'reward'
+    """
+    stated = {"loss": REWARD} if metadata.rewards else {}
+    stated |= {"density": ESTIMATED_DENSITY} if metadata.densities_estimated else {}
+    return stated.get(name, name)
+
+
 def negate_losses(table: pa.Table) -> pa.Table:
     """The table with the opposite sign of its losses, which are rewards before or after."""
     import pyarrow.compute as pc
@@ -170,9 +212,11 @@ def require_same(schema: pa.Schema, other: pa.Schema) -> None:
 
 
 def require_same_outcomes(one: Metadata, other: Metadata) -> None:
-    """Check that logs both have losses or both have rewards."""
+    """Check that logs both have losses or both have rewards, and densities of the same origin."""
     if one.rewards != other.rewards:
         raise InputError("logs must all have losses or all have rewards, got both.", "logs")
+    if one.densities_estimated != other.densities_estimated:
+        raise InputError("logs must all have logged densities or all have estimated ones, got both.", "logs")
 
 
 def describe(schema: pa.Schema) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems
+from manul.logs.formats.log_schema import Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows
 from manul.logs.formats.text_lines import Output, lines
@@ -37,7 +38,7 @@ def parse(line: str) -> Row | None:
 
     >>> parse("ca 21.4:0.3:0.24 'a7|weather cold wind:3 |user age:30")
     Row(action=21.4, density=0.24, loss=0.3, optional={'id': 'a7'},
-        context={'weather^cold': 1.0, 'weather^wind': 3.0, 'user^age': 30.0}, nested=True, rewards=False)
+        context={'weather^cold': 1.0, 'weather^wind': 3.0, 'user^age': 30.0}, nested=True, rewards=False, estimated=False)
     """
     if not line.strip():
         return None
@@ -115,6 +116,7 @@ class Writer:
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         lost = [name for name in ("low", "high", "floor", "time") if name in schema.names]
+        lost += ["that densities were estimated"] if Metadata.from_arrow(schema.metadata).densities_estimated else []
         if lost:
             name = path.name.removesuffix(".partial")
             warnings.warn(f"{name} omits {', '.join(lost)}, which Vowpal Wabbit's text cannot store.", stacklevel=5)

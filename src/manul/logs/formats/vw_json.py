@@ -14,7 +14,7 @@ from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.jsonl import json_object, optional
-from manul.logs.formats.log_schema import RANGE
+from manul.logs.formats.log_schema import RANGE, Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows, json_members
 from manul.logs.formats.text_lines import Output, lines
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LABEL = {"action": "action", "density": "pdf_value", "loss": "cost"}
+ESTIMATED = "_densities_estimated"  # true if the densities were estimated; absent otherwise
 MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "floor", "time")}}
 
 
@@ -36,7 +37,8 @@ def parse(line: str) -> Row | None:
     """Parse a row; return None for an empty line.
 
     >>> parse('{"_label_ca": {"action": 21.4, "cost": 0.3, "pdf_value": 0.24}, "user": {"age": 30, "from": "Bath"}}')
-    Row(action=21.4, density=0.24, loss=0.3, optional={}, context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True, rewards=False)
+    Row(action=21.4, density=0.24, loss=0.3, optional={},
+        context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True, rewards=False, estimated=False)
     """
     if not line.strip():
         return None
@@ -52,6 +54,7 @@ def parse(line: str) -> Row | None:
         number("loss", label.get("cost")),
         {name: optional(name, members[member]) for member, name in MEMBERS.items() if member in members},
         dict(_features(members)),
+        estimated=members.get(ESTIMATED) is True,
     )
 
 
@@ -80,7 +83,9 @@ def _feature(name: str, value: object) -> Iterator[tuple[str, float]]:
 class Writer:
     """Writes a file."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:  # noqa: ARG002 - the signature of all formats
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        estimated = Metadata.from_arrow(schema.metadata).densities_estimated
+        self._mark = [(ESTIMATED, "true")] if estimated else []
         self._output = Output(path)
 
     def write(self, table: pa.Table) -> None:
@@ -92,7 +97,7 @@ class Writer:
             label = json_members([(member, columns[name][row] or "null") for name, member in LABEL.items()])
             members = [(member, columns[name][row]) for member, name in MEMBERS.items() if name in columns]
             present = [(member, value) for member, value in members if value is not None]
-            self._output.write(json_members([("_label_ca", label), *present, *_spaces(features)]) + "\n")
+            self._output.write(json_members([("_label_ca", label), *self._mark, *present, *_spaces(features)]) + "\n")
 
     def close(self) -> None:
         """Finish the file."""

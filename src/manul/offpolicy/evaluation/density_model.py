@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from manul.actions.ranges import Actions
-from manul.logs.log import Log, Selection
+from manul.logs.log import Log
 from manul.types import Floats, Within
 from manul.utils.validation import are_within, check_has_rows, check_range, check_whole_number, range_advice, reject
 
@@ -20,18 +20,7 @@ _PENALTY = 1e-3  # on the squared weights
 _FLOOR = 0.02  # the share of the uniform density
 
 
-class EstimatedLog(Log):
-    """A log whose densities were estimated."""
-
-    densities_estimated = True
-
-    def rows(self, selection: Selection) -> EstimatedLog:
-        """The log of a selection of rounds, still marked as estimated."""
-        log = super().rows(selection)
-        return EstimatedLog(log.contexts, log.actions, log.densities, log.losses, log.lows, log.highs)
-
-
-def estimate_densities(log: Log, *, actions: Within | None = None, bins: int = 16) -> EstimatedLog:
+def estimate_densities(log: Log, *, actions: Within | None = None, bins: int = 16) -> Log:
     """Estimate the densities of a log from its contexts and actions, for logs without densities.
 
     >>> import manul
@@ -51,7 +40,7 @@ def estimate_densities(log: Log, *, actions: Within | None = None, bins: int = 1
     sample = slice(None, None, -(-len(log) // _MAX_ROWS))
     probabilities = _softmax(table, _fit(table[sample], labels[sample], bins))[np.arange(len(log)), labels]
     densities = ((1 - _FLOOR) * probabilities * bins + _FLOOR) / span.span
-    return EstimatedLog(log.contexts, log.actions, densities, log.losses, log.lows, log.highs)
+    return Log(log.contexts, log.actions, densities, log.losses, log.lows, log.highs, densities_estimated=True)
 
 
 def _standardise(contexts: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> Floats:

@@ -133,9 +133,17 @@ def _distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
 
 
 def _inputs(policy: object, rows: Rows) -> Any:
-    """The contexts for a policy: numbers if they have no names or the policy takes as many numbers, otherwise dicts."""
+    """The contexts for a policy: numbers if they have no names or the policy takes as many columns, otherwise dicts."""
     if isinstance(policy, Smoothed):
         return rows.function_inputs()
-    if rows.fields is None or getattr(policy, "width", None) == rows.contexts.shape[1]:
+    if rows.numbers is not None:
+        return rows.numbers
+    width = getattr(policy, "width", None)
+    if not width:
+        return rows.to_dicts()
+    if rows.features is None and width == rows.contexts.shape[1]:
         return rows.contexts
-    return rows.to_dicts()
+    advice = "Train it on named contexts, or put it into a manul.Mapped with manul.maps.Features or Columns."
+    raise InputError(
+        f"The contexts of the log are named, but the policy takes rows of {width} numbers. {advice}", "policy"
+    )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
-from manul.contexts.maps import Columns
 from manul.errors import ParameterError
 from manul.offpolicy import named_logs
 from manul.offpolicy.optimization.engines import TrainingResult, local
@@ -101,7 +100,7 @@ def optimize(
         "actions": check_range("actions", named_logs.choose_range(actions, first.action_range if first else None)),
         "losses": check_range("losses", named_logs.choose_range(losses, first.loss_range if first else None)),
     }
-    columns = None if first is None or first.fields is None else Columns.fit(first.fields)
+    columns = None if first is None else named_logs.columns_of(first, log)
     log = log if columns is None else named_logs.Numbers(log, columns)
     grid = Grid.paper() if grid is None else grid
     candidates = grid.candidates(rule=rule, epsilon=epsilon, seed=seed, **ranges)
