@@ -84,6 +84,7 @@ class Auto(BaseAgent[_core.Player]):
     """
 
     needs_range = False
+    narrowest_share = 1 / 1024  # its narrowest bandwidth, as a share of the range, if it chooses it
 
     def __init__(
         self,

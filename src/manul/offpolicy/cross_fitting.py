@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.schedules import Epsilon
 from manul.agents.auto import Auto
 from manul.logs.batching import Logs, Rows, pieces
 from manul.types import Decisions, Floats, Within
@@ -62,10 +63,13 @@ class CriticSettings:
     actions: Within
     losses: Within
     seed: int
+    epsilon: Epsilon = 0.0
 
     def critic(self, bandwidth: float | None = None) -> Auto:
-        """An untrained critic."""
-        return Auto(actions=self.actions, losses=self.losses, epsilon=0.0, seed=self.seed, bandwidth=bandwidth)
+        """An untrained critic; epsilon matters only when it decides."""
+        return Auto(
+            actions=self.actions, losses=self.losses, epsilon=self.epsilon, seed=self.seed, bandwidth=bandwidth
+        )
 
 
 def fold_numbers(rows: Rows, total: int) -> Numbers:
@@ -78,9 +82,11 @@ def fold_numbers(rows: Rows, total: int) -> Numbers:
 
 
 def critic_contexts(rows: Rows) -> Any:
-    """The contexts of rows as critics take them: rows of numbers, or a table with the named fields."""
-    if rows.fields is None:
-        return rows.contexts
+    """The contexts of rows as critics take them: rows of numbers, dicts of features, or a table with the fields."""
+    if rows.numbers is not None:
+        return rows.numbers
+    if not rows.fields:
+        return rows.to_dicts()
     import pyarrow as pa
 
     return pa.table({name: pa.array(values, from_pandas=True) for name, values in rows.fields.items()})

@@ -30,9 +30,10 @@ Allowed = Callable[[Rows], npt.NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class WindowTerms:
-    """Windows of one bandwidth on rows: their importance weights and predicted losses."""
+    """Windows of one bandwidth on rows: importance weights, half widths, and predicted losses."""
 
     weights: Floats
+    halves: Floats
     predicted: Floats
     expected: Floats
 
@@ -48,7 +49,7 @@ def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
     steps = (np.arange(POINTS) + 0.5) / POINTS * 2.0 - 1.0
     points = np.clip(centres[:, np.newaxis] + halves[:, np.newaxis] * steps, lows[:, np.newaxis], highs[:, np.newaxis])
     losses = cross_fitting.predict(critic, rows, np.column_stack([rows.actions, points]))
-    return WindowTerms(weights, losses[:, 0], losses[:, 1:].mean(axis=1))
+    return WindowTerms(weights, halves, losses[:, 0], losses[:, 1:].mean(axis=1))
 
 
 def squared_errors(critics: Sequence[Auto], rows: Rows, settings: CriticSettings) -> Floats:
@@ -70,9 +71,9 @@ def bandwidth_values(critic: Auto, rows: Rows, settings: CriticSettings) -> list
 
 
 def held_out_windows(log: Logs, total: int) -> Iterator[list[tuple[int, Rows]]]:
-    """The rows of each window by fold."""
-    for window in pieces(log, cross_fitting.WINDOW):
-        yield [(fold, rows) for fold, _, rows in cross_fitting.fold_rows(window, total)]
+    """The rows of each piece of a log by fold."""
+    for piece in pieces(log):
+        yield [(fold, rows) for fold, _, rows in cross_fitting.fold_rows(piece, total)]
 
 
 def is_trusted(value: PairedValue) -> bool:

@@ -1,0 +1,207 @@
+"""The steps of `optimize`: read the log once, train and value all candidates, choose one, and judge it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from tqdm import tqdm
+
+from manul.actions.schedules import Epsilon, describe
+from manul.agents import Mapped
+from manul.agents.auto import Auto
+from manul.logs.log import Log
+from manul.offpolicy import named_logs
+from manul.offpolicy.cross_fitting import CriticSettings
+from manul.offpolicy.optimization import critic_candidates, critic_search, tree_candidates
+from manul.offpolicy.optimization.critic_search import CriticSearch, LocalPhases, Phases
+from manul.offpolicy.optimization.engines import TrainingResult, local
+from manul.offpolicy.optimization.grid import AnyAgent, Candidate
+from manul.offpolicy.optimization.log_survey import LogSurvey, survey
+from manul.offpolicy.optimization.phase_files import PhaseFiles
+from manul.offpolicy.optimization.replay import Logs
+from manul.offpolicy.optimization.results import Row, Table
+from manul.offpolicy.optimization.tree_candidates import Penalty
+from manul.offpolicy.optimization.verdict import Verdict, VerdictSums
+from manul.types import Within
+from manul.utils.validation import check_workers
+
+Engine = Literal["local", "ray"]
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """The arguments of `optimize` that all candidates share; `draw` is None or a seed."""
+
+    actions: Within
+    losses: Within
+    penalty: Penalty
+    failure: float
+    draw: int | None
+    epsilon: Epsilon
+    seed: int
+    threads: int | None
+    resume: Path | None
+    engine: Engine
+    progress: bool
+
+
+class CandidateSearch:
+    """One run of `optimize` on a log, whose first batch is `first`."""
+
+    def __init__(
+        self, log: Logs, first: Log | None, settings: SearchSettings, *, critic: bool, trees: list[Candidate]
+    ) -> None:
+        self._log, self._settings, self._critic, self._trees = log, settings, critic, trees
+        self._columns = None
+        if first is not None and (trees or first.features is not None):
+            self._columns = named_logs.columns_of(first, log)
+        self._encoded = log if self._columns is None else named_logs.Numbers(log, self._columns)
+        # Critics take named fields as they are; sparse features are encoded, as for trees.
+        self._critic_log = self._encoded if first is not None and first.features is not None else log
+
+    def run(self) -> tuple[Table, AnyAgent | Mapped, Verdict | None]:
+        """The table, the chosen policy, and the verdict."""
+        settings, threads = self._settings, check_workers("threads", self._settings.threads)
+        measured = self._critic or settings.penalty == "measured"
+        known = survey(self._log, actions=settings.actions, losses=settings.losses) if measured else None
+        files = self._files(known)
+        with (
+            ThreadPoolExecutor(threads) as executor,
+            tqdm(total=self._total(known), unit=" rows", unit_scale=True, disable=not settings.progress) as bar,
+        ):
+            search = self._search(known, executor, files, bar.update)
+            trained = self._train_trees(known, bar.update) if self._trees else None
+            rows = [*self._critic_rows(search), *self._tree_rows(trained)]
+            lowest = Table(tuple(rows)).lowest
+            policy = self._policy(lowest, search, trained)
+            verdict = None if known is None else self._verdict(lowest, search, known, files, bar.update)
+        return Table(tuple(rows), references(verdict)), policy, verdict
+
+    def _files(self, known: LogSurvey | None) -> PhaseFiles:
+        settings = self._settings
+        if known is None or settings.resume is None or settings.engine == "ray":
+            return PhaseFiles(None, {})
+        described = {
+            "log": asdict(known),
+            "actions": settings.actions,
+            "losses": settings.losses,
+            "seed": settings.seed,
+            "epsilon": describe(settings.epsilon),
+            "critic": self._critic,
+            "trees": [repr(candidate.agent) for candidate in self._trees],
+        }
+        return PhaseFiles(settings.resume / "phases", described)
+
+    def _total(self, known: LogSurvey | None) -> int | None:
+        if known is None:
+            return len(self._log) if isinstance(self._log, Log) else None
+        passes = 1 + bool(self._trees) + (critic_search.passes(known.rows) if self._critic else 0)
+        return known.rows * passes
+
+    def _search(
+        self, known: LogSurvey | None, executor: ThreadPoolExecutor, files: PhaseFiles, advance: Advance
+    ) -> CriticSearch | None:
+        if not self._critic:
+            return None
+        assert known is not None
+        settings = CriticSettings(
+            total=known.rows, actions=self._settings.actions, losses=self._settings.losses,
+            epsilon=self._settings.epsilon, seed=self._settings.seed,
+        )  # fmt: skip
+        phases: Phases = LocalPhases(self._critic_log, settings, executor, files, advance)
+        if self._settings.engine == "ray":
+            from manul.offpolicy.optimization.engines import ray
+
+            phases = ray.RayPhases(self._critic_log, settings, advance)
+        return critic_search.search(phases, settings)
+
+    def _train_trees(self, known: LogSurvey | None, advance: Advance) -> TrainingResult:
+        settings = self._settings
+        clip = math.sqrt(known.rows) if known is not None and settings.penalty == "measured" else None
+        options: dict[str, Any] = {"draw": settings.draw, "clip": clip, "advance": advance}
+        if settings.engine == "local":
+            return local.train(
+                self._trees, self._encoded, threads=settings.threads, resume=settings.resume, **options
+            )
+        from manul.offpolicy.optimization.engines import ray
+
+        ray.reject_resume(settings.resume)
+        return ray.train(self._trees, self._encoded, **options)
+
+    def _critic_rows(self, search: CriticSearch | None) -> list[Row]:
+        (low, high), (least, most) = self._settings.actions, self._settings.losses
+        rows = []
+        for share, value in zip(critic_candidates.SHARES, search.values if search else [], strict=False):
+            estimate = least + (most - least) * value.value
+            error = (most - least) * value.error if critic_candidates.is_trusted(value) else math.inf
+            rows.append(Row("auto", share * (high - low), None, estimate, error, estimate + error))
+        return rows
+
+    def _tree_rows(self, trained: TrainingResult | None) -> list[Row]:
+        if trained is None:
+            return []
+        return tree_candidates.rows(self._trees, trained, self._settings.penalty, self._settings.failure)
+
+    def _policy(
+        self, lowest: int, search: CriticSearch | None, trained: TrainingResult | None
+    ) -> AnyAgent | Mapped:
+        shares = critic_candidates.SHARES if search else ()
+        if search is not None and lowest < len(shares):
+            agent: AnyAgent = search.fit(self._bandwidth(lowest))
+            return named_logs.with_columns(agent, None if self._critic_log is self._log else self._columns)
+        assert trained is not None
+        return named_logs.with_columns(trained.agent(lowest - len(shares)), self._columns)
+
+    def _bandwidth(self, number: int) -> float:
+        low, high = self._settings.actions
+        return critic_candidates.SHARES[number] * (high - low)
+
+    def _verdict(
+        self, lowest: int, search: CriticSearch | None, known: LogSurvey, files: PhaseFiles, advance: Advance
+    ) -> Verdict:
+        saved = files.result("verdict")
+        if saved is None:
+            sums = VerdictSums(self._settings.actions, self._settings.losses)
+            for rows, *terms in self._judged_rows(lowest, search, known):
+                sums.add(rows, *terms)
+                advance(len(rows.actions))
+            saved = asdict(sums.verdict())
+            files.keep("verdict", saved)
+        pairs = {name: None if saved[name] is None else tuple(saved[name]) for name in ("logged", "greedy")}
+        return Verdict(**{**saved, **pairs})
+
+    def _judged_rows(self, lowest: int, search: CriticSearch | None, known: LogSurvey) -> Iterator[tuple[Any, ...]]:
+        """Rows with the weights, windows and predictions of the chosen candidate, which had not learned from them."""
+        shares = len(critic_candidates.SHARES) if search else 0
+        if search is not None and lowest < shares:
+            cap, bandwidth = 10.0 * math.sqrt(known.rows), self._bandwidth(lowest)
+            for parts in critic_candidates.held_out_windows(self._critic_log, known.rows):
+                for fold, rows in parts:
+                    terms = critic_candidates.window_terms(search.critics[fold], rows, bandwidth)
+                    yield rows, terms.weights, terms.halves, terms.predicted, terms.expected, cap
+            return
+        candidate = self._trees[lowest - shares]
+        narrowest = getattr(candidate.agent, "bandwidth", None) or Auto.narrowest_share * np.ptp(self._settings.actions)
+        weighed = tree_candidates.progressive_weights(candidate, self._encoded, self._settings.threads)
+        for rows, weights in weighed:
+            nothing = np.zeros(len(weights))
+            yield rows, weights, np.full(len(weights), narrowest), nothing, nothing, math.sqrt(known.rows)
+
+
+def references(verdict: Verdict | None) -> tuple[Row, ...]:
+    """The rows of the logged policy and its greedy part, for the table."""
+    if verdict is None:
+        return ()
+    policies = {"logged": verdict.logged, "logged, greedy part": verdict.greedy}
+    return tuple(
+        Row(name, None, None, value[0], value[1], value[0] + value[1])
+        for name, value in policies.items()
+        if value is not None
+    )
