@@ -122,6 +122,8 @@ def test_fast_densities_are_those_of_the_distribution(make):
     for actions in (agent.decide_many(contexts).actions, rng.uniform(low - 0.1, high + 0.1, 40)):
         slow = [agent.distribution(row).density(action) for row, action in zip(contexts, actions, strict=True)]
         assert agent.densities_many(contexts, actions) == pytest.approx(slow, rel=1e-9)
+    largest = [agent.distribution(row).largest_density() for row in contexts]
+    assert agent.largest_densities_many(contexts) == pytest.approx(largest, rel=1e-9)
     means, squares = agent.moments_many(contexts)
     assert means == pytest.approx([agent.distribution(row).mean() for row in contexts], rel=1e-9)
     assert squares == pytest.approx([agent.distribution(row).square() for row in contexts], rel=1e-9)
@@ -146,6 +148,7 @@ def test_a_tree_of_classifiers_is_weighed_as_it_plays(log, rng, within):
     played = [policy.distribution(context, within) for context in contexts]
     slow = [each.density(action) for each, action in zip(played, actions, strict=True)]
     assert policy.densities_many(contexts, actions, pairs) == pytest.approx(slow, rel=1e-9)
+    assert policy.largest_densities_many(contexts, pairs) == pytest.approx([each.largest_density() for each in played])
     means, squares = policy.moments_many(contexts, pairs)
     assert means == pytest.approx([each.mean() for each in played], rel=1e-9)
     assert squares == pytest.approx([each.square() for each in played], rel=1e-9)

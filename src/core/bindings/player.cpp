@@ -109,6 +109,15 @@ void densities_many(Player& player, const Contexts& contexts, const Vector<doubl
 }
 
 template <class Contexts>
+void largest_densities_many(Player& player, const Contexts& contexts, const Vector<double>& lows,
+                            const Vector<double>& highs, Output densities) {
+  const ContextBatch batch(player, contexts, densities.size(), lows, highs);
+  check_sizes(batch.rows().count, densities);
+  nb::gil_scoped_release unlocked;
+  player.largest_densities_many(batch.rows(), densities.data());
+}
+
+template <class Contexts>
 void moments_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
                   Output means, Output squares) {
   const ContextBatch batch(player, contexts, means.size(), lows, highs);
@@ -123,6 +132,8 @@ void bind_many(nb::class_<Player>& type) {
       .def("decide_many_again", &decide_many_again<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a,
            "actions"_a, "densities"_a)
       .def("densities_many", &densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("largest_densities_many", &largest_densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a,
+           "densities"_a)
       .def("moments_many", &moments_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "means"_a, "squares"_a)
       .def("learn_many", &learn_many<Contexts>, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a,
            "highs"_a);

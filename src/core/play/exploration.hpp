@@ -117,6 +117,14 @@ inline double density(PolicyModel& model, const Exploration& exploration, double
   return atom ? exploration.atom_density(epsilon, window.centre, within, action) : 0.0;
 }
 
+// The largest density of any action.
+inline double density_of_mode(PolicyModel& model, const Exploration& exploration, double epsilon,
+                              const ContextView& context, Range within) {
+  const Window window = model.window(context, within);
+  if (window.bandwidth == 0.0) return exploration.atom_density(epsilon, window.centre, within, window.centre);
+  return Mixture(window, epsilon, within).inside;
+}
+
 inline Moments moments(PolicyModel& model, const Exploration& exploration, double epsilon, const ContextView& context,
                        Range within) {
   const Window window = model.window(context, within);

@@ -189,6 +189,12 @@ class Player {
     });
   }
 
+  void largest_densities_many(const Rows& rows, double* densities) {
+    visit(rows, [&](std::size_t i, double epsilon, const ContextView& context, Range within) {
+      densities[i] = manul::density_of_mode(*model_, settings_.exploration, epsilon, context, within);
+    });
+  }
+
   void moments_many(const Rows& rows, double* means, double* squares) {
     visit(rows, [&](std::size_t i, double epsilon, const ContextView& context, Range within) {
       const Moments moments = manul::moments(*model_, settings_.exploration, epsilon, context, within);

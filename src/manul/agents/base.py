@@ -227,6 +227,17 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
             player.densities_many(rows, lows, highs, points, densities)
             return densities
 
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The largest density of any action of each row."""
+        batch = self.batch(contexts)
+        lows, highs = self._ends(within, len(batch))
+        with self.player_and_contexts(batch) as (player, rows):
+            if not isinstance(player, _core.Player):
+                return largest_densities_by_row(self, rows, within)
+            densities = np.empty(len(batch))
+            player.largest_densities_many(rows, lows, highs, densities)
+            return densities
+
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
         batch = self.batch(contexts)
@@ -335,6 +346,11 @@ def densities_by_row(policy: Policy, rows: Any, actions: Floats, within: npt.Arr
     """The density of each row's action, one distribution at a time."""
     pairs = zip(_distributions(policy, rows, within), actions, strict=True)
     return np.array([distribution.density(action) for distribution, action in pairs])
+
+
+def largest_densities_by_row(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> Floats:
+    """The largest density of any action of each row, one distribution at a time."""
+    return np.array([each.largest_density() for each in _distributions(policy, rows, within)])
 
 
 def moments_by_row(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:

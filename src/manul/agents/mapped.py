@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
 from manul.agents.agent_registry import AGENTS
-from manul.agents.base import densities_by_row, moments_by_row
+from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.errors import InputError, ManulError, ParameterError
@@ -147,6 +147,14 @@ class Mapped(PlotMixin):
         if batch is not None and isinstance(mapped, np.ndarray):
             return cast(Floats, batch(mapped, actions, within))
         return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
+
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The largest density of any action of each row."""
+        _, mapped = self._map_many(contexts)
+        batch = getattr(self.agent, "largest_densities_many", None)
+        if batch is not None and isinstance(mapped, np.ndarray):
+            return cast(Floats, batch(mapped, within))
+        return largest_densities_by_row(self.agent, mapped, within)
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""

@@ -52,6 +52,21 @@ def densities(policy: Policy, rows: Rows) -> Floats:
     return np.array([distribution.density(action) for distribution, action in pairs])
 
 
+def largest_densities(policy: Policy, rows: Rows) -> Floats:
+    """The largest density that a policy gives any action, for each row.
+
+    >>> import manul
+    >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=2)).log
+    >>> from manul.logs.batching import pieces
+    >>> largest_densities(manul.Cats(leaves=8, bandwidth=1/4, epsilon=0.0), next(pieces(log)))
+    array([2., 2.])
+    """
+    batch = getattr(policy, "largest_densities_many", None)
+    if batch is not None:
+        return np.asarray(batch(_inputs(policy, rows), rows.within), np.float64)
+    return np.array([distribution.largest_density() for distribution in _distributions(policy, rows)])
+
+
 def moments(policy: Policy, rows: Rows) -> Moments:
     """The first two moments of the action of a policy on each row.
 
@@ -91,6 +106,11 @@ class Smoothed:
         """The density of each row's action."""
         centres, ends = self._centres(contexts, within)
         return explored_densities(centres, self.bandwidth, 0.0, ends, np.asarray(actions, dtype=np.float64))
+
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The largest density of any action of each row."""
+        centres, ends = self._centres(contexts, within)
+        return explored_densities(centres, self.bandwidth, 0.0, ends, centres)
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The mean and the mean square of the action of each row."""
