@@ -157,9 +157,7 @@ class Auto(BaseAgent[_core.Player]):
         low, high = self._unit
         return low + shares.reshape(points.shape) * (high - low)
 
-    def centres_many(
-        self, contexts: npt.ArrayLike, bandwidth: float, within: npt.ArrayLike | None = None
-    ) -> Floats:
+    def centres_many(self, contexts: npt.ArrayLike, bandwidth: float, within: npt.ArrayLike | None = None) -> Floats:
         """The centre of the window of this bandwidth with the lowest predicted loss, for each context.
 
         >>> Auto(actions=(0.0, 32.0)).centres_many([[0.5]], 16.0)
@@ -193,6 +191,4 @@ class Auto(BaseAgent[_core.Player]):
         return _core.AutoPlayer(width=width, bandwidth=self.bandwidth or 0.0, **self._player_settings)
 
     def _make_named_player(self) -> _core.Player:
-        return _core.AutoPlayer(
-            width=0, features=FEATURES, bandwidth=self.bandwidth or 0.0, **self._player_settings
-        )
+        return _core.AutoPlayer(width=0, features=FEATURES, bandwidth=self.bandwidth or 0.0, **self._player_settings)

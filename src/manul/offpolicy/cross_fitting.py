@@ -67,9 +67,7 @@ class CriticSettings:
 
     def critic(self, bandwidth: float | None = None) -> Auto:
         """An untrained critic; epsilon matters only when it decides."""
-        return Auto(
-            actions=self.actions, losses=self.losses, epsilon=self.epsilon, seed=self.seed, bandwidth=bandwidth
-        )
+        return Auto(actions=self.actions, losses=self.losses, epsilon=self.epsilon, seed=self.seed, bandwidth=bandwidth)
 
 
 def fold_numbers(rows: Rows, total: int) -> Numbers:

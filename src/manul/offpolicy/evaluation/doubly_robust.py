@@ -3,8 +3,6 @@ the weighted residuals of the model, divided by the mean weight as in `snips`.""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from manul.actions.distribution import Atoms, Distribution
@@ -91,6 +89,8 @@ def action_points(policy: Policy, rows: Rows, actions: Within) -> tuple[Floats, 
     centres = (moments.means - epsilon * uniform) / rest
     halves = np.sqrt(np.maximum(3.0 * ((moments.squares - epsilon * square) / rest - centres**2), 0.0))
     points = centres[:, np.newaxis] + halves[:, np.newaxis] * (2.0 * steps - 1.0)
+    if epsilon == 0:
+        return points, np.full(points.shape, 1 / POINTS)
     everywhere = lows[:, np.newaxis] + (highs - lows)[:, np.newaxis] * steps
     shares = np.repeat([(1.0 - epsilon) / POINTS, epsilon / POINTS], POINTS)
     return np.hstack([points, everywhere]), np.broadcast_to(shares, (len(lows), 2 * POINTS))
@@ -103,7 +103,7 @@ def _epsilon(policy: Policy, rows: Rows) -> float | None:
     epsilon = getattr(policy, "current_epsilon", None)
     if epsilon is None or not isinstance(policy, policy_densities.Batched):
         return None
-    first = next(policy_densities.distributions(policy, rows.select(slice(1))))
+    first = policy_densities.distributions(policy, rows.select(slice(1)))[0]
     return None if isinstance(first, Atoms) else float(epsilon)
 
 

@@ -17,6 +17,7 @@ from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
+from manul.offpolicy.evaluation.outcome_model import Regressor
 from manul.types import Estimate, Floats, Policy, Within
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_bandwidth, check_choice, check_has_rows, check_number, check_seed
@@ -34,6 +35,7 @@ def evaluate(
     losses: AnyRange | None = None,
     bandwidth: float | None = None,
     largest_weight: float | None = None,
+    outcome_model: str | Regressor | None = None,
 ) -> Estimate:
     """Estimate the loss of a policy on the contexts of a log, or of batches of a log, with a confidence interval.
 
@@ -42,6 +44,9 @@ def evaluate(
     remains valid if it is computed repeatedly as the log grows. `largest_weight` is an upper bound of all weights, by
     default the policy's largest density divided by the log's smallest; `sequence` has no default, but is narrower with it.
     Intervals hold for losses in their range; with `losses="auto"` that is the range of the log, so they are a little narrow.
+
+    The estimator `dr` predicts losses with an `outcome_model`: by default the critic of `Auto`, or the name of a registered
+    model, or a regressor of scikit-learn.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -55,7 +60,7 @@ def evaluate(
         policy = _smooth(policy, log, span or (0.0, 1.0), scale, bandwidth)
     elif bandwidth is not None:
         raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")
-    terms = ESTIMATORS[estimator].fit(policy, log, span, scale)
+    terms = ESTIMATORS[estimator].fit(policy, log, span, scale, **_model_options(estimator, outcome_model))
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     for rows in pieces(log):
         densities = policy_densities.densities(policy, rows)
@@ -64,6 +69,14 @@ def evaluate(
         sums.add(contribution, densities, rows)
         ends.add(contribution)
     return sums.estimate(ends, estimator, interval, level, scale, largest_weight, getattr(policy, "bandwidth", None))
+
+
+def _model_options(estimator: str, outcome_model: str | Regressor | None) -> dict[str, str | Regressor | None]:
+    if ESTIMATORS[estimator].outcome_models:
+        return {"outcome_model": outcome_model}
+    if outcome_model is not None:
+        raise ParameterError(f"outcome_model applies only to dr, not to {estimator}.", "outcome_model")
+    return {}
 
 
 class _Sums:

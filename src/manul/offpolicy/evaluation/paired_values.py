@@ -52,10 +52,16 @@ class PairedValue:
         return float(self.products[0, 3] / self.products[0, 0])
 
     @property
+    def raw_residual(self) -> float:
+        """The self-normalised residual; 0 if all weights are 0."""
+        _, _, residual, weight, _ = self.products[0]
+        return float(residual / weight) if weight > 0 else 0.0
+
+    @property
     def residual(self) -> float:
         """The self-normalised residual, limited so that the value stays in [0, 1]."""
-        _, expected, residual, weight, _ = self.products[0] / self.products[0, 0]
-        return float(np.clip(expected + residual / weight, 0.0, 1.0) - expected) if weight > 0 else 0.0
+        expected = float(self.products[0, 1] / self.products[0, 0])
+        return min(max(expected + self.raw_residual, 0.0), 1.0) - expected
 
     @property
     def value(self) -> float:
@@ -91,7 +97,7 @@ class PairedValue:
     def _influence(self) -> Floats:
         expected, weight = self.products[0, 1] / self.rows, self.mean_weight
         inverse = 1.0 / weight if weight > 0 else 0.0
-        return np.array([-expected, 1.0, inverse, -self.residual * inverse, 0.0])
+        return np.array([-expected, 1.0, inverse, -self.raw_residual * inverse, 0.0])
 
     @property
     def _logged_influence(self) -> Floats:

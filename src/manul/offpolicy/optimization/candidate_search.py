@@ -127,9 +127,7 @@ class CandidateSearch:
         clip = math.sqrt(known.rows) if known is not None and settings.penalty == "measured" else None
         options: dict[str, Any] = {"draw": settings.draw, "clip": clip, "advance": advance}
         if settings.engine == "local":
-            return local.train(
-                self._trees, self._encoded, threads=settings.threads, resume=settings.resume, **options
-            )
+            return local.train(self._trees, self._encoded, threads=settings.threads, resume=settings.resume, **options)
         from manul.offpolicy.optimization.engines import ray
 
         ray.reject_resume(settings.resume)
@@ -149,9 +147,7 @@ class CandidateSearch:
             return []
         return tree_candidates.rows(self._trees, trained, self._settings.penalty, self._settings.failure)
 
-    def _policy(
-        self, lowest: int, search: CriticSearch | None, trained: TrainingResult | None
-    ) -> AnyAgent | Mapped:
+    def _policy(self, lowest: int, search: CriticSearch | None, trained: TrainingResult | None) -> AnyAgent | Mapped:
         shares = critic_candidates.SHARES if search else ()
         if search is not None and lowest < len(shares):
             agent: AnyAgent = search.fit(self._bandwidth(lowest))

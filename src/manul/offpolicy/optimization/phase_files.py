@@ -32,9 +32,7 @@ class PhaseFiles:
         before = self._read("settings")
         if before is not None and before != self._settings:
             different = "log" if before.get("log") != self._settings.get("log") else "settings"
-            raise ParameterError(
-                f"Cannot resume from {folder}: different {different}. Choose a new folder.", "resume"
-            )
+            raise ParameterError(f"Cannot resume from {folder}: different {different}. Choose a new folder.", "resume")
         self.keep("settings", self._settings)
 
     def result(self, phase: str) -> Any:
