@@ -19,6 +19,7 @@ from manul.actions.schedules import Epsilon
 from manul.agents.auto import Auto
 from manul.logs.batching import Logs, Rows, pieces
 from manul.types import Decisions, Floats, Within
+from manul.utils.rewards import known_range
 
 FOLDS, BLOCKS = 3, 50
 WINDOW = 65_536  # rows that are shuffled at once
@@ -152,6 +153,6 @@ def fold_rows(rows: Rows, total: int) -> Iterator[tuple[int, Numbers, Rows]]:
 
 def predict(critic: Auto, rows: Rows, actions: Floats) -> Floats:
     """The losses that a critic predicts for one action or several per row, scaled to [0, 1] and clipped."""
-    low, high = critic.losses
+    low, high = known_range(critic.losses, "the critic")
     predicted = critic.predict_losses(critic_contexts(rows), actions)
     return np.clip((predicted - low) / (high - low), 0.0, 1.0)

@@ -49,7 +49,8 @@ def doubly_robust(
 
 def _settings(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> CriticSettings:
     """The number of rows, and a range that contains all actions of the log and of the policy."""
-    low, high = actions or getattr(policy, "actions", (0.0, 1.0))
+    policy_range: Within = getattr(policy, "actions", (0.0, 1.0))
+    low, high = actions or policy_range
     total = 0
     for batch in batches(log):
         total += len(batch)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from manul.logs.batching import Logs, Rows
+from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.types import Floats, Policy, Within
+from manul.types import Floats
 from manul.utils.registry import Registry
 
 TermsOf = Callable[[Rows, Floats, Floats], Terms]

@@ -1,12 +1,14 @@
 """The doubly robust value of a policy from sums over rows, and its difference to the logged policy on the same rows.
 
-The value is mean Q + r with the self-normalised residual r = Σ w (ℓ - q) / Σ w: q is the predicted loss of the logged
-action, Q that of the policy, w the importance weight. Without predictions, it is `snips`. Its influence on a row is
-(Q - mean Q) + w (ℓ - q - r) / mean w, a linear form in (1, Q, w (ℓ - q), w, ℓ), so the sums of their products suffice.
+The value is mean Q + r with the self-normalised residual r = sum w (u - q) / sum w: u is the loss, q the
+predicted loss of the logged action, Q that of the policy, w the importance weight. Without predictions, it is `snips`. The
+influence of a row is (Q - mean Q) + w (u - q - r) / mean w, a linear form in (1, Q, w (u - q), w, u), so the sums of their
+products suffice.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -104,4 +106,4 @@ class PairedValue:
         return np.array([-self.logged, 0.0, 0.0, 0.0, 1.0])
 
     def _deviation(self, form: Floats) -> float:
-        return float(np.sqrt(max(form @ self.products @ form, 0.0)) / self.rows)
+        return math.sqrt(max(float(form @ self.products @ form), 0.0)) / self.rows

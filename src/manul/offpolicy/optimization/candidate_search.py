@@ -32,7 +32,7 @@ from manul.types import Within
 from manul.utils.validation import check_workers
 
 Engine = Literal["local", "ray"]
-Advance = Callable[[int], None]
+Advance = Callable[[int], object]
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,18 @@ class CandidateSearch:
     def __init__(
         self, log: Logs, first: Log | None, settings: SearchSettings, *, critic: bool, trees: list[Candidate]
     ) -> None:
-        self._log, self._settings, self._critic, self._trees = log, settings, critic, trees
+        self.settings = settings
+        self._log, self._critic, self._trees = log, critic, trees
         self._columns = None
         if first is not None and (trees or first.features is not None):
             self._columns = named_logs.columns_of(first, log)
         self._encoded = log if self._columns is None else named_logs.Numbers(log, self._columns)
         # Critics take named fields as they are; sparse features are encoded, as for trees.
-        self._critic_log = self._encoded if first is not None and first.features is not None else log
+        self.critic_log = self._encoded if first is not None and first.features is not None else log
 
     def run(self) -> tuple[Table, AnyAgent | Mapped, Verdict | None]:
         """The table, the chosen policy, and the verdict."""
-        settings, threads = self._settings, check_workers("threads", self._settings.threads)
+        settings, threads = self.settings, check_workers("threads", self.settings.threads)
         measured = self._critic or settings.penalty == "measured"
         known = survey(self._log, actions=settings.actions, losses=settings.losses) if measured else None
         files = self._files(known)
@@ -79,13 +80,30 @@ class CandidateSearch:
             search = self._search(known, executor, files, bar.update)
             trained = self._train_trees(known, bar.update) if self._trees else None
             rows = [*self._critic_rows(search), *self._tree_rows(trained)]
-            lowest = Table(tuple(rows)).lowest
-            policy = self._policy(lowest, search, trained)
-            verdict = None if known is None else self._verdict(lowest, search, known, files, bar.update)
-        return Table(tuple(rows), references(verdict)), policy, verdict
+            judged = _Judge(self, search, known, files, bar.update)
+            chosen = self._choose(rows, len(rows) - len(self._trees), judged)
+            policy = self._policy(chosen, search, trained)
+            verdict = None if known is None else judged.verdict(chosen)
+        return Table(tuple(rows), references(verdict), chosen), policy, verdict
+
+    def _choose(self, rows: list[Row], critics: int, judged: _Judge) -> int:
+        """The row with the lowest objective; a tree must be better than the critic by more than two standard errors.
+
+        The objectives of trees have clipped weights, which make rare and bad actions look less bad, so that the best tree
+        is valued like the critic before they are compared.
+        """
+        if not 0 < critics < len(rows):
+            return Table(tuple(rows)).lowest
+        critic = Table(tuple(rows[:critics])).lowest
+        tree = critics + Table(tuple(rows[critics:])).lowest
+        if math.isinf(rows[critic].objective) or math.isinf(rows[tree].objective):
+            return critic if math.isinf(rows[tree].objective) else tree
+        value, error = judged.verdict(tree).value
+        better = value + 2.0 * math.hypot(error, rows[critic].penalty) < rows[critic].estimate
+        return tree if better else critic
 
     def _files(self, known: LogSurvey | None) -> PhaseFiles:
-        settings = self._settings
+        settings = self.settings
         if known is None or settings.resume is None or settings.engine == "ray":
             return PhaseFiles(None, {})
         described = {
@@ -102,7 +120,7 @@ class CandidateSearch:
     def _total(self, known: LogSurvey | None) -> int | None:
         if known is None:
             return len(self._log) if isinstance(self._log, Log) else None
-        passes = 1 + bool(self._trees) + (critic_search.passes(known.rows) if self._critic else 0)
+        passes = 1 + 2 * bool(self._trees) + (critic_search.passes(known.rows) if self._critic else 0)
         return known.rows * passes
 
     def _search(
@@ -112,18 +130,18 @@ class CandidateSearch:
             return None
         assert known is not None
         settings = CriticSettings(
-            total=known.rows, actions=self._settings.actions, losses=self._settings.losses,
-            epsilon=self._settings.epsilon, seed=self._settings.seed,
+            total=known.rows, actions=self.settings.actions, losses=self.settings.losses,
+            epsilon=self.settings.epsilon, seed=self.settings.seed,
         )  # fmt: skip
-        phases: Phases = LocalPhases(self._critic_log, settings, executor, files, advance)
-        if self._settings.engine == "ray":
+        phases: Phases = LocalPhases(self.critic_log, settings, executor, files, advance)
+        if self.settings.engine == "ray":
             from manul.offpolicy.optimization.engines import ray
 
-            phases = ray.RayPhases(self._critic_log, settings, advance)
+            phases = ray.RayPhases(self.critic_log, settings, advance)
         return critic_search.search(phases, settings)
 
     def _train_trees(self, known: LogSurvey | None, advance: Advance) -> TrainingResult:
-        settings = self._settings
+        settings = self.settings
         clip = math.sqrt(known.rows) if known is not None and settings.penalty == "measured" else None
         options: dict[str, Any] = {"draw": settings.draw, "clip": clip, "advance": advance}
         if settings.engine == "local":
@@ -134,7 +152,7 @@ class CandidateSearch:
         return ray.train(self._trees, self._encoded, **options)
 
     def _critic_rows(self, search: CriticSearch | None) -> list[Row]:
-        (low, high), (least, most) = self._settings.actions, self._settings.losses
+        (low, high), (least, most) = self.settings.actions, self.settings.losses
         rows = []
         for share, value in zip(critic_candidates.SHARES, search.values if search else [], strict=False):
             estimate = least + (most - least) * value.value
@@ -145,50 +163,68 @@ class CandidateSearch:
     def _tree_rows(self, trained: TrainingResult | None) -> list[Row]:
         if trained is None:
             return []
-        return tree_candidates.rows(self._trees, trained, self._settings.penalty, self._settings.failure)
+        return tree_candidates.rows(self._trees, trained, self.settings.penalty, self.settings.failure)
 
     def _policy(self, lowest: int, search: CriticSearch | None, trained: TrainingResult | None) -> AnyAgent | Mapped:
         shares = critic_candidates.SHARES if search else ()
         if search is not None and lowest < len(shares):
-            agent: AnyAgent = search.fit(self._bandwidth(lowest))
-            return named_logs.with_columns(agent, None if self._critic_log is self._log else self._columns)
+            agent: AnyAgent = search.fit(self.bandwidth(lowest))
+            return named_logs.with_columns(agent, None if self.critic_log is self._log else self._columns)
         assert trained is not None
         return named_logs.with_columns(trained.agent(lowest - len(shares)), self._columns)
 
-    def _bandwidth(self, number: int) -> float:
-        low, high = self._settings.actions
+    def bandwidth(self, number: int) -> float:
+        """The bandwidth of a critic, in action units."""
+        low, high = self.settings.actions
         return critic_candidates.SHARES[number] * (high - low)
 
-    def _verdict(
-        self, lowest: int, search: CriticSearch | None, known: LogSurvey, files: PhaseFiles, advance: Advance
-    ) -> Verdict:
-        saved = files.result("verdict")
+    def tree_terms(self, number: int) -> Iterator[tuple[Any, ...]]:
+        """The rows of the log, with the weights and the windows of a tree that learns from them."""
+        candidate = self._trees[number]
+        narrowest = getattr(candidate.agent, "bandwidth", None) or Auto.narrowest_share * np.ptp(self.settings.actions)
+        for rows, weights in tree_candidates.progressive_weights(candidate, self._encoded, self.settings.threads):
+            yield rows, weights, np.full(len(weights), narrowest)
+
+
+class _Judge:
+    """The verdict on a candidate, from rows that it had not learned from when it was valued on them."""
+
+    def __init__(
+        self,
+        run: CandidateSearch,
+        search: CriticSearch | None,
+        known: LogSurvey | None,
+        files: PhaseFiles,
+        advance: Advance,
+    ) -> None:
+        self._run, self._search, self._known, self._files, self._advance = run, search, known, files, advance
+
+    def verdict(self, number: int) -> Verdict:
+        """The verdict on the candidate of a row of the table."""
+        assert self._known is not None
+        settings, name = self._run.settings, f"verdict-{number}"
+        saved = self._files.result(name)
         if saved is None:
-            sums = VerdictSums(self._settings.actions, self._settings.losses)
-            for rows, *terms in self._judged_rows(lowest, search, known):
+            sums = VerdictSums(settings.actions, settings.losses, critic_candidates.weight_cap(self._known.rows))
+            for rows, *terms in self._rows(number, self._known.rows):
                 sums.add(rows, *terms)
-                advance(len(rows.actions))
+                self._advance(len(rows.actions))
             saved = asdict(sums.verdict())
-            files.keep("verdict", saved)
-        pairs = {name: None if saved[name] is None else tuple(saved[name]) for name in ("logged", "greedy")}
+            self._files.keep(name, saved)
+        pairs = {each: None if saved[each] is None else tuple(saved[each]) for each in ("value", "logged", "greedy")}
         return Verdict(**{**saved, **pairs})
 
-    def _judged_rows(self, lowest: int, search: CriticSearch | None, known: LogSurvey) -> Iterator[tuple[Any, ...]]:
-        """Rows with the weights, windows and predictions of the chosen candidate, which had not learned from them."""
-        shares = len(critic_candidates.SHARES) if search else 0
-        if search is not None and lowest < shares:
-            cap, bandwidth = 10.0 * math.sqrt(known.rows), self._bandwidth(lowest)
-            for parts in critic_candidates.held_out_windows(self._critic_log, known.rows):
-                for fold, rows in parts:
-                    terms = critic_candidates.window_terms(search.critics[fold], rows, bandwidth)
-                    yield rows, terms.weights, terms.halves, terms.predicted, terms.expected, cap
+    def _rows(self, number: int, total: int) -> Iterator[tuple[Any, ...]]:
+        """Rows with the weights, the windows and the predictions of a candidate."""
+        critics = len(critic_candidates.SHARES) if self._search else 0
+        if self._search is None or number >= critics:
+            yield from self._run.tree_terms(number - critics)
             return
-        candidate = self._trees[lowest - shares]
-        narrowest = getattr(candidate.agent, "bandwidth", None) or Auto.narrowest_share * np.ptp(self._settings.actions)
-        weighed = tree_candidates.progressive_weights(candidate, self._encoded, self._settings.threads)
-        for rows, weights in weighed:
-            nothing = np.zeros(len(weights))
-            yield rows, weights, np.full(len(weights), narrowest), nothing, nothing, math.sqrt(known.rows)
+        bandwidth = self._run.bandwidth(number)
+        for parts in critic_candidates.held_out_windows(self._run.critic_log, total):
+            for fold, rows in parts:
+                terms = critic_candidates.window_terms(self._search.critics[fold], rows, bandwidth)
+                yield rows, terms.weights, terms.halves, terms.predicted, terms.expected
 
 
 def references(verdict: Verdict | None) -> tuple[Row, ...]:

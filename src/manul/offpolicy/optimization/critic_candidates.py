@@ -6,6 +6,7 @@ robust; the lowest value plus one standard error wins.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -52,6 +53,11 @@ def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
     return WindowTerms(weights, halves, losses[:, 0], losses[:, 1:].mean(axis=1))
 
 
+def weight_cap(total: int) -> float:
+    """Weights are capped here when a policy is valued, so that one small density has little effect."""
+    return 10.0 * math.sqrt(total)
+
+
 def squared_errors(critics: Sequence[Auto], rows: Rows, settings: CriticSettings) -> Floats:
     """The sum of the squared errors of each critic on rows."""
     losses = scale_losses(rows, settings.losses)
@@ -59,9 +65,9 @@ def squared_errors(critics: Sequence[Auto], rows: Rows, settings: CriticSettings
 
 
 def bandwidth_values(critic: Auto, rows: Rows, settings: CriticSettings) -> list[PairedValue]:
-    """The values of all bandwidths on held-out rows; weights are capped at ten times the root of the number of rows."""
+    """The values of all bandwidths on held-out rows."""
     low, high = settings.actions
-    losses, cap = scale_losses(rows, settings.losses), 10.0 * np.sqrt(settings.total)
+    losses, cap = scale_losses(rows, settings.losses), weight_cap(settings.total)
     values = []
     for share in SHARES:
         terms = window_terms(critic, rows, share * (high - low))

@@ -21,7 +21,7 @@ from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.offpolicy.optimization import critic_candidates
 from manul.offpolicy.optimization.phase_files import PhaseFiles
 
-Advance = Callable[[int], None]
+Advance = Callable[[int], object]
 
 
 class Phases(Protocol):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
@@ -47,7 +47,7 @@ class Optimized:
     @property
     def chosen(self) -> Row:
         """The row of the best policy."""
-        return self.table.rows[self.table.lowest]
+        return self.table.rows[self.table.lowest if self.table.chosen is None else self.table.chosen]
 
     @property
     def bandwidth(self) -> float | None:
@@ -98,8 +98,8 @@ def optimize(
     """Train candidates on a log or batches of a log, and return the policy with the lowest estimated loss.
 
     `candidates` are "auto", the critic of `Auto` with bandwidths from 1/128 to 1/8 of the range, and "cats", the trees of
-    a `grid`, by default a small one. If only a grid is given, only its trees are candidates. The log is read several
-    times, so it may not be an iterator.
+    a `grid`, by default a small one. If only a grid is given, only its trees are candidates. The critic is chosen unless
+    the best tree is better by more than two standard errors. The log is read several times, so it may not be an iterator.
 
     Trees learn by the `rule` of `Cats` ("path"), of `Cats.paper` ("paper"), or of `Cats.paper` with one regressor per
     node, as in Vowpal Wabbit ("margin"), which is twice as fast as "paper". Their `penalty` is "measured" from the

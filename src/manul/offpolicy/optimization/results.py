@@ -25,6 +25,8 @@ class Row(NamedTuple):
 class Table:
     """One row per candidate, in the order of the grid; `references` are other policies, which are only printed.
 
+    `chosen` is the index of the chosen row, by default the one with the lowest objective.
+
     >>> print(Table((Row("Cats", 0.25, 4, 0.2, 0.01, 0.21), Row("Cats", 0.125, 8, 0.1, 0.02, 0.12))))
     candidate  bandwidth  leaves  estimate  penalty  objective
     Cats            0.25       4   0.20000  0.01000    0.21000
@@ -33,6 +35,7 @@ class Table:
 
     rows: tuple[Row, ...]
     references: tuple[Row, ...] = ()
+    chosen: int | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -65,6 +68,8 @@ class Table:
             first, *rest = (text.rjust(width) for text, width in zip(row, widths, strict=True))
             lines.append("  ".join([row[0].ljust(len(first)), *rest]))
         lines[1 + self.lowest] += "  <- lowest"
+        if self.chosen is not None and self.chosen != self.lowest:
+            lines[1 + self.chosen] += "  <- chosen"
         return "\n".join(lines)
 
 

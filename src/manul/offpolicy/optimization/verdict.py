@@ -22,11 +22,13 @@ NORMAL = 1.959963984540054  # the quantile of the standard normal distribution a
 class Verdict:
     """The gain of the chosen policy over the logged one: positive is better.
 
-    `logged` is the mean logged loss and `greedy` that of the logged policy without its uniform exploration, which needs
-    floors in the log; each comes with its standard error. `low` and `high` are the 95 % interval of the gain by empirical
-    likelihood, which says what is proven; `gain` and `error` are doubly robust, and say what is likely.
+    `value` is the estimated loss of the policy, `logged` the mean logged loss, and `greedy` that of the logged policy
+    without its uniform exploration, which needs floors in the log; each comes with its standard error. `low` and `high`
+    are the 95 % interval of the gain by empirical likelihood, which says what is proven; `gain` and `error` are doubly
+    robust, and say what is likely.
     """
 
+    value: tuple[float, float]
     gain: float
     error: float
     low: float
@@ -51,17 +53,24 @@ class Verdict:
 
 
 class VerdictSums:
-    """Sums over the rows of a log, from which a verdict is computed."""
+    """Sums over the rows of a log, from which a verdict is computed; weights above `cap` are capped in the value."""
 
-    def __init__(self, actions: Within, losses: Within) -> None:
-        self._actions, self._losses = actions, losses
+    def __init__(self, actions: Within, losses: Within, cap: float) -> None:
+        self._actions, self._losses, self._cap = actions, losses, cap
         self._value, self._greedy, self._gain = PairedValue(), PairedValue(), Gain()
         self._floors_known = True
 
-    def add(self, rows: Rows, weights: Floats, halves: Floats, predicted: Floats, expected: Floats, cap: float) -> None:
-        """Add rows with the weights of the policy and half the widths of its windows."""
+    def add(
+        self,
+        rows: Rows,
+        weights: Floats,
+        halves: Floats,
+        predicted: Floats | float = 0.0,
+        expected: Floats | float = 0.0,
+    ) -> None:
+        """Add rows with the weights of the policy, half the widths of its windows, and predictions if there are any."""
         losses = scale_losses(rows, self._losses)
-        self._value.add(np.minimum(weights, cap), losses, predicted, expected)
+        self._value.add(np.minimum(weights, self._cap), losses, predicted, expected)
         self._gain.add(weights, losses, self._bound(rows, weights, halves))
         greedy = greedy_weights(rows, self._actions)
         self._floors_known = self._floors_known and greedy is not None
@@ -74,6 +83,7 @@ class VerdictSums:
         unit, (least, most) = high - low, self._gain.interval(LEVEL)
         greedy = self._greedy if self._floors_known and self._greedy.mean_weight > 0 else None
         return Verdict(
+            value=(low + unit * self._value.value, unit * self._value.error),
             gain=self._value.gain * unit,
             error=self._value.gain_error * unit,
             low=-most * unit,

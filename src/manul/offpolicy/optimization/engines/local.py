@@ -20,7 +20,7 @@ def train(
     clip: float | None,
     threads: int | None,
     resume: str | Path | None,
-    advance: Callable[[int], None],
+    advance: Callable[[int], object],
 ) -> TrainingResult:
     """Train every candidate; with `resume`, continue the run in that folder."""
     replay, seen = Replay(candidates, draw=draw, threads=threads, clip=clip), LogSummary()
