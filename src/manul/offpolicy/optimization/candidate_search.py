@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from tqdm import tqdm
 
 from manul.actions.schedules import Epsilon, describe
 from manul.agents import Mapped
 from manul.agents.auto import Auto
+from manul.logs.batching import Rows, pieces
 from manul.logs.log import Log
-from manul.offpolicy import named_logs
+from manul.offpolicy import cross_fitting, named_logs
 from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.optimization import critic_candidates, critic_search, tree_candidates
 from manul.offpolicy.optimization.critic_search import CriticSearch, LocalPhases, Phases
@@ -33,6 +33,13 @@ from manul.utils.validation import check_workers
 
 Engine = Literal["local", "ray"]
 Advance = Callable[[int], object]
+
+
+class Trees(NamedTuple):
+    """The trees to train, and the same ones without exploration, which are valued."""
+
+    trees: list[Candidate]
+    greedy: list[Candidate]
 
 
 @dataclass(frozen=True)
@@ -55,13 +62,12 @@ class SearchSettings:
 class CandidateSearch:
     """One run of `optimize` on a log, whose first batch is `first`."""
 
-    def __init__(
-        self, log: Logs, first: Log | None, settings: SearchSettings, *, critic: bool, trees: list[Candidate]
-    ) -> None:
+    def __init__(self, log: Logs, first: Log | None, settings: SearchSettings, *, critic: bool, trees: Trees) -> None:
         self.settings = settings
-        self._log, self._critic, self._trees = log, critic, trees
+        self._log, self._critic = log, critic
+        self._trees, self._greedy_trees = trees
         self._columns = None
-        if first is not None and (trees or first.features is not None):
+        if first is not None and (self._trees or first.features is not None):
             self._columns = named_logs.columns_of(first, log)
         self._encoded = log if self._columns is None else named_logs.Numbers(log, self._columns)
         # Critics take named fields as they are; sparse features are encoded, as for trees.
@@ -87,10 +93,10 @@ class CandidateSearch:
         return Table(tuple(rows), references(verdict), chosen), policy, verdict
 
     def _choose(self, rows: list[Row], critics: int, judged: _Judge) -> int:
-        """The row with the lowest objective; a tree must be better than the critic by more than two standard errors.
+        """The row with the lowest objective; a tree must be better than the critic by more than three standard errors.
 
-        The objectives of trees have clipped weights, which make rare and bad actions look less bad, so that the best tree
-        is valued like the critic before they are compared.
+        The objectives of trees have clipped weights, which make rare and bad actions look less bad, so the best tree is
+        valued like the critic before they are compared.
         """
         if not 0 < critics < len(rows):
             return Table(tuple(rows)).lowest
@@ -99,7 +105,7 @@ class CandidateSearch:
         if math.isinf(rows[critic].objective) or math.isinf(rows[tree].objective):
             return critic if math.isinf(rows[tree].objective) else tree
         value, error = judged.verdict(tree).value
-        better = value + 2.0 * math.hypot(error, rows[critic].penalty) < rows[critic].estimate
+        better = value + 3.0 * math.hypot(error, rows[critic].penalty) < rows[critic].estimate
         return tree if better else critic
 
     def _files(self, known: LogSurvey | None) -> PhaseFiles:
@@ -178,12 +184,16 @@ class CandidateSearch:
         low, high = self.settings.actions
         return critic_candidates.SHARES[number] * (high - low)
 
-    def tree_terms(self, number: int) -> Iterator[tuple[Any, ...]]:
-        """The rows of the log, with the weights and the windows of a tree that learns from them."""
-        candidate = self._trees[number]
-        narrowest = getattr(candidate.agent, "bandwidth", None) or Auto.narrowest_share * np.ptp(self.settings.actions)
-        for rows, weights in tree_candidates.progressive_weights(candidate, self._encoded, self.settings.threads):
-            yield rows, weights, np.full(len(weights), narrowest)
+    def tree_terms(
+        self, number: int, total: int, critics: Sequence[Auto | None]
+    ) -> Iterator[tuple[Rows, critic_candidates.WindowTerms]]:
+        """The rows of the log, with the terms of a tree that was trained on the other folds."""
+        agents = tree_candidates.cross_fit(self._greedy_trees[number], self._encoded, total)
+        both = zip(pieces(self._encoded), pieces(self.critic_log), strict=True)
+        for encoded, rows in both:
+            for fold, places, part in cross_fitting.fold_rows(encoded, total):
+                terms = tree_candidates.window_terms(agents[fold], part, critics[fold], rows.select(places))
+                yield part, terms
 
 
 class _Judge:
@@ -206,25 +216,25 @@ class _Judge:
         saved = self._files.result(name)
         if saved is None:
             sums = VerdictSums(settings.actions, settings.losses, critic_candidates.weight_cap(self._known.rows))
-            for rows, *terms in self._rows(number, self._known.rows):
-                sums.add(rows, *terms)
+            for rows, terms in self._rows(number, self._known.rows):
+                sums.add(rows, terms)
                 self._advance(len(rows.actions))
             saved = asdict(sums.verdict())
             self._files.keep(name, saved)
         pairs = {each: None if saved[each] is None else tuple(saved[each]) for each in ("value", "logged", "greedy")}
         return Verdict(**{**saved, **pairs})
 
-    def _rows(self, number: int, total: int) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, number: int, total: int) -> Iterator[tuple[Rows, critic_candidates.WindowTerms]]:
         """Rows with the weights, the windows and the predictions of a candidate."""
-        critics = len(critic_candidates.SHARES) if self._search else 0
-        if self._search is None or number >= critics:
-            yield from self._run.tree_terms(number - critics)
+        shares = len(critic_candidates.SHARES) if self._search else 0
+        critics = self._search.critics if self._search else [None] * cross_fitting.FOLDS
+        if self._search is None or number >= shares:
+            yield from self._run.tree_terms(number - shares, total, critics)
             return
         bandwidth = self._run.bandwidth(number)
         for parts in critic_candidates.held_out_windows(self._run.critic_log, total):
             for fold, rows in parts:
-                terms = critic_candidates.window_terms(self._search.critics[fold], rows, bandwidth)
-                yield rows, terms.weights, terms.halves, terms.predicted, terms.expected
+                yield rows, critic_candidates.window_terms(self._search.critics[fold], rows, bandwidth)
 
 
 def references(verdict: Verdict | None) -> tuple[Row, ...]:

@@ -17,7 +17,7 @@ from manul.agents import Mapped
 from manul.errors import ParameterError
 from manul.logs.batching import repeatable
 from manul.offpolicy import named_logs
-from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings
+from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
 from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
@@ -99,7 +99,7 @@ def optimize(
 
     `candidates` are "auto", the critic of `Auto` with bandwidths from 1/128 to 1/8 of the range, and "cats", the trees of
     a `grid`, by default a small one. If only a grid is given, only its trees are candidates. The critic is chosen unless
-    the best tree is better by more than two standard errors. The log is read several times, so it may not be an iterator.
+    the best tree is better by more than three standard errors. The log is read several times, so it may not be an iterator.
 
     Trees learn by the `rule` of `Cats` ("path"), of `Cats.paper` ("paper"), or of `Cats.paper` with one regressor per
     node, as in Vowpal Wabbit ("margin"), which is twice as fast as "paper". Their `penalty` is "measured" from the
@@ -128,13 +128,15 @@ def optimize(
         "losses": check_range("losses", named_logs.choose_range(losses, first.loss_range if first else None)),
     }
     grid = grid or (Grid.small() if penalty == "measured" else Grid.paper())
-    trees = grid.candidates(rule=rule, epsilon=epsilon, seed=seed, **ranges) if "cats" in names else []
-    check_bandwidths(trees, penalty)
+    trees = Trees(*(grid.candidates(rule=rule, epsilon=each, seed=seed, **ranges) for each in (epsilon, 0.0)))
+    check_bandwidths(trees.trees, penalty)
     settings = SearchSettings(
         **ranges, penalty=penalty, failure=failure, draw=seed if draw else None, epsilon=epsilon, seed=seed,
         threads=threads, resume=None if resume is None else Path(resume), engine=engine, progress=progress,
     )  # fmt: skip
-    search = CandidateSearch(log, first, settings, critic="auto" in names, trees=trees)
+    search = CandidateSearch(
+        log, first, settings, critic="auto" in names, trees=trees if "cats" in names else Trees([], [])
+    )
     return Optimized(*search.run())
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
+from manul.agents.auto import Auto
 from manul.errors import ParameterError
 from manul.logs.batching import Logs, Rows, pieces
-from manul.logs.log import Log
+from manul.offpolicy import cross_fitting
+from manul.offpolicy.evaluation.doubly_robust import action_points
+from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.offpolicy.optimization.engines import TrainingResult
-from manul.offpolicy.optimization.grid import Candidate
-from manul.offpolicy.optimization.replay import Replay
+from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.offpolicy.optimization.results import Row
 from manul.paper import theory
-from manul.types import Floats
+from manul.types import Decisions
 from manul.utils.rewards import known_range
 
 Penalty = float | Literal["measured", "paper"]
@@ -74,9 +76,32 @@ def check_bandwidths(candidates: Sequence[Candidate], penalty: Penalty) -> None:
             )
 
 
-def progressive_weights(candidate: Candidate, log: Logs, threads: int | None) -> Iterator[tuple[Rows, Floats]]:
-    """The rows of a log, and the importance weights of a candidate that learns from each row after it was valued."""
-    replay = Replay([candidate], threads=threads, clip=math.inf)
+def cross_fit(candidate: Candidate, log: Logs, total: int) -> list[AnyAgent]:
+    """One agent per fold, trained on the other folds in the order of the log."""
+    agents = [candidate.fresh() for _ in range(cross_fitting.FOLDS)]
     for piece in pieces(log):
-        columns = piece.contexts, piece.actions, piece.densities, piece.losses
-        yield piece, replay.learn(Log(*columns, piece.lows, piece.highs))[0]
+        folds = cross_fitting.fold_numbers(piece, total)
+        for fold, agent in enumerate(agents):
+            rows = piece.select(folds != fold)
+            if len(rows.actions):
+                decisions = Decisions(rows.actions, rows.densities, rows.lows, rows.highs)
+                agent.learn_many(rows.contexts, decisions, rows.losses)
+    return agents
+
+
+def window_terms(agent: AnyAgent, rows: Rows, critic: Auto | None, critic_rows: Rows) -> WindowTerms:
+    """The weights of an agent on held-out rows, and the losses that a critic predicts for the logged and its own actions.
+
+    `critic_rows` are the same rows as the critic takes them; without a critic, predictions are 0.
+    """
+    low, high = agent.actions
+    weights = agent.densities_many(rows.contexts, rows.actions, rows.within) / rows.densities
+    share = getattr(agent, "bandwidth", None) or Auto.narrowest_share * (high - low)
+    lows, highs = rows.ends(agent.actions)
+    halves = np.minimum(share, (highs - lows) / 2)
+    if critic is None:
+        nothing = np.zeros(len(weights))
+        return WindowTerms(weights, halves, nothing, nothing)
+    points, shares = action_points(agent, rows, agent.actions)
+    losses = cross_fitting.predict(critic, critic_rows, np.column_stack([rows.actions, np.clip(points, low, high)]))
+    return WindowTerms(weights, halves, losses[:, 0], (losses[:, 1:] * shares).sum(axis=1))

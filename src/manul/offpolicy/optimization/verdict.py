@@ -12,6 +12,7 @@ from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.gain import Gain
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.paired_values import PairedValue
+from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.types import Floats, Within
 
 LEVEL = 0.95
@@ -63,15 +64,12 @@ class VerdictSums:
     def add(
         self,
         rows: Rows,
-        weights: Floats,
-        halves: Floats,
-        predicted: Floats | float = 0.0,
-        expected: Floats | float = 0.0,
+        terms: WindowTerms,
     ) -> None:
-        """Add rows with the weights of the policy, half the widths of its windows, and predictions if there are any."""
-        losses = scale_losses(rows, self._losses)
-        self._value.add(np.minimum(weights, self._cap), losses, predicted, expected)
-        self._gain.add(weights, losses, self._bound(rows, weights, halves))
+        """Add held-out rows with the weights, windows and predictions of the policy."""
+        losses, weights = scale_losses(rows, self._losses), terms.weights
+        self._value.add(np.minimum(weights, self._cap), losses, terms.predicted, terms.expected)
+        self._gain.add(weights, losses, self._bound(rows, weights, terms.halves))
         greedy = greedy_weights(rows, self._actions)
         self._floors_known = self._floors_known and greedy is not None
         if greedy is not None:
