@@ -88,25 +88,25 @@ class CandidateSearch:
             rows = [*self._critic_rows(search), *self._tree_rows(trained)]
             judged = _Judge(self, search, known, files, bar.update)
             chosen = self._choose(rows, len(rows) - len(self._trees), judged)
-            policy = self._policy(chosen, search, trained)
-            verdict = None if known is None else judged.verdict(chosen)
+            number = Table(tuple(rows)).lowest if chosen is None else chosen
+            policy = self._policy(number, search, trained)
+            verdict = None if known is None else judged.verdict(number)
         return Table(tuple(rows), references(verdict), chosen), policy, verdict
 
-    def _choose(self, rows: list[Row], critics: int, judged: _Judge) -> int:
-        """The row with the lowest objective; a tree must be better than the critic by more than three standard errors.
+    def _choose(self, rows: list[Row], critics: int, judged: _Judge) -> int | None:
+        """The number of the chosen row; None for the lowest objective, if there are only trees.
 
         The objectives of trees have clipped weights, which make rare and bad actions look less bad, so the best tree is
-        valued like the critic before they are compared.
+        valued like the critic before they are compared; it must be better by more than three standard errors.
         """
-        if not 0 < critics < len(rows):
-            return Table(tuple(rows)).lowest
-        critic = Table(tuple(rows[:critics])).lowest
-        tree = critics + Table(tuple(rows[critics:])).lowest
-        if math.isinf(rows[critic].objective) or math.isinf(rows[tree].objective):
-            return critic if math.isinf(rows[tree].objective) else tree
-        value, error = judged.verdict(tree).value
+        if not critics:
+            return None
+        critic, trees = critic_candidates.choose(rows[:critics]), Table(tuple(rows[critics:]))
+        if not len(trees) or math.isinf(trees.rows[trees.lowest].objective):
+            return critic
+        value, error = judged.verdict(critics + trees.lowest).value
         better = value + 3.0 * math.hypot(error, rows[critic].penalty) < rows[critic].estimate
-        return tree if better else critic
+        return critics + trees.lowest if better or math.isinf(rows[critic].objective) else critic
 
     def _files(self, known: LogSurvey | None) -> PhaseFiles:
         settings = self.settings

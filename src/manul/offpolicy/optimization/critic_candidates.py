@@ -1,7 +1,8 @@
 """The candidates "auto": the critic with a bandwidth, valued on rows that it was not trained on.
 
 The schedule of training is the one with the lowest squared error on held-out rows. The value of each bandwidth is doubly
-robust; the lowest value plus one standard error wins.
+robust. The narrowest bandwidth is chosen whose value is not above the lowest value plus one standard error: with the same
+critic, a narrower window is nearly always better, but its value is less certain.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.paired_values import PairedValue
+from manul.offpolicy.optimization.results import Row
 from manul.types import Floats
 
 SHARES = tuple(2.0**-power for power in range(7, 2, -1))  # bandwidths as shares of the range: 1/128 to 1/8
@@ -85,3 +87,15 @@ def held_out_windows(log: Logs, total: int) -> Iterator[list[tuple[int, Rows]]]:
 def is_trusted(value: PairedValue) -> bool:
     """Whether enough rows have a positive weight."""
     return value.hits >= FEWEST_HITS
+
+
+def choose(rows: Sequence[Row]) -> int:
+    """The number of the chosen bandwidth; rows begin with the narrowest, and their penalties are standard errors.
+
+    >>> choose([Row("auto", 0.1, None, 0.5, 0.1, 0.6), Row("auto", 0.2, None, 0.4, 0.1, 0.5)])
+    0
+    """
+    lowest = min(row.objective for row in rows)
+    if math.isinf(lowest):
+        return len(rows) - 1  # the log says nothing; the widest window is the most cautious
+    return next(number for number, row in enumerate(rows) if row.estimate <= lowest and not math.isinf(row.penalty))

@@ -67,8 +67,9 @@ class Table:
         for row in cells:
             first, *rest = (text.rjust(width) for text, width in zip(row, widths, strict=True))
             lines.append("  ".join([row[0].ljust(len(first)), *rest]))
-        lines[1 + self.lowest] += "  <- lowest"
-        if self.chosen is not None and self.chosen != self.lowest:
+        if self.chosen is None:
+            lines[1 + self.lowest] += "  <- lowest"
+        else:
             lines[1 + self.chosen] += "  <- chosen"
         return "\n".join(lines)
 
