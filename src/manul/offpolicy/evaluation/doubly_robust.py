@@ -77,7 +77,7 @@ def action_points(policy: Policy, rows: Rows, actions: Within) -> tuple[Floats, 
     >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=1)).log
     >>> points, shares = action_points(manul.Cats(leaves=8, bandwidth=1/4, epsilon=0), next(pieces(log)), (0, 1))
     >>> points[0, [0, -1]], shares[0, 0]
-    (array([0.265625, 0.734375]), 0.0625)
+    (array([0.296875, 0.765625]), np.float64(0.0625))
     """
     steps = (np.arange(POINTS) + 0.5) / POINTS
     epsilon = _epsilon(policy, rows)
