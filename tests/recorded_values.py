@@ -79,7 +79,7 @@ def optimized(made: manul.Log) -> dict[str, str]:
     """The table and the policy of an optimisation by each rule."""
     found = {}
     grid = manul.Grid(bandwidths=(1 / 4, 1 / 8), leaves=(8, 16))
-    best = manul.optimize(made, grid=grid)
+    best = manul.optimize(made, grid=grid, penalty=1)
     with tempfile.TemporaryDirectory() as folder:
         best.policy.save(Path(folder, "p.manul"))
         found["optimized policy"] = digest(Path(folder, "p.manul").read_bytes())

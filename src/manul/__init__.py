@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from manul.offpolicy import evaluate as evaluate
     from manul.offpolicy import optimize as optimize
     from manul.offpolicy.evaluation.estimator_registry import register_estimator as register_estimator
+    from manul.offpolicy.evaluation.outcome_model import register_outcome_model as register_outcome_model
     from manul.paper import datasets as datasets
     from manul.paper import theory as theory
     from manul.policies.classifier_tree import TreePolicy as TreePolicy
@@ -69,6 +70,7 @@ _NAMES = {
     "logs.log": "Log LogWriter",
     "offpolicy": "Comparison Grid Optimized compare evaluate optimize",
     "offpolicy.evaluation.estimator_registry": "register_estimator",
+    "offpolicy.evaluation.outcome_model": "register_outcome_model",
     "policies.classifier_tree": "TreePolicy",
     "policies.tree_training": "train_tree",
     "service.client": "AsyncClient Client",

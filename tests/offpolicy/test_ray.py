@@ -31,8 +31,7 @@ def cluster():
 
 
 def outcome(best):
-    arrays = {name: array.tobytes() for name, array in best.policy.state().items()}
-    return best.table, repr(best.policy), arrays
+    return best.table, manul.dumps(best.policy), best.verdict
 
 
 @asked
@@ -58,6 +57,35 @@ def test_a_node_that_goes_away_changes_nothing_but_the_time(cluster, tmp_path):
     assert (tmp_path / cluster.second.node_id).exists(), "the node must have been busy when it was removed"
     assert len(cluster.list_all_nodes()) == 1
     assert outcome(there) == outcome(manul.optimize(log, grid=grid))
+
+
+@asked
+@pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("in_files", [False, True])
+def test_the_critics_of_a_cluster_are_the_local_ones(log, grid, tmp_path, monkeypatch, in_files):
+    log.write(tmp_path / "log.parquet")
+    source = manul.Log.batches(tmp_path / "log.parquet", 1000) if in_files else log
+    if in_files:
+        from manul.offpolicy.optimization.engines import ray as engine
+
+        monkeypatch.setattr(engine, "StoredLog", None)  # the log is not put into the object store
+    settings = {"candidates": ("auto", "cats"), "grid": grid}
+    assert outcome(manul.optimize(source, engine="ray", **settings)) == outcome(manul.optimize(log, **settings))
+
+
+@asked
+@pytest.mark.filterwarnings("default")
+def test_critics_survive_the_loss_of_a_node(cluster, tmp_path):
+    world = manul.worlds.linear(rounds=60_000, width=20)
+    log = manul.simulate(manul.Cats.paper(leaves=4, bandwidth=1 / 4), world).log
+    log.write(tmp_path / "log.parquet")
+    watcher = threading.Timer(8, cluster.remove_node, (cluster.second,), {"allow_graceful": False})
+    watcher.start()
+    there = manul.optimize(manul.Log.batches(tmp_path / "log.parquet"), candidates="auto", engine="ray")
+    watcher.join()
+    assert len(cluster.list_all_nodes()) == 1
+    assert outcome(there) == outcome(manul.optimize(log, candidates="auto"))
 
 
 def spied(folder, bandwidth, leaves, **settings):

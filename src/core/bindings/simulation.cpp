@@ -60,14 +60,16 @@ void simulate_tables(const std::vector<Player*>& players, const std::vector<cons
 
 void replay(const std::vector<Player*>& players, const Matrix<float>& contexts, const Vector<double>& actions,
             const Vector<double>& densities, const Vector<double>& losses, const Vector<double>& lows,
-            const Vector<double>& highs, Output sums, std::size_t threads) {
+            const Vector<double>& highs, Output sums, Output weights, std::size_t threads) {
   if (players.empty() || sums.size() != players.size()) throw Rejected();
   const Rows all = rows(*players[0], contexts, lows, highs);
   for (const Player* player : players)
     if (player->settings().width != contexts.shape(1)) throw Rejected();
   check_sizes(all.count, actions, densities, losses);
+  if (weights.size() > 0) check_sizes(all.count * players.size(), weights);
   nb::gil_scoped_release unlocked;
-  replay_all(players, all, {actions.data(), densities.data(), losses.data()}, sums.data(), threads);
+  replay_all(players, all, {actions.data(), densities.data(), losses.data()}, sums.data(),
+             weights.size() > 0 ? weights.data() : nullptr, threads);
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ void bind_simulation(nb::module_& module) {
   module.def("simulate", &simulate_tables, "players"_a, "tables"_a, "first"_a, "last"_a, "actions"_a, "densities"_a,
              "losses"_a, "floors"_a, "threads"_a);
   module.def("replay", &replay, "players"_a, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a,
-             "sums"_a, "threads"_a);
+             "sums"_a, "weights"_a, "threads"_a);
 }
 
 }  // namespace manul

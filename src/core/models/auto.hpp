@@ -15,12 +15,14 @@ namespace manul::MANUL_SIMD {
 class AutoModel final : public ReplayByWindow<CriticModel> {
  public:
   explicit AutoModel(const AutoSettings& settings)
-      : actions_(settings.actions), replay_(settings.width, settings.features, settings.unknown_losses),
+      : actions_(settings.actions), bandwidth_(settings.bandwidth),
+        replay_(settings.width, settings.features, settings.unknown_losses),
         critic_(settings.width, settings.features, replay_, settings.seed) {}
 
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
     if (replay_.rounds() < warm_up) return {0.5 * (within.low + within.high), half};
+    if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_);
     critic_.ensemble().start();
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(bandwidth(), 0.5 * (range.high - range.low));
@@ -30,6 +32,16 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     const double narrow = smaller(h, larger(narrowest, h / steepness(centre, h, range)));
     if (narrow < h) centre = minimum(around(centre, h, range), fine, narrow);
     const double wide = smaller(narrow * length(), half);
+    return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
+  }
+
+  Window best_window(const ContextView& context, Range within, double bandwidth) override {
+    const double wide = smaller(bandwidth, 0.5 * (within.high - within.low));
+    critic_.ensemble().start();
+    critic_.look(replay_, context);
+    const Range range = {unit(within.low), unit(within.high)};
+    const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
+    const double centre = minimum(around(minimum(range, coarse, h), reach, range), fine, h);
     return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
   }
 
@@ -49,7 +61,9 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     critic_.ensemble().member_shares(all.weights);
     for (std::size_t m = 0; m < Ensemble::members; ++m)
       all.errors[m] = __builtin_sqrt(critic_.ensemble().error(m)) / replay_.gain();
-    all.bandwidth = replay_.rounds() < warm_up ? 0.5 * length() : bandwidth() * length();
+    all.bandwidth = replay_.rounds() < warm_up ? 0.5 * length()
+                    : bandwidth_ > 0.0         ? bandwidth_
+                                               : bandwidth() * length();
     all.forest = critic_.weight();
     all.trees = static_cast<double>(critic_.trees());
     all.noise = monitor_.sigma() / replay_.gain();
@@ -168,6 +182,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   };
 
   Range actions_;
+  double bandwidth_;  // 0 if the model chooses it
   ReplayBuffer replay_;
   Critic critic_;
   DriftDetector monitor_;

@@ -36,13 +36,13 @@ struct PlayerSettings {
   std::size_t features = 0;  // how many are numbered
 };
 
-// The importance-weighted loss of a logged action for the greedy window: its density there divided by the logged one,
-// times the loss (the paper's c_t of the leaf, Algorithm 3).
-inline double window_cost(Window played, const Outcome& outcome) {
+// The importance weight of a logged action for the greedy window: its density there divided by the logged one. Times
+// the loss, it is the paper's c_t of the leaf (Algorithm 3).
+inline double window_weight(Window played, const Outcome& outcome) {
   constexpr double rounding = 1e-9;  // generous; the density below decides at the ends
   if (std::abs(outcome.action - played.centre) > played.bandwidth * (1.0 + rounding)) return 0.0;  // usually
   const Mixture window(played, 0.0, outcome.within);
-  return window.density(outcome.action) / outcome.density * outcome.loss;
+  return window.density(outcome.action) / outcome.density;
 }
 
 // Many contexts at once, rows of numbers or named; `lows` and `highs` are null if every decision has the whole range.
@@ -163,12 +163,15 @@ class Player {
   }
 
   // Progressive validation: the policy is evaluated on each row before it learns from it. Adds to one sum for all
-  // batches, so that the result does not depend on the sizes of batches. The rows have passed `check`.
-  void replay(const Rows& rows, const Outcomes& outcomes, double& sum) {
+  // batches, so that the result does not depend on the sizes of batches. The rows have passed `check`. The weight of
+  // each row is written to `weights`, unless it is null.
+  void replay(const Rows& rows, const Outcomes& outcomes, double& sum, double* weights) {
     const Busy busy(*this);
     for (std::size_t i = 0; i < rows.count; ++i) {
       const Outcome outcome = logged(rows, outcomes, i);
-      sum += window_cost(model_->replay(context(rows, i), outcome), outcome);
+      const double weight = window_weight(model_->replay(context(rows, i), outcome), outcome);
+      sum += weight * outcome.loss;
+      if (weights != nullptr) weights[i] = weight;
     }
     learned += rows.count;
   }

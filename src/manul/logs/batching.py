@@ -70,7 +70,7 @@ class Rows:
         assert self.columns is not None
         return encode_contexts(self.columns.fitted, self.fields, self.features, len(self.actions))
 
-    def select(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
+    def select(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Rows:
         """A selection of the rows; `first` stays as it is."""
         arrays: dict[str, Any] = {
             name: None if (array := getattr(self, name)) is None else array[which] for name in _ARRAYS

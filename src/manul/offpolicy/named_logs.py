@@ -61,7 +61,9 @@ class Numbers:
             for first in range(0, len(batch), SIZE):  # encoded contexts may be wide
                 part = batch.rows(slice(first, first + SIZE))
                 contexts = encode_contexts(self.columns, part.fields, part.features, len(part))
-                yield Log(contexts, part.actions, part.densities, part.losses, part.lows, part.highs)
+                yield Log(
+                    contexts, part.actions, part.densities, part.losses, part.lows, part.highs, floors=part.floors
+                )
 
 
 def with_columns(agent: AnyAgent, columns: LogColumns | None) -> AnyAgent | Mapped:

@@ -1,32 +1,127 @@
-"""The doubly robust estimator `dr` (Dudik, Langford and Li 2011): the policy's expected loss under a loss model, plus the
-weighted residuals of the model."""
+"""The doubly robust estimator `dr` (Dudik, Langford and Li 2011): the policy's expected loss under an outcome model, plus
+the weighted residuals of the model, divided by the mean weight as in `snips`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from manul.logs.batching import Logs, Rows, pieces, repeatable
+from manul.actions.distribution import Atoms, Distribution
+from manul.logs.batching import Logs, Rows, batches, pieces, repeatable
+from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.estimator_registry import TermsOf, register_estimator
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
-from manul.offpolicy.evaluation.outcome_model import LossModel
+from manul.offpolicy.evaluation.outcome_model import CrossFitted, Regressor, cross_fit
+from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.types import Floats, Policy, Within
 from manul.utils.validation import check_has_rows
 
+POINTS = 16  # equally likely actions at which a predicted loss is averaged, per part of a distribution
 
-@register_estimator("dr", fitted=True, intervals=("bootstrap", "normal"))
-def doubly_robust(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> TermsOf:
-    """Fit a loss model to the log; terms are the policy's expected loss plus the weighted residual."""
-    policy_range: Within = getattr(policy, "actions", (0.0, 1.0))
-    model = LossModel(actions or policy_range)
-    for rows in pieces(repeatable(log, "dr")):
-        model.add(rows, scale_losses(rows, losses))
-    check_has_rows(model.grams is not None)
-    model.fit()
+
+@register_estimator("dr", fitted=True, intervals=("bootstrap", "normal"), outcome_models=True)
+def doubly_robust(
+    policy: Policy,
+    log: Logs,
+    actions: Within | None,
+    losses: Within,
+    outcome_model: str | Regressor | None = None,
+) -> TermsOf:
+    """Cross-fit an outcome model to the log; terms are the expected loss plus the self-normalised residual."""
+    settings = _settings(policy, repeatable(log, "dr"), actions, losses)
+    model = cross_fit(outcome_model or "critic", log, settings)
+    value = PairedValue()
+    for rows in pieces(log):
+        weights = policy_densities.densities(policy, rows) / rows.densities
+        value.add(weights, scale_losses(rows, losses), *_predictions(model, policy, rows, settings.actions))
+    weight, residual, limited = value.mean_weight, value.raw_residual, value.residual
 
     def terms(rows: Rows, weights: Floats, losses: Floats) -> Terms:
-        expected = model.expected(rows, policy_densities.moments(policy, rows))
-        return Terms(expected + weights * (losses - model.predict(rows)), np.ones(len(losses)), weights, losses)
+        predicted, expected = _predictions(model, policy, rows, settings.actions)
+        # `residual` times (weight - mean weight) adds up to 0; with it, the spread of the numerators is that of the value.
+        corrections = (weights * (losses - predicted) - residual * (weights - weight)) / (weight or 1.0)
+        numerators = expected + corrections + (limited - residual)
+        return Terms(numerators, np.ones(len(losses)), weights, losses)
 
     return terms
+
+
+def _settings(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> CriticSettings:
+    """The number of rows, and a range that contains all actions of the log and of the policy."""
+    policy_range: Within = getattr(policy, "actions", (0.0, 1.0))
+    low, high = actions or policy_range
+    total = 0
+    for batch in batches(log):
+        total += len(batch)
+        if len(batch):
+            low, high = min(low, float(batch.actions.min())), max(high, float(batch.actions.max()))
+    check_has_rows(total)
+    return CriticSettings(total=total, actions=(low, high), losses=losses, seed=0)
+
+
+def _predictions(model: CrossFitted, policy: Policy, rows: Rows, actions: Within) -> tuple[Floats, Floats]:
+    """The predicted loss of each logged action, and the expected loss of the policy on each row."""
+    points, shares = action_points(policy, rows, actions)
+    predicted = model.predict(rows, np.column_stack([rows.actions, np.clip(points, *actions)]))
+    return predicted[:, 0], (predicted[:, 1:] * shares).sum(axis=1)
+
+
+def action_points(policy: Policy, rows: Rows, actions: Within) -> tuple[Floats, Floats]:
+    """Actions that represent the distribution of a policy on each row, and their probabilities.
+
+    Agents play a window, and uniform actions with probability epsilon. The mean and the mean square of their action then
+    determine the window.
+
+    >>> import manul
+    >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=1)).log
+    >>> points, shares = action_points(manul.Cats(leaves=8, bandwidth=1/4, epsilon=0), next(pieces(log)), (0, 1))
+    >>> points[0, [0, -1]], shares[0, 0]
+    (array([0.296875, 0.765625]), np.float64(0.0625))
+    """
+    steps = (np.arange(POINTS) + 0.5) / POINTS
+    epsilon = _epsilon(policy, rows)
+    if epsilon is None:
+        return _points_by_row(policy, rows, steps)
+    lows, highs = rows.ends(getattr(policy, "actions", actions))
+    moments = policy_densities.moments(policy, rows)
+    uniform, square = (lows + highs) / 2, (lows**2 + lows * highs + highs**2) / 3
+    rest = max(1.0 - epsilon, 1e-12)
+    centres = (moments.means - epsilon * uniform) / rest
+    halves = np.sqrt(np.maximum(3.0 * ((moments.squares - epsilon * square) / rest - centres**2), 0.0))
+    points = centres[:, np.newaxis] + halves[:, np.newaxis] * (2.0 * steps - 1.0)
+    if epsilon == 0:
+        return points, np.full(points.shape, 1 / POINTS)
+    everywhere = lows[:, np.newaxis] + (highs - lows)[:, np.newaxis] * steps
+    shares = np.repeat([(1.0 - epsilon) / POINTS, epsilon / POINTS], POINTS)
+    return np.hstack([points, everywhere]), np.broadcast_to(shares, (len(lows), 2 * POINTS))
+
+
+def _epsilon(policy: Policy, rows: Rows) -> float | None:
+    """The share of uniform actions of a policy with windows; None if its distributions may have another form."""
+    if isinstance(policy, policy_densities.Smoothed):
+        return 0.0
+    epsilon = getattr(policy, "current_epsilon", None)
+    if epsilon is None or not isinstance(policy, policy_densities.Batched):
+        return None
+    first = policy_densities.distributions(policy, rows.select(slice(1)))[0]
+    return None if isinstance(first, Atoms) else float(epsilon)
+
+
+def _points_by_row(policy: Policy, rows: Rows, steps: Floats) -> tuple[Floats, Floats]:
+    pairs = [_quantiles(each, steps) for each in policy_densities.distributions(policy, rows)]
+    most = max(len(points) for points, _ in pairs)
+    points, shares = np.zeros((2, len(pairs), most))
+    for row, (values, masses) in enumerate(pairs):
+        points[row], shares[row] = values[0], 0.0
+        points[row, : len(values)], shares[row, : len(values)] = values, masses
+    return points, shares
+
+
+def _quantiles(distribution: Distribution | Atoms, steps: Floats) -> tuple[Floats, Floats]:
+    if isinstance(distribution, Atoms):
+        return distribution.positions, distribution.masses
+    edges, densities = distribution.edges, distribution.densities
+    points = edges[:-1, np.newaxis] + np.diff(edges)[:, np.newaxis] * steps
+    masses = np.diff(edges) * densities / len(steps)
+    return points.reshape(-1), np.repeat(masses, len(steps))

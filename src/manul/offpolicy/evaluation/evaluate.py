@@ -18,6 +18,7 @@ from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import Evidence
+from manul.offpolicy.evaluation.outcome_model import Regressor
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
 from manul.types import Estimate, Policy, Within
@@ -39,6 +40,7 @@ def evaluate(
     losses: AnyRange | None = None,
     bandwidth: float | None = None,
     largest_weight: float | None = None,
+    outcome_model: str | Regressor | None = None,
     progress: bool = False,
 ) -> Estimate:
     """Estimate the loss of a policy on the contexts of a log, or of batches of a log, with a confidence interval.
@@ -52,6 +54,9 @@ def evaluate(
     their range; with `losses="auto"` that is the range of the log, so they are a little narrow. `objections` of the
     estimate say why not to trust it.
 
+    The estimator `dr` predicts losses with an `outcome_model`: by default the critic of `Auto`, or the name of a registered
+    model, or a regressor of scikit-learn.
+
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
     >>> estimate = evaluate(lambda context: 0.5, log, bandwidth=1/4)
@@ -61,7 +66,7 @@ def evaluate(
     interval = _check(estimator, interval, level, largest_weight)
     span, scale = declared_ranges(log, actions, losses)
     policy = as_policy(policy, log, span or (0.0, 1.0), scale, bandwidth)
-    terms = ESTIMATORS[estimator].fit(policy, log, span, scale)
+    terms = ESTIMATORS[estimator].fit(policy, log, span, scale, **_model_options(estimator, outcome_model))
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     bounds = WeightBounds(policy, largest_weight) if interval in _WITH_BOUNDS else WeightBounds(policy, UNKNOWN_BOUND)
     for rows in with_progress(pieces(log), log, progress=progress):
@@ -78,6 +83,14 @@ def evaluate(
         check_estimated(estimator, sums.evidence.mean_weight)
         low, high = widen((low, high), sums.evidence.mean_weight)
     return sums.estimate((low, high), bound, estimator, interval, level, scale, getattr(policy, "bandwidth", None))
+
+
+def _model_options(estimator: str, outcome_model: str | Regressor | None) -> dict[str, str | Regressor | None]:
+    if ESTIMATORS[estimator].outcome_models:
+        return {"outcome_model": outcome_model}
+    if outcome_model is not None:
+        raise ParameterError(f"outcome_model applies only to dr, not to {estimator}.", "outcome_model")
+    return {}
 
 
 class _Sums:

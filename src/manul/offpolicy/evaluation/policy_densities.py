@@ -48,7 +48,7 @@ def densities(policy: Policy, rows: Rows) -> Floats:
     """
     if isinstance(policy, Batched):
         return policy.densities_many(_inputs(policy, rows), rows.actions, rows.within)
-    pairs = zip(_distributions(policy, rows), rows.actions, strict=True)
+    pairs = zip(distributions(policy, rows), rows.actions, strict=True)
     return np.array([distribution.density(action) for distribution, action in pairs])
 
 
@@ -64,7 +64,7 @@ def largest_densities(policy: Policy, rows: Rows) -> Floats:
     batch = getattr(policy, "largest_densities_many", None)
     if batch is not None:
         return np.asarray(batch(_inputs(policy, rows), rows.within), np.float64)
-    return np.array([distribution.largest_density() for distribution in _distributions(policy, rows)])
+    return np.array([distribution.largest_density() for distribution in distributions(policy, rows)])
 
 
 def moments(policy: Policy, rows: Rows) -> Moments:
@@ -78,7 +78,7 @@ def moments(policy: Policy, rows: Rows) -> Moments:
     """
     if isinstance(policy, Batched):
         return Moments(*policy.moments_many(_inputs(policy, rows), rows.within))
-    every = _distributions(policy, rows)
+    every = distributions(policy, rows)
     return Moments(np.array([one.mean() for one in every]), np.array([one.square() for one in every]))
 
 
@@ -147,7 +147,8 @@ def centres_of(action: Deterministic, contexts: Any, lows: Floats, highs: Floats
     return np.clip(actions, lows, highs)
 
 
-def _distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
+def distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
+    """The distribution of a policy on each row."""
     within = [None] * len(rows.actions) if rows.within is None else [(low, high) for low, high in rows.within.tolist()]
     return [policy.distribution(context, ends) for context, ends in zip(_inputs(policy, rows), within, strict=True)]
 
