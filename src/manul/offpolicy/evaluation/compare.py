@@ -166,6 +166,8 @@ def column(rows: Rows, name: str, parameter: str) -> list[object]:
     """
     if rows.fields is not None and name in rows.fields:
         values = rows.fields[name].tolist()
+    elif getattr(rows, "features", None) is not None:  # sparse rows, in which a feature that is absent is missing
+        values = [row.get(name) for row in rows.to_dicts()]
     elif rows.fields is None and name.isdecimal() and int(name) < rows.contexts.shape[1]:
         values = rows.contexts[:, int(name)].tolist()
     else:
