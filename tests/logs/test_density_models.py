@@ -109,3 +109,9 @@ def test_an_invalid_row_is_still_refused_or_skipped(rng):
     with pytest.raises(FileError, match="row 4: action must be a finite number"):
         Log.from_table(table, density="estimate")
     assert Log.from_table(table, density="estimate", skip_bad=True).skipped == 1
+
+
+def test_the_model_is_calibrated():
+    agent = manul.Cats(leaves=64, bandwidth=1 / 32, epsilon=0.1)
+    log = manul.simulate(agent, manul.worlds.linear(rounds=6000, width=4)).log
+    assert np.mean(1 / estimate_densities(log).densities) == pytest.approx(1, abs=0.2)  # 1.5 without the calibration
