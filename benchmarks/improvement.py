@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ def parts(world: Regression, seed: int, *sizes: int) -> list[Regression]:
     """Parts of a table with these numbers of rows, which are drawn without replacement."""
     order = np.random.default_rng(seed).permutation(len(world))
     ends = np.cumsum([0, *sizes])
-    chosen = [order[first:last] for first, last in zip(ends[:-1], ends[1:], strict=True)]
+    chosen = [order[first:last] for first, last in pairwise(ends)]
     return [Regression(world.contexts[rows], world.targets[rows]) for rows in chosen]
 
 
