@@ -77,14 +77,26 @@ def test_few_losses_are_put_together_until_they_say_something():
 
 
 def test_the_best_constant_is_found_from_what_was_played():
-    parts = in_groups(facts(4000), iter(lambda: 500, 0)).spans["all"].parts.sum(axis=0)
-    found = best_constant(parts, RANGE)
+    found = best_constant(in_groups(facts(4000), iter(lambda: 500, 0)).spans["all"].parts, RANGE)
     assert abs(found.action - 40) < 50 / BINS * 2
     assert found.loss == pytest.approx(0.03, abs=0.02)
 
 
 def test_there_is_no_best_constant_where_nothing_was_played():
-    assert best_constant(Buckets(1.0, grows=True).parts.sum(axis=0), RANGE) is None
+    assert best_constant(Buckets(1.0, grows=True).parts, RANGE) is None
+
+
+def test_the_best_constant_is_not_judged_by_the_losses_that_chose_it():
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(100):
+        parts = np.zeros((12, BINS, 4))
+        weights = np.ones((12, BINS, 20))
+        losses = rng.uniform(size=weights.shape)  # every action is equally good
+        parts[..., 0] = parts[..., 1] = parts[..., 2] = weights.sum(axis=2)
+        parts[..., 3] = losses.sum(axis=2)
+        values.append(best_constant(parts, RANGE).loss)
+    assert np.mean(values) == pytest.approx(0.5, abs=4 * np.std(values) / 10)
 
 
 def test_traffic_forgets_what_is_older_than_five_minutes():

@@ -215,7 +215,7 @@ class Examined(Struct, kw_only=True):
 
 
 class Constant(Struct, kw_only=True):
-    """The constant action with the lowest estimated loss over a span."""
+    """A constant action that was the best in one half of the intervals of a span; its loss is estimated from the other half."""
 
     action: float
     loss: float

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from manul.errors import ManulError
@@ -19,7 +18,7 @@ from manul.service.engine import models
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
-from manul.service.loop_settings import NewLoop
+from manul.service.loop_settings import stored_loop
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import DecisionRow
 from manul.types import Decision, Decisions, Floats, Within
@@ -32,7 +31,6 @@ Fact = tuple[Event, DecisionRow | None]
 LEARN_BATCH = 32
 # Events queued in memory for the learner; beyond these it reads them from the store.
 MAX_QUEUED = 20_000
-_settings = msgspec.json.Decoder(NewLoop)
 
 
 class Loop:
@@ -42,7 +40,7 @@ class Loop:
         self.row = row
         self.number, self.name, self.created = row.number, row.name, row.created
         self.paused, self.apprentice = row.paused, row.apprentice
-        self.settings = _settings.decode(row.settings)
+        self.settings = stored_loop(row.settings)
         self.agent = models.make_agent(self.settings)
         self.model = self.learned = self.refused = 0
         self.first: Any = None

@@ -14,8 +14,8 @@ from manul.types import Floats, Within
 
 # A constant action is judged by the actions within a sixteenth of the range on either side, as in the report.
 WINDOW = BINS // 8
-# The effective sample size below which a constant action is not judged.
-MIN_EFFECTIVE_SIZE = 10.0
+# The effective sample size below which nothing is said about a constant action.
+MIN_EFFECTIVE_SIZE = 30.0
 # Time intervals are merged until each has about so many outcomes, but at least so many intervals remain.
 OUTCOMES_PER_INTERVAL, MIN_INTERVALS = 25, 12
 
@@ -61,7 +61,7 @@ def history(buckets: Buckets, actions: Within) -> schema.History:
         late=_whole(late),
         defaulted=_whole(defaulted),
         played=parts[:, :, PARTS.index("played")].astype(np.int64).tolist(),
-        best_constant=best_constant(parts.sum(axis=0), actions),
+        best_constant=best_constant(buckets.parts[: buckets.used], actions),
     )
 
 
@@ -78,17 +78,24 @@ def _merge(table: Floats, factor: int) -> Floats:
 
 
 def best_constant(parts: Floats, actions: Within) -> schema.Constant | None:
-    """The best constant action among those with enough data around them; None if there is none."""
-    _, weight, square, loss = (np.convolve(row, np.ones(WINDOW), "valid") for row in parts.T)
-    size = weight**2 / np.where(square > 0, square, 1.0)
-    known = size >= MIN_EFFECTIVE_SIZE
-    if not known.any():
-        return None
-    losses = np.where(known, loss / np.where(known, weight, 1.0), np.inf)
+    """The constant action that is best in every other time interval, judged by the remaining ones, because the lowest of
+    many estimates is too low; None if too few actions are near it."""
+    losses, _ = _constant_losses(parts[0::2].sum(axis=0))
+    judged, sizes = _constant_losses(parts[1::2].sum(axis=0))
     best = int(losses.argmin())
+    if not (np.isfinite(losses[best]) and np.isfinite(judged[best])):
+        return None
     low, high = actions
     action = low + (best + WINDOW / 2) / BINS * (high - low)
-    return schema.Constant(action=action, loss=float(losses[best]), effective_size=float(size[best]))
+    return schema.Constant(action=action, loss=float(judged[best]), effective_size=float(sizes[best]))
+
+
+def _constant_losses(parts: Floats) -> tuple[Floats, Floats]:
+    """The estimated loss of each constant action, infinite if too few actions are near it, and the effective sample size."""
+    _, weight, square, loss = (np.convolve(row, np.ones(WINDOW), "valid") for row in parts.T)
+    sizes = weight**2 / np.where(square > 0, square, 1.0)
+    known = sizes >= MIN_EFFECTIVE_SIZE
+    return np.where(known, loss / np.where(known, weight, 1.0), np.inf), sizes
 
 
 def _whole(counts: Floats) -> list[int]:
