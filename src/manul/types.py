@@ -20,7 +20,10 @@ Within = tuple[float, float]
 
 
 class Decision(NamedTuple):
-    """An action, its density, and the range it was drawn from if that was narrowed.
+    """An action, its density, the range it was drawn from if that was narrowed, and the smallest density of that range.
+
+    The `floor` is the smallest density that the policy gave any action; None if it is unknown. It bounds the weights of
+    off-policy estimates, so log it with the density.
 
     >>> Decision(21.4, 0.24)
     Decision(action=21.4, density=0.24)
@@ -29,19 +32,22 @@ class Decision(NamedTuple):
     action: float
     density: float
     within: Within | None = None
+    floor: float | None = None
 
     def __repr__(self) -> str:
         narrowed = "" if self.within is None else f", within={self.within!r}"
-        return f"Decision(action={self.action!r}, density={self.density!r}{narrowed})"
+        floor = "" if self.floor is None else f", floor={self.floor!r}"
+        return f"Decision(action={self.action!r}, density={self.density!r}{narrowed}{floor})"
 
 
 class Decisions(NamedTuple):
-    """Many decisions as arrays; `lows` and `highs` are None if every decision had the whole range."""
+    """Many decisions as arrays; `lows` and `highs` are None if every decision had the whole range, `floors` if unknown."""
 
     actions: Floats
     densities: Floats
     lows: Floats | None = None
     highs: Floats | None = None
+    floors: Floats | None = None
 
 
 @dataclass(frozen=True)

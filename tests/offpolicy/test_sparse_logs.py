@@ -67,6 +67,13 @@ def test_files_with_other_features_are_batches_of_one_log(lines, tmp_path):
     assert manul.evaluate(whole.policy, parts) == manul.evaluate(whole.policy, write(tmp_path / "c.vw", lines))
 
 
+def test_logs_with_other_features_are_concatenated(lines, tmp_path):
+    parts = [write(tmp_path / "a.vw", lines[:7]), write(tmp_path / "b.vw", lines[7:], permute=True)]
+    whole = write(tmp_path / "c.vw", lines)
+    assert [*Log.concat(parts).context_rows()] == [*whole.context_rows()]
+    assert Log.concat(parts).contexts.tobytes() == whole.contexts.tobytes()
+
+
 def test_an_agent_that_takes_names_itself_is_evaluated_by_names(lines, tmp_path):
     log = write(tmp_path / "a.vw", lines)
     agent = manul.Cats(leaves=16, bandwidth=1 / 8)

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import numpy as np
+
 import manul
 from manul.service.insights import archive
 from tests.service.conftest import run
@@ -47,6 +49,25 @@ async def test_an_exported_log_passes_the_doctor_and_gives_a_policy_that_serves(
         assert made["density"] == best.policy.distribution([3, 1]).density(made["action"])
         await service.post("/heat/decisions/after/loss", loss=0.5)
         await service.learned("heat", 2001)
+
+
+@run
+async def test_an_exported_log_has_the_floors_of_decisions_and_those_that_observations_report(service, tmp_path):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await service.post("/heat/pause")
+        await played(service, 3)
+        for asked in ({"id": "one"}, {}):
+            made = await service.post("/heat/decisions", context=[1, 1], **asked)
+            await service.post(f"/heat/decisions/{made['id']}/loss", loss=0.5)
+        observed = {"context": [1, 1], "action": 30, "density": 0.02, "loss": 0.5}
+        await service.post("/heat/observations", **observed)
+        await service.post("/heat/observations", **observed, floor=0.01)
+        await service.post("/heat/observations", 422, **observed, floor=0.03)
+        floors = (await exported(service, tmp_path)).floors
+        assert floors[:5].tolist() == [0.2 / 50] * 5
+        assert np.isnan(floors[5])
+        assert floors[6] == 0.01
 
 
 @run

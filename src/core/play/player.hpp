@@ -61,6 +61,13 @@ struct Outcomes {
   const double* losses;
 };
 
+// The output arrays of many decisions.
+struct DecisionArrays {
+  double* actions;
+  double* densities;
+  double* floors;
+};
+
 class Player {
  public:
   Player(std::unique_ptr<PolicyModel> model, const PlayerSettings& settings)
@@ -140,11 +147,11 @@ class Player {
   }
 
   // Decisions get the next numbers, or are repeated with `numbers`.
-  void decide_many(const Rows& rows, const std::uint64_t* numbers, double* actions, double* densities) {
+  void decide_many(const Rows& rows, const std::uint64_t* numbers, const DecisionArrays& arrays) {
     visit(rows, [&](std::size_t i, double epsilon, const ContextView& context, Range within) {
       const std::uint64_t number = numbers == nullptr ? decisions++ : numbers[i];
       const Decision decision = manul::decide(*model_, settings_.exploration, epsilon, context, within, number);
-      actions[i] = decision.action, densities[i] = decision.density;
+      arrays.actions[i] = decision.action, arrays.densities[i] = decision.density, arrays.floors[i] = decision.floor;
     });
   }
 

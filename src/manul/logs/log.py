@@ -13,10 +13,11 @@ import numpy.typing as npt
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
-from manul.logs.formats import arrays, arrow_tables, output_file, row_checks
+from manul.logs.formats import arrays, arrow_tables, frame_tables, output_file, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
+from manul.logs.frame_mixin import FrameMixin
 from manul.types import Floats, Within
 from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
 
@@ -39,7 +40,7 @@ class Source(Protocol):
         """Read the rows in pieces."""
 
 
-class Log:
+class Log(FrameMixin):
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
     A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
@@ -99,9 +100,7 @@ class Log:
         >>> next(log.context_rows())
         {'age': 30.0, 'from': 'Bath'}
         """
-        import pyarrow as pa
-
-        given, problems = pa.table(table), Problems(Path("table"), skip_bad)
+        given, problems = frame_tables.arrow_table(table), Problems(Path("table"), skip_bad)
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _range("action", action_range), _range("loss", loss_range)
         metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
@@ -111,9 +110,13 @@ class Log:
 
     @classmethod
     def _from_arrow(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
+        return cls._of_own_table(table.replace_schema_metadata(metadata.to_arrow()), metadata, skipped)
+
+    @classmethod
+    def _of_own_table(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
+        """A log of a table that has the metadata already; encoding many names takes a while."""
         log = cls.__new__(cls)
-        log._metadata, log._views, log._table = metadata, {}, table.replace_schema_metadata(metadata.to_arrow())
-        log.skipped = skipped
+        log._metadata, log._views, log._table, log.skipped = metadata, {}, table, skipped
         return log
 
     @classmethod
@@ -168,7 +171,7 @@ class Log:
 
     @staticmethod
     def concat(logs: Sequence[Log]) -> Log:
-        """Concatenate logs, in order.
+        """Concatenate logs, in order; sparse contexts may have different features.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
         >>> len(Log.concat([log, log]))
@@ -178,6 +181,7 @@ class Log:
 
         if not logs:
             raise ParameterError("logs must have at least one log, got none.", "logs")
+        logs = _with_common_names(logs)
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
@@ -307,8 +311,8 @@ class Log:
         """
         if isinstance(selection, slice) and selection.step in (None, 1):
             first, last, _ = selection.indices(len(self))
-            return Log._from_arrow(self.table.slice(first, max(last - first, 0)), self._metadata)
-        return Log._from_arrow(self.table.take(np.arange(len(self))[selection]), self._metadata)
+            return Log._of_own_table(self.table.slice(first, max(last - first, 0)), self._metadata)
+        return Log._of_own_table(self.table.take(np.arange(len(self))[selection]), self._metadata)
 
     def split(
         self, share: float, by: Literal["order", "time", "random"] = "order", *, seed: int = 0
@@ -362,7 +366,7 @@ class Batches:
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
         for table, skipped in formats.good_rows(pieces, self._problems, *self._ranges):
-            yield Log._from_arrow(table, Metadata.from_arrow(table.schema.metadata), skipped)
+            yield Log._of_own_table(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
     def skipped(self) -> int:
@@ -409,6 +413,17 @@ class LogWriter:
             self._file.close()
         else:
             self._file.abandon()
+
+
+def _with_common_names(logs: Sequence[Log]) -> Sequence[Log]:
+    """The logs, with the names of all features in each if their contexts are sparse and the names differ."""
+    given = [log._metadata.names for log in logs]
+    names = tuple(sorted({name for each in given for name in each or ()}))
+    if None in given or len({*given}) == 1:
+        return logs
+    metadata = [replace(log._metadata, names=names, width=len(names)) for log in logs]
+    tables = [arrays.with_names(log.table, names) for log in logs]
+    return [Log._from_arrow(table, each, log.skipped) for table, each, log in zip(tables, metadata, logs, strict=True)]
 
 
 def _range(name: str, value: Within | None) -> Within | None:

@@ -56,11 +56,13 @@ class NewDecisions(Request, kw_only=True):
 
 
 class NewObservation(Request, kw_only=True):
-    """An action that the caller chose itself, with its density and loss if they are known."""
+    """An action that the caller chose itself, with its density and loss if they are known. `floor` is the smallest density
+    that the caller gave any action."""
 
     action: float
     context: Context = None
     density: Annotated[float, Meta(gt=0)] | None = None
+    floor: Annotated[float, Meta(ge=0)] | None = None
     within: Range | None = None
     id: Id | None = None
     loss: float | None = None

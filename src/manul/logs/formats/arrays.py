@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,6 +97,21 @@ def features(table: pa.Table, metadata: Metadata) -> SparseFeatures | None:
     if columns.context_layout(table.schema) != "sparse" or metadata.names is None:
         return None
     return sparse_features(table, metadata.names)
+
+
+def with_names(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
+    """A table of sparse contexts with other names, which include its own."""
+    import pyarrow as pa
+
+    metadata = Metadata.from_arrow(table.schema.metadata)
+    assert metadata.names is not None
+    features, places = sparse_features(table, metadata.names), {name: place for place, name in enumerate(names)}
+    moved = np.array([places[name] for name in metadata.names], dtype=np.int32)[features.places]
+    starts = pa.array(features.starts, pa.int32())
+    lists = [pa.ListArray.from_arrays(starts, pa.array(flat)) for flat in (moved, features.values.astype(np.float32))]
+    contexts = pa.StructArray.from_arrays(lists, ["index", "value"]).cast(columns.sparse_type())
+    renamed = table.set_column(table.column_names.index("context"), "context", contexts)
+    return renamed.replace_schema_metadata(replace(metadata, names=names, width=len(names)).to_arrow())
 
 
 def sparse_features(table: pa.Table, names: tuple[Any, ...]) -> SparseFeatures:

@@ -21,7 +21,7 @@ from manul.service.insights.traffic import Traffic
 from manul.service.loop_settings import stored_loop
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import DecisionRow
-from manul.types import Decision, Decisions, Floats, Within
+from manul.types import Decision, Decisions, Within
 from manul.utils import model_files
 from manul.utils.rewards import outcome_of, outcomes_of
 
@@ -97,19 +97,19 @@ class Loop:
             self.agent.distribution(context, within)
             self._shape = context if self._shape is None else self._shape
 
-    def draw(self, number: int, context: Any, within: Within | None) -> tuple[float, float, int]:
-        """Draw an action; returns it with its density and the last event that the model contains."""
+    def draw(self, number: int, context: Any, within: Within | None) -> tuple[Decision, int]:
+        """Draw an action; returns the decision and the last event that the model contains."""
         # The core takes an array without a conversion.
         features = context if isinstance(context, dict) else np.array(context, np.float64)
         with self.lock:
             try:
-                action, density, _ = self.agent.decide_again(number, features, within)
+                decision = self.agent.decide_again(number, features, within)
             except ManulError as error:
                 self._start()
                 raise refusal(error) from None
             if self._shape is None:
                 self._shape = context
-            return action, density, self.model
+            return decision, self.model
 
     def draw_many(
         self,
@@ -117,12 +117,12 @@ class Loop:
         contexts: Sequence[Any],
         rows: models.Rows | None,
         withins: Sequence[Within | None],
-    ) -> tuple[Floats, Floats, int]:
+    ) -> tuple[Decisions, int]:
         """Draw many actions from one state of the model; `rows` is the matrix of the contexts unless they are mappings."""
         with self.lock, self._translate_errors():
-            actions, densities = models.draw_many(self.agent, numbers, contexts, rows, withins)
+            decisions = models.draw_many(self.agent, numbers, contexts, rows, withins)
             self._shape = contexts[0] if self._shape is None else self._shape
-            return actions, densities, self.model
+            return decisions, self.model
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
