@@ -50,15 +50,19 @@ class Ridge:
 def slow_dr(policy, log):
     rows, grid = np.column_stack([log.contexts, log.actions]), (np.arange(400) + 0.5) / 400
     folds = np.array([row * BLOCKS // len(log) % FOLDS for row in range(len(log))])
-    weights, residuals, expected = slow_weights(policy, log), [], []
+    weights, predicted, expected = slow_weights(policy, log), [], []
     for row, context in enumerate(log.contexts):
         model = Ridge()
         model.fit(rows[folds != folds[row]], log.losses[folds != folds[row]])
         density = policy.distribution(context).density_many(grid)
         curve = np.clip(model.predict(np.column_stack([np.tile(context, (400, 1)), grid])), 0, 1)
         expected.append(np.mean(density * curve) / np.mean(density))
-        residuals.append(log.losses[row] - np.clip(model.predict(rows[[row]])[0], 0, 1))
-    return np.mean(expected) + (weights * residuals).sum() / weights.sum()
+        predicted.append(np.clip(model.predict(rows[[row]])[0], 0, 1))
+    weighted, known = (np.average(each, weights=weights) for each in (log.losses, predicted))
+    influence = weights * (log.losses - weighted) / weights.mean()
+    control = expected - np.mean(expected) - weights * (predicted - known) / weights.mean()
+    coefficient = np.clip(-(influence @ control) / (control @ control), 0, 1)
+    return weighted + coefficient * (np.mean(expected) - known)
 
 
 def test_ips_is_the_mean_of_weight_times_loss(policy, log):
@@ -80,6 +84,36 @@ def test_dr_is_the_cross_fitted_model_and_what_it_does_not_explain(policy, log):
     few = log.rows(slice(0, 60))
     estimate = manul.evaluate(policy, few, "dr", "normal", outcome_model=Ridge())
     assert estimate.value == pytest.approx(slow_dr(policy, few), abs=1e-3)
+
+
+def test_dr_is_never_outside_the_range_of_losses(policy, log):
+    class Wild(Ridge):
+        def predict(self, rows):
+            return 100 * super().predict(rows) - 50
+
+    estimate = manul.evaluate(policy, log, "dr", "normal", outcome_model=Wild())
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+def test_a_model_that_knows_nothing_leaves_snips(policy, log):
+    class Constant(Ridge):
+        def predict(self, rows):
+            return np.full(len(rows), 0.25)
+
+    estimates = [manul.evaluate(policy, log, "dr", "normal", outcome_model=Constant())]
+    estimates.append(manul.evaluate(policy, log, "snips", "normal"))
+    assert estimates[0].value == pytest.approx(estimates[1].value)
+
+
+@pytest.mark.parametrize("model", ["tree", 5])
+def test_an_outcome_model_that_is_none_is_refused(policy, log, model):
+    with pytest.raises((InputError, ParameterError), match="outcome_model must be"):
+        manul.evaluate(policy, log, "dr", "normal", outcome_model=model)
+
+
+def test_snips_takes_no_outcome_model(policy, log):
+    with pytest.raises(ParameterError, match="outcome_model applies only to dr, not to snips"):
+        manul.evaluate(policy, log, "snips", outcome_model="critic")
 
 
 def test_dr_of_a_loss_that_the_model_knows_has_no_error(policy, log):

@@ -116,9 +116,13 @@ class Log(FrameMixin):
 
     @classmethod
     def _from_arrow(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
+        return cls._of_own_table(table.replace_schema_metadata(metadata.to_arrow()), metadata, skipped)
+
+    @classmethod
+    def _of_own_table(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
+        """A log of a table that has the metadata already; encoding many names takes a while."""
         log = cls.__new__(cls)
-        log._metadata, log._views, log._table = metadata, {}, table.replace_schema_metadata(metadata.to_arrow())
-        log.skipped = skipped
+        log._metadata, log._views, log._table, log.skipped = metadata, {}, table, skipped
         return log
 
     @classmethod
@@ -330,8 +334,8 @@ class Log(FrameMixin):
         """
         if isinstance(selection, slice) and selection.step in (None, 1):
             first, last, _ = selection.indices(len(self))
-            return Log._from_arrow(self.table.slice(first, max(last - first, 0)), self._metadata)
-        return Log._from_arrow(self.table.take(np.arange(len(self))[selection]), self._metadata)
+            return Log._of_own_table(self.table.slice(first, max(last - first, 0)), self._metadata)
+        return Log._of_own_table(self.table.take(np.arange(len(self))[selection]), self._metadata)
 
     def split(
         self, share: float, by: Literal["order", "time", "random"] = "order", *, seed: int = 0
@@ -386,7 +390,7 @@ class Batches:
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
         for table, skipped in formats.good_rows(pieces, self._problems, *self._ranges):
-            yield Log._from_arrow(table, Metadata.from_arrow(table.schema.metadata), skipped)
+            yield Log._of_own_table(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
     def skipped(self) -> int:

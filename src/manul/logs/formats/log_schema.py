@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -55,32 +56,48 @@ class Metadata:
 
     def to_arrow(self) -> dict[bytes, bytes]:
         """Encode for an Arrow schema."""
-        values = {name: value for name, value in asdict(self).items() if name not in FLAGS or value}
-        return {b"manul": json.dumps({"format": VERSION, **values}, sort_keys=True).encode()}
+        return {b"manul": self._encoded}
+
+    @cached_property
+    def _encoded(self) -> bytes:
+        values = {name: value for name, value in vars(self).items() if name in _FIELDS and (name not in FLAGS or value)}
+        return json.dumps({"format": VERSION, **values}, sort_keys=True).encode()
 
     @staticmethod
     def from_arrow(metadata: Mapping[bytes, bytes] | None, path: Path | None = None) -> Metadata:
         """Decode from an Arrow schema; empty if another program wrote the schema."""
         try:
-            values: dict[str, Any] = dict(json.loads((metadata or {}).get(b"manul", b"{}")))
-            version = values.pop("format", VERSION)
-            if version == VERSION:
-                lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-                return Metadata(**(values | lists))._checked()
+            version, decoded = _decode((metadata or {}).get(b"manul", b"{}"))
         except (TypeError, ValueError):
             raise FileError(f"{path or 'log'} has invalid metadata under the key manul. Remove it.") from None
+        if decoded is not None:
+            return decoded
         advice = f"this version reads format {VERSION}. Update manul: pip install -U manul."
         raise FileError(f"{path or 'log'} has format {version}, but {advice}")
 
-    def _checked(self) -> Metadata:
-        names = self.names
-        if names is not None and (len({*names}) != self.width or not all(isinstance(name, str) for name in names)):
-            raise ValueError
-        return self
-
     def with_ranges(self, action_range: Range | None, loss_range: Range | None) -> Metadata:
         """A copy with the given ranges, if any."""
+        if action_range is None and loss_range is None:
+            return self
         return replace(self, action_range=action_range or self.action_range, loss_range=loss_range or self.loss_range)
+
+
+_FIELDS = tuple(field.name for field in fields(Metadata))
+
+
+@lru_cache(maxsize=4)  # each batch of a file has the same metadata, perhaps with many names
+def _decode(text: bytes) -> tuple[object, Metadata | None]:
+    """The version of metadata, and the metadata if it is this version's; raises ValueError or TypeError."""
+    values: dict[str, Any] = dict(json.loads(text))
+    version = values.pop("format", VERSION)
+    if version != VERSION:
+        return version, None
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    metadata = Metadata(**(values | lists))
+    names = metadata.names
+    if names is not None and (len({*names}) != metadata.width or not all(isinstance(name, str) for name in names)):
+        raise ValueError
+    return version, metadata
 
 
 def context_layout(schema: pa.Schema) -> Layout:

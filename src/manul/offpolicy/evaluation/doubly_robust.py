@@ -1,5 +1,8 @@
 """The doubly robust estimator `dr` (Dudik, Langford and Li 2011): the policy's expected loss under an outcome model, plus
-the weighted residuals of the model, divided by the mean weight as in `snips`."""
+the weighted residuals of the model, divided by the mean weight as in `snips`.
+
+Predictions are multiplied by a coefficient from 0 to 1, the one with the smallest variance: 0 is `snips`, 1 trusts the model.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from manul.offpolicy.evaluation.estimator_registry import TermsOf, register_esti
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.outcome_model import CrossFitted, Regressor, cross_fit
-from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.types import Floats, Policy, Within
 from manul.utils.validation import check_has_rows
 
@@ -31,20 +33,46 @@ def doubly_robust(
     """Cross-fit an outcome model to the log; terms are the expected loss plus the self-normalised residual."""
     settings = _settings(policy, repeatable(log, "dr"), actions, losses)
     model = cross_fit(outcome_model or "critic", log, settings)
-    value = PairedValue()
+    products = np.zeros((5, 5))
     for rows in pieces(log):
         weights = policy_densities.densities(policy, rows) / rows.densities
-        value.add(weights, scale_losses(rows, losses), *_predictions(model, policy, rows, settings.actions))
-    weight, residual, limited = value.mean_weight, value.raw_residual, value.residual
+        predicted, expected = _predictions(model, policy, rows, settings.actions)
+        shares = scale_losses(rows, losses)
+        columns = np.stack([np.ones(len(weights)), expected, weights * predicted, weights * shares, weights])
+        products += np.einsum("in,jn->ij", columns, columns)
+    coefficient = control_coefficient(products)
+    _, mean, known, paid, weight = (products[0] / products[0, 0]).tolist()
+    residual = (paid - coefficient * known) / weight if weight > 0 else 0.0
+    limited = min(max(coefficient * mean + residual, 0.0), 1.0) - coefficient * mean
 
     def terms(rows: Rows, weights: Floats, losses: Floats) -> Terms:
-        predicted, expected = _predictions(model, policy, rows, settings.actions)
+        predicted, expected = (coefficient * each for each in _predictions(model, policy, rows, settings.actions))
         # `residual` times (weight - mean weight) adds up to 0; with it, the spread of the numerators is that of the value.
         corrections = (weights * (losses - predicted) - residual * (weights - weight)) / (weight or 1.0)
         numerators = expected + corrections + (limited - residual)
         return Terms(numerators, np.ones(len(losses)), weights, losses)
 
     return terms
+
+
+def control_coefficient(products: Floats) -> float:
+    """The coefficient of the predictions with the smallest variance, from products of (1, Q, w q, w u, w) summed over rows.
+
+    Q is the expected prediction of the policy, q that of the logged action, u the loss and w the weight.
+
+    >>> columns = np.array([[1, 1, 1, 1], [0.1, 0.2, 0.1, 0.2], [0.1, 0.2, 0.1, 0.2], [0.1, 0.2, 0.1, 0.2], [1, 1, 1, 1]])
+    >>> control_coefficient(columns @ columns.T)    # nothing to gain: the policy is the logged one
+    0.0
+    """
+    _, mean, known, paid, weight = (products[0] / products[0, 0]).tolist()
+    if weight <= 0:
+        return 1.0
+    weighted = np.array([0.0, 0.0, 0.0, 1.0, -paid / weight]) / weight
+    control = np.array([-mean, 1.0, -1.0 / weight, 0.0, known / weight**2])
+    spread = float(control @ products @ control)
+    if spread <= 1e-12 * products[0, 0]:
+        return 0.0
+    return min(max(-float(weighted @ products @ control) / spread, 0.0), 1.0)
 
 
 def _settings(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> CriticSettings:

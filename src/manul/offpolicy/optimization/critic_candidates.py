@@ -8,11 +8,10 @@ critic, a narrower window is nearly always better, but its value is less certain
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from manul.agents.auto import Auto
 from manul.logs.batching import Logs, Rows, pieces
@@ -26,9 +25,6 @@ from manul.types import Floats
 SHARES = tuple(2.0**-power for power in range(7, 2, -1))  # bandwidths as shares of the range: 1/128 to 1/8
 POINTS = 16  # at which the predicted loss is averaged over a window
 FEWEST_HITS = 30  # rows with a positive weight, below which a value is not trusted
-GRID = 64  # points of `Allowed`
-Allowed = Callable[[Rows], npt.NDArray[np.bool_]]
-"""Which of 64 equidistant actions a policy may play, per row of a log: those that the log explored."""
 
 
 @dataclass(frozen=True)
