@@ -126,7 +126,9 @@ def to_polars(table: pa.Table) -> Any:
         )
         lists = pa.ListArray.from_arrays(pa.array(features.starts, pa.int32()), values)
         stated = stated.set_column(stated.column_names.index("context"), "context", lists)
-    return polars.from_arrow(stated.replace_schema_metadata(None))
+    frame: Any = polars.from_arrow(stated.replace_schema_metadata(None))
+    frame.columns = stated.column_names  # polars gives a name to a column without one
+    return frame
 
 
 def from_polars(frame: Any) -> pa.Table:
