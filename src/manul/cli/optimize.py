@@ -124,4 +124,5 @@ def _as_dict(best: Any, out: Path | None) -> dict[str, Any]:
         "chosen": best.chosen._asdict(),
         "table": [row._asdict() for row in best.table],
         "verdict": None if best.verdict is None else {"status": best.verdict.status, **asdict(best.verdict)},
+        "without_densities": None if best.without_densities is None else str(best.without_densities),
     }

@@ -10,19 +10,22 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.errors import ParameterError
 from manul.logs.batching import repeatable
+from manul.logs.log import Log
 from manul.offpolicy import named_logs
 from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
+from manul.offpolicy.optimization.pessimism import Restrained, optimize_without_densities
 from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidths
 from manul.offpolicy.optimization.verdict import Verdict
+from manul.policies.restricted import Restricted
 from manul.types import Within
 from manul.utils.validation import check_choice, check_number, check_range
 
@@ -36,13 +39,15 @@ CANDIDATES = ("auto", "cats")
 class Optimized:
     """The best policy, the table of all candidates, and what the log says of the gain over the logged policy.
 
-    `verdict` is None if the penalty is the paper's, which needs only one pass over the log. Printing shows the table and
-    the verdict.
+    `verdict` is None if the penalty is the paper's, which needs only one pass over the log, and if the densities of the log
+    are estimated; then `without_densities` has the estimated loss, or why there is none. Printing shows the table and the
+    verdict.
     """
 
     table: Table
-    policy: AnyAgent | Mapped
+    policy: AnyAgent | Mapped | Restricted
     verdict: Verdict | None = None
+    without_densities: Restrained | None = None
 
     @property
     def chosen(self) -> Row:
@@ -74,7 +79,8 @@ class Optimized:
         return cell_map(cells, axes)
 
     def __str__(self) -> str:
-        return str(self.table) if self.verdict is None else f"{self.table}\n\n{self.verdict}"
+        closing = self.verdict or self.without_densities
+        return str(self.table) if closing is None else f"{self.table}\n\n{closing}"
 
 
 def optimize(
@@ -108,7 +114,8 @@ def optimize(
     penalty=1` is CATS_Off. With `draw`, a tree is the one before a random round, as in the paper, instead of the one after
     the last round. The policy explores with `epsilon`. With `resume`, a folder, an interrupted run can be resumed.
     `actions` and `losses` are by default the ranges of the log, or (0, 1). If contexts are named, the policy accepts named
-    contexts.
+    contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`, which stays
+    where the log has actions, unless you give candidates or a grid.
 
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=4, bandwidth=1/4), manul.worlds.linear(rounds=2000, width=2))
@@ -123,6 +130,8 @@ def optimize(
     if "auto" in names or penalty == "measured":
         repeatable(log, "optimize")
     first, log = named_logs.peek(log)
+    if candidates is None and grid is None and first is not None and first.densities_estimated:
+        return _without_densities(log, actions=actions, losses=losses, seed=seed)
     ranges = {
         "actions": check_range("actions", named_logs.choose_range(actions, first.action_range if first else None)),
         "losses": check_range("losses", named_logs.choose_range(losses, first.loss_range if first else None)),
@@ -138,6 +147,15 @@ def optimize(
         log, first, settings, critic="auto" in names, trees=trees if "cats" in names else Trees([], [])
     )
     return Optimized(*search.run())
+
+
+def _without_densities(log: Logs, **settings: Any) -> Optimized:
+    """The policy that stays where the log has actions, because estimated densities say little about other actions."""
+    whole = log if isinstance(log, Log) else Log.concat(list(log))
+    result = optimize_without_densities(whole, **settings)
+    value = math.nan if result.estimate is None else result.estimate.value
+    row = Row("auto, restricted", result.policy.bandwidth, None, value, 0.0, value)
+    return Optimized(Table((row,), chosen=0), result.policy, without_densities=result)
 
 
 def _check_candidates(candidates: Iterable[str] | None, grid: Grid | None) -> tuple[str, ...]:

@@ -38,8 +38,8 @@ BANDWIDTH = 1 / 32  # of the range
 class Restrained:
     """A policy for a log without densities, and the estimate of its loss or, if there is none, the reason.
 
-    >>> print(Restrained(policy=None, estimate=None, refusal="The log is too short."))
-    The log is too short.
+    >>> print(Restrained(policy=None, estimate=None, refusal="The log is too short.", logged=0.25))
+    The log lost 0.25 on average. The log is too short.
     """
 
     policy: Restricted
@@ -48,7 +48,10 @@ class Restrained:
     logged: float = float("nan")
 
     def __str__(self) -> str:
-        return str(self.refusal if self.estimate is None else self.estimate)
+        logged = f"The log lost {self.logged:.4g} on average."
+        if self.estimate is None:
+            return f"{logged} {self.refusal}"
+        return f"{logged} The policy's estimate rests on estimated densities: {self.estimate}"
 
     def save(self, path: str | Path) -> None:
         """Write the policy to a `.manul` file."""
