@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import manul
+from manul.offpolicy.evaluation.intervals import BOUNDED, NAMES
 from tests.saved_agents import KINDS, learned
 
 # Their bytes hold the archive of a scikit-learn model, with the time it was made; the estimates below cover what it plays.
@@ -61,12 +62,14 @@ def logs(made: manul.Log) -> dict[str, str]:
 def estimates(made: manul.Log) -> dict[str, str]:
     """Every digit of every estimator with every interval."""
     tree = manul.train_tree(made, leaves=16, bandwidth=1 / 8)
+    largest = float(tree.densities_many(made.contexts, made.actions).max() / made.densities.min())
     found = {}
     for estimator in ("ips", "snips", "dr"):
-        for interval in ("bootstrap", "normal", "clopper-pearson", "bernstein", "sequence"):
+        for interval in NAMES:
             if estimator == "dr" and interval not in ("bootstrap", "normal"):
                 continue
-            value = manul.evaluate(tree, made, estimator, interval)
+            bound = largest if interval in (*BOUNDED, "empirical-likelihood") else None
+            value = manul.evaluate(tree, made, estimator, interval, largest_weight=bound)
             numbers = (value.value, value.low, value.high, value.effective_size)
             found[f"estimate {estimator} {interval}"] = " ".join(float(each).hex() for each in numbers)
     return found

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from manul.logs.formats import register_format as register_format
     from manul.logs.log import Log as Log
     from manul.logs.log import LogWriter as LogWriter
+    from manul.offpolicy import Comparison as Comparison
     from manul.offpolicy import Grid as Grid
     from manul.offpolicy import Optimized as Optimized
+    from manul.offpolicy import compare as compare
     from manul.offpolicy import evaluate as evaluate
     from manul.offpolicy import optimize as optimize
     from manul.offpolicy.evaluation.estimator_registry import register_estimator as register_estimator
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from manul.types import Decision as Decision
     from manul.types import Decisions as Decisions
     from manul.types import Estimate as Estimate
+    from manul.types import Objection as Objection
     from manul.types import Policy as Policy
     from manul.utils import plotting as plotting
     from manul.utils.model_files import dumps as dumps
@@ -63,14 +66,14 @@ _NAMES = {
     "errors": "ManulError",
     "logs.formats": "register_format",
     "logs.log": "Log LogWriter",
-    "offpolicy": "Grid Optimized evaluate optimize",
+    "offpolicy": "Comparison Grid Optimized compare evaluate optimize",
     "offpolicy.evaluation.estimator_registry": "register_estimator",
     "offpolicy.evaluation.outcome_model": "register_outcome_model",
     "policies.classifier_tree": "TreePolicy",
     "policies.tree_training": "train_tree",
     "service.client": "AsyncClient Client",
     "service.store.store_registry": "register_store",
-    "types": "Agent Decision Decisions Estimate Policy",
+    "types": "Agent Decision Decisions Estimate Objection Policy",
     "utils.model_files": "dumps load loads",
     "worlds.simulation": "Run simulate simulate_many",
 }

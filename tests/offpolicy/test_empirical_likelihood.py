@@ -79,3 +79,41 @@ def test_a_policy_that_is_the_logged_one_gains_nothing():
     gain.add(np.ones(100), np.random.default_rng(0).random(100), 1.0)
     assert gain.value == pytest.approx(0, abs=1e-9)
     assert gain.interval() == pytest.approx((0, 0), abs=1e-2)
+
+
+def fading_rows(count):
+    """A logger whose epsilon falls from 0.5 to 0.02, and a policy that plays elsewhere."""
+    rng = np.random.default_rng(0)
+    epsilons = np.linspace(0.5, 0.02, count)
+    actions = np.where(rng.random(count) < epsilons, rng.random(count), 0.2 * rng.random(count))
+    densities = epsilons + (1 - epsilons) * 5 * (actions < 0.2)
+    return 4.0 * (actions > 0.75) / densities, actions**2, epsilons
+
+
+def test_rows_of_a_fading_epsilon_are_weighted_by_it():
+    weights, losses, epsilons = fading_rows(400)
+    interval = EmpiricalLikelihood()
+    interval.add(terms(weights, losses)._replace(bounds=4.0 / epsilons, epsilons=epsilons))
+    factors = epsilons / epsilons.mean()
+    expected = twin.loss_interval(weights, losses, 4.0 / epsilons.mean(), factors)
+    assert interval.ends(0.95, 200.0) == pytest.approx(expected, abs=5e-4)
+    unweighted = twin.loss_interval(weights, losses, 200.0)
+    assert expected[1] - expected[0] < 0.8 * (unweighted[1] - unweighted[0])
+
+
+@pytest.mark.parametrize("change", [lambda e: np.append(e[:-1], np.nan), np.random.default_rng(0).permutation])
+def test_an_epsilon_that_is_unknown_or_depends_on_the_context_does_not_weight(change):
+    weights, losses, epsilons = fading_rows(400)
+    plain, other = EmpiricalLikelihood(), EmpiricalLikelihood()
+    plain.add(terms(weights, losses))
+    other.add(terms(weights, losses)._replace(bounds=4.0 / epsilons, epsilons=change(epsilons)))
+    assert other.ends(0.95, 200.0) == plain.ends(0.95, 200.0)
+
+
+def test_weights_that_do_not_average_1_are_evidence():
+    weights, losses, bound = rows_of("uniform", np.random.default_rng(0), 1000)
+    right, wrong = EmpiricalLikelihood(), EmpiricalLikelihood()
+    right.add(terms(weights, losses))
+    wrong.add(terms(1.5 * weights, losses))
+    assert right.evidence_against_weights(bound) < 3
+    assert wrong.evidence_against_weights(1.5 * bound) > 5.4

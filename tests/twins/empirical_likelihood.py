@@ -30,14 +30,14 @@ def maximum(points, counts):
     return value(multipliers)
 
 
-def interval(factors, firsts, seconds, support, ends, level=0.95):
+def interval(factors, firsts, seconds, support, ends, level=0.95, factor=1.0):
     """The v in `ends` with T(v) <= 1.2 chi2(level) / 2, for moments (firsts, seconds - factors v) of mean 0.
 
-    `support` has rows (first, second) with factor 1.
+    `support` has rows (first, second), all with one factor.
     """
     first = np.concatenate([firsts, [point[0] for point in support]])
     second = np.concatenate([seconds, [point[1] for point in support]])
-    scale = np.concatenate([factors, np.ones(len(support))])
+    scale = np.concatenate([factors, np.full(len(support), factor)])
     counts = np.concatenate([np.ones(len(firsts)), np.full(len(support), SUPPORT)])
     profile = maximum(first[:, np.newaxis], counts)
     reach = 1.2 * chi2.ppf(level, 1) / 2
@@ -69,3 +69,14 @@ def gain_interval(weights, losses, bound, others=None, other_bound=1.0, level=0.
     support = [(-below, 0), (-below, -below), (above, 0), (above, above)]
     ones = np.ones(len(weights))
     return interval(ones, differences, differences * losses, support, (-1, 1), level)
+
+
+def clustered_gain_interval(clusters, weights, losses, bound, level=0.95):
+    """The same with the sums of clusters: a cluster of m rows has moments (sum d, sum d loss - m v)."""
+    members = [clusters == cluster for cluster in np.unique(clusters)]
+    sizes = np.array([which.sum() for which in members])
+    firsts = np.array([(weights[which] - 1).sum() for which in members])
+    seconds = np.array([((weights[which] - 1) * losses[which]).sum() for which in members])
+    most = sizes.max()
+    support = [(-most, 0), (-most, -most), (most * (bound - 1), 0), (most * (bound - 1), most * (bound - 1))]
+    return interval(sizes, firsts, seconds, support, (-1, 1), level, factor=most)
