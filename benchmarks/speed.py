@@ -110,7 +110,7 @@ def trained_nodes(world, rounds=20_000) -> list[float]:
         player = paper_agent(8192, bandwidth).make_player(WIDTH)
         updates = 0
         for context, target in zip(world.contexts[:rounds], world.targets[:rounds], strict=True):
-            action, density = player.decide(context, 0.0, 1.0)
+            action, density, _ = player.decide(context, 0.0, 1.0)
             updates += len(player.trace(context, action, density, abs(action - target), 0.0, 1.0))
         counts.append(updates / rounds)
     return counts

@@ -42,16 +42,17 @@ class GridPlayer:
         self.decisions += 1
         first, last = (low, high) if coin < self.epsilon else (greedy.edges[0], greedy.edges[1])
         action = float(first + position * (last - first))
-        return action, explore(greedy, self.epsilon, (low, high)).density(action)
+        distribution = explore(greedy, self.epsilon, (low, high))
+        return action, distribution.density(action), distribution.densities.min()
 
     def learn(self, context, action, density, loss, low, high):
         nearest = np.argmin(np.abs(self._points - action))
         self._sums[nearest] += (loss - self._losses[0]) / (self._losses[1] - self._losses[0])
         self._counts[nearest] += 1
 
-    def decide_many(self, contexts, lows, highs, actions, densities):
+    def decide_many(self, contexts, lows, highs, actions, densities, floors):
         for row, (low, high) in enumerate(self._ends(contexts, lows, highs)):
-            actions[row], densities[row] = self.decide(contexts[row], low, high)
+            actions[row], densities[row], floors[row] = self.decide(contexts[row], low, high)
 
     def learn_many(self, contexts, actions, densities, losses, lows, highs):
         for row, ends in enumerate(self._ends(contexts, lows, highs)):

@@ -26,14 +26,18 @@ if TYPE_CHECKING:
     from manul.agents.agent_registry import register_agent as register_agent
     from manul.contexts import maps as maps
     from manul.errors import ManulError as ManulError
+    from manul.logs.density_models import register_density_model as register_density_model
     from manul.logs.formats import register_format as register_format
     from manul.logs.log import Log as Log
     from manul.logs.log import LogWriter as LogWriter
+    from manul.offpolicy import Comparison as Comparison
     from manul.offpolicy import Grid as Grid
     from manul.offpolicy import Optimized as Optimized
+    from manul.offpolicy import compare as compare
     from manul.offpolicy import evaluate as evaluate
     from manul.offpolicy import optimize as optimize
     from manul.offpolicy.evaluation.estimator_registry import register_estimator as register_estimator
+    from manul.offpolicy.evaluation.outcome_model import register_outcome_model as register_outcome_model
     from manul.paper import datasets as datasets
     from manul.paper import theory as theory
     from manul.policies.classifier_tree import TreePolicy as TreePolicy
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from manul.types import Decision as Decision
     from manul.types import Decisions as Decisions
     from manul.types import Estimate as Estimate
+    from manul.types import Objection as Objection
     from manul.types import Policy as Policy
     from manul.utils import plotting as plotting
     from manul.utils.model_files import dumps as dumps
@@ -63,15 +68,17 @@ _NAMES = {
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy SmoothedGreedy",
     "agents.agent_registry": "register_agent",
     "errors": "ManulError",
+    "logs.density_models": "register_density_model",
     "logs.formats": "register_format",
     "logs.log": "Log LogWriter",
-    "offpolicy": "Grid Optimized evaluate optimize",
+    "offpolicy": "Comparison Grid Optimized compare evaluate optimize",
     "offpolicy.evaluation.estimator_registry": "register_estimator",
+    "offpolicy.evaluation.outcome_model": "register_outcome_model",
     "policies.classifier_tree": "TreePolicy",
     "policies.tree_training": "train_tree",
     "service.client": "AsyncClient Client",
     "service.store.store_registry": "register_store",
-    "types": "Agent Decision Decisions Estimate Policy",
+    "types": "Agent Decision Decisions Estimate Objection Policy",
     "utils.model_files": "dumps load loads",
     "worlds.simulation": "Run simulate simulate_many",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,10 @@ Within = tuple[float, float]
 
 
 class Decision(NamedTuple):
-    """An action, its density, and the range it was drawn from if that was narrowed.
+    """An action, its density, the range it was drawn from if that was narrowed, and the smallest density of that range.
+
+    The `floor` is the smallest density that the policy gave any action; None if it is unknown. It bounds the weights of
+    off-policy estimates, so log it with the density.
 
     >>> Decision(21.4, 0.24)
     Decision(action=21.4, density=0.24)
@@ -29,19 +32,38 @@ class Decision(NamedTuple):
     action: float
     density: float
     within: Within | None = None
+    floor: float | None = None
 
     def __repr__(self) -> str:
         narrowed = "" if self.within is None else f", within={self.within!r}"
-        return f"Decision(action={self.action!r}, density={self.density!r}{narrowed})"
+        floor = "" if self.floor is None else f", floor={self.floor!r}"
+        return f"Decision(action={self.action!r}, density={self.density!r}{narrowed}{floor})"
 
 
 class Decisions(NamedTuple):
-    """Many decisions as arrays; `lows` and `highs` are None if every decision had the whole range."""
+    """Many decisions as arrays; `lows` and `highs` are None if every decision had the whole range, `floors` if unknown."""
 
     actions: Floats
     densities: Floats
     lows: Floats | None = None
     highs: Floats | None = None
+    floors: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Objection:
+    """A reason not to trust an estimate; with an `error`, the estimate must not be used.
+
+    >>> print(Objection("warning", "small sample", "12 of 5,000 decisions match: not enough to say."))
+    warning: small sample. 12 of 5,000 decisions match: not enough to say.
+    """
+
+    severity: Literal["error", "warning"]
+    title: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.title}. {self.sentence}"
 
 
 class KnobsDecision(NamedTuple):
@@ -67,14 +89,14 @@ class KnobsDecisions(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimated loss of a policy with its confidence interval and diagnostics of the weights.
+    """The estimated loss of a policy with its confidence interval, diagnostics of the weights, and objections, if any.
 
     `effective_size` is the effective sample size: the number of decisions by the policy itself that would be as
     informative. A mean weight far from 1 means that the logged densities are wrong. `bandwidth` is the half-width of the
     window around the actions of a deterministic policy.
 
     >>> print(Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000))
-    0.25 [0.2, 0.3] (95 % bootstrap, snips), 1,000 rows, effective sample size 120
+    0.25 [0.2, 0.3] (95 % empirical-likelihood, snips), 1,000 rows, effective sample size 120
     """
 
     value: float
@@ -85,13 +107,20 @@ class Estimate:
     mean_weight: float
     rows: int
     estimator: str = "snips"
-    interval: str = "bootstrap"
+    interval: str = "empirical-likelihood"
     level: float = 0.95
     bandwidth: float | None = None
+    objections: tuple[Objection, ...] = ()
 
     def __str__(self) -> str:
         ends = f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}] ({100 * self.level:g} % {self.interval}, {self.estimator})"
-        return f"{ends}, {self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
+        size = f"{self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
+        return "\n".join([f"{ends}, {size}", *map(str, self.objections)])
+
+    @property
+    def usable(self) -> bool:
+        """Whether no objection is an error."""
+        return all(objection.severity != "error" for objection in self.objections)
 
     def plot(self, axes: Axes | None = None, *, label: str | None = None) -> Axes:
         """Draw the estimate and its interval; several estimates may share axes."""

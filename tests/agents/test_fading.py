@@ -105,7 +105,7 @@ def test_an_agent_that_is_saved_in_mid_schedule_goes_on_like_the_other(make):
 
 def test_a_replay_counts_its_rounds():
     log = manul.simulate(cats(), WORLD).log
-    best = manul.optimize(log, grid=manul.Grid(bandwidths=[H], leaves=[16]), epsilon=FADING)
+    best = manul.optimize(log, grid=manul.Grid(bandwidths=[H], leaves=[16]), epsilon=FADING, penalty=1)
     assert best.policy.current_epsilon == FADING.at(ROUNDS)
 
 

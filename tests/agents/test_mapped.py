@@ -89,7 +89,9 @@ def test_what_is_loaded_goes_on_identically(contexts, tmp_path):
 def test_a_function_of_ones_own_works_but_is_not_saved(tmp_path):
     agent = taught(mapped(lambda context: [*context, 1.0]), [[1.0, 2.0]])
     assert agent.agent.width == 3
-    with pytest.raises(FileError, match="Only the feature maps Columns, Crosses, Fourier and Transformer can be saved"):
+    with pytest.raises(
+        FileError, match="Only the feature maps Columns, Crosses, Features, Fourier and Transformer can be saved"
+    ):
         agent.save(tmp_path / "agent.manul")
 
 

@@ -45,7 +45,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "cars.csv").write_text(CARS)
     made = invoked(["run", "cars.csv", "--target", "price", "--log", "run.parquet", "--out", "policy.manul"])
     assert made.exit_code == 0, made.output
-    manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), manul.worlds.linear(rounds=50)).log.write("log.vw")
+    log = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), manul.worlds.linear(rounds=50)).log
+    manul.Log(log.contexts, log.actions, log.densities, log.losses).write("log.vw")
     return tmp_path
 
 

@@ -67,3 +67,15 @@ def test_an_impossible_range_is_a_usage_error(tmp_path):
     result = manul_convert(tmp_path / "run.csv", tmp_path / "run.vw", "--actions", 2, 1)
     assert result.exit_code == 2
     assert "action_range must be finite with low < high, got (2.0, 1.0)" in result.stderr
+
+
+def test_densities_are_estimated_and_the_log_says_so(tmp_path):
+    lines = [f"{index % 7},{(index * 0.37) % 1},{(index * 0.61) % 1}" for index in range(200)]
+    (tmp_path / "history.csv").write_text("\n".join(["age,action,loss", *lines]) + "\n")
+    refused = manul_convert(tmp_path / "history.csv", tmp_path / "log.parquet")
+    assert (refused.exit_code, "--estimate-density" in refused.stderr) == (1, True)
+    result = manul_convert(tmp_path / "history.csv", tmp_path / "log.parquet", "--estimate-density")
+    assert result.stdout == f"{tmp_path / 'log.parquet'}: 200 rows\n"
+    assert Log.read(tmp_path / "log.parquet").densities_estimated
+    manul_convert(tmp_path / "history.csv", tmp_path / "last.parquet", "--estimate-density", "--last", 0.2)
+    assert len(Log.read(tmp_path / "last.parquet")) == 40

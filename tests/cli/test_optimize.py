@@ -11,29 +11,43 @@ from manul.cli import main
 def optimize(monkeypatch):
     agent = manul.Cats.paper(leaves=4, bandwidth=1 / 4, epsilon=0.2)
     log = manul.simulate(agent, manul.worlds.linear(rounds=300, width=2)).log
-    batches = staticmethod(lambda path, size: iter([log]))  # noqa: ARG005
+    batches = staticmethod(lambda path, size: [log])  # noqa: ARG005
     monkeypatch.setattr(manul.Log, "batches", batches, raising=False)
     return lambda *arguments: CliRunner().invoke(main, ["optimize", "run.parquet", *map(str, arguments)])
 
 
 def test_the_table_has_a_line_for_each_cell(optimize):
-    result = optimize("--grid", "authors", "--rule", "paper")
+    result = optimize("--grid", "authors", "--rule", "paper", "--penalty", "1")
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == 1 + 78
     assert result.stdout.count("<- lowest") == 1
 
 
 def test_the_policy_and_its_table_are_written(optimize, tmp_path):
-    answer = json.loads(optimize("--json", "--out", tmp_path / "best.manul").stdout)
+    arguments = ("--grid", "paper", "--penalty", "1", "--json", "--out", tmp_path / "best.manul")
+    answer = json.loads(optimize(*arguments).stdout)
     policy = manul.load(tmp_path / "best.manul")
     assert (policy.bandwidth, policy.leaves) == (answer["chosen"]["bandwidth"], answer["chosen"]["leaves"])
     assert len(answer["table"]) == len((tmp_path / "best.csv").read_text().splitlines()) - 1 == 89
 
 
+def test_the_critic_competes_with_trees_and_the_verdict_is_a_sentence(optimize):
+    lines = optimize().stdout.splitlines()
+    assert lines[1].startswith("auto ")
+    assert sum(line.endswith("<- chosen") for line in lines) == 1
+    assert lines[-1].startswith("Expected gain over the logged policy: ")
+
+
+def test_the_verdict_is_in_the_json(optimize):
+    answer = json.loads(optimize("--candidate", "auto", "--json").stdout)
+    assert answer["verdict"]["status"] in ("proven", "likely", "not shown")
+    assert {row["candidate"] for row in answer["table"]} == {"auto"}
+
+
 def test_a_setting_that_cannot_work_is_a_usage_error(optimize):
     result = optimize("--penalty", "small")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "penalty must be at least 0 and finite, got 'small'. Try 1, or 'paper'.\n"
+    assert result.stderr == "penalty must be at least 0 and finite, got 'small'. Try 1, 'paper' or 'measured'.\n"
 
 
 def test_a_stopped_run_goes_on(optimize, tmp_path):

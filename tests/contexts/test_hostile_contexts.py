@@ -149,7 +149,7 @@ def test_the_core_refuses_batches_of_other_sizes(agent):
         (np.array([0, 9, 9]), np.zeros(1, np.int64), one),
     ):
         with pytest.raises(_core.Rejected):
-            player.decide_many(contexts, np.empty(0), np.empty(0), two, two)
+            player.decide_many(contexts, np.empty(0), np.empty(0), two, two, two)
     assert len(agent.decide_many([{}, {}]).actions) == 2
 
 

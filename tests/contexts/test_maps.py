@@ -104,7 +104,9 @@ def test_only_a_fitted_transformer_will_do(unfit):
 
 
 def test_a_function_works_but_is_not_saved():
-    with pytest.raises(FileError, match="feature maps Columns, Crosses, Fourier and Transformer can be saved, got <"):
+    with pytest.raises(
+        FileError, match="feature maps Columns, Crosses, Features, Fourier and Transformer can be saved, got <"
+    ):
         maps.describe(lambda context: context)
 
 

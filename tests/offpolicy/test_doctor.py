@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.errors import InputError, ParameterError
+from manul.errors import InputError
 from manul.offpolicy import doctor, estimate_densities
 from manul.offpolicy.evaluation import report
 
@@ -125,9 +125,15 @@ def test_actions_with_no_support_are_found(rng):
     assert doctor(log, actions=(0.0, 0.8)) == []
 
 
-def test_a_small_effective_sample_is_found():
-    assert found(clean(rows=300))["small effective sample"].severity == "error"
-    assert found(clean(rows=1200))["small effective sample"].severity == "warning"
+def test_a_small_effective_sample_is_a_note_that_says_what_it_means():
+    assert found(clean(rows=300))["small effective sample"].severity == "warning"
+    note = found(clean(rows=1200))["small effective sample"]
+    assert (note.severity, "of 1,200 rows explored; a policy very different" in note.sentence) == ("note", True)
+
+
+def test_a_log_of_a_default_agent_has_no_warning():
+    log = manul.simulate(manul.Auto(), manul.worlds.linear(rounds=2000, width=4)).log
+    assert [finding.severity for finding in doctor(log)] == ["note"]
 
 
 def test_the_effective_sample_is_that_of_the_given_policy():
@@ -167,12 +173,6 @@ def test_estimated_densities_are_close_and_never_silent():
 def test_a_constant_policy_has_its_own_shares_as_densities(rng):
     actions = np.where(rng.random(4000) < 0.75, rng.uniform(0, 0.5, 4000), rng.uniform(0.5, 1, 4000))
     log = manul.Log(np.zeros((4000, 1), np.float32), actions, np.ones(4000), np.ones(4000))
-    densities = estimate_densities(log, bins=2).densities
-    assert densities[actions < 0.5] == pytest.approx(1.5, abs=0.06)
-    assert densities[actions > 0.5] == pytest.approx(0.5, abs=0.06)
-
-
-@pytest.mark.parametrize("bins", [1, 257, 2.5])
-def test_bins_are_checked(bins):
-    with pytest.raises(ParameterError, match="bins must be a whole number from 2 to 256"):
-        estimate_densities(clean(rows=10), bins=bins)
+    densities = estimate_densities(log).densities
+    assert np.median(densities[actions < 0.5]) == pytest.approx(1.5, abs=0.2)
+    assert np.median(densities[actions > 0.5]) == pytest.approx(0.5, abs=0.1)

@@ -8,7 +8,8 @@ import pytest
 import manul
 from manul.agents.checks import discover
 from manul.errors import InputError, ParameterError
-from manul.offpolicy.evaluation.outcome_model import FOLDS, RIDGE
+from manul.offpolicy.cross_fitting import BLOCKS, FOLDS
+from manul.offpolicy.evaluation.intervals import NAMES
 
 WORLD = manul.worlds.linear(rounds=700, width=3)
 
@@ -30,24 +31,38 @@ def slow_weights(policy, log):
     return np.array([policy.distribution(context).density(action) / density for context, action, density in rows])
 
 
-def features(context, action):
-    return np.array([1, action, action**2, *context, *(context * action)], dtype=np.float64)
+class Ridge:
+    """A quadratic model of the action, as a user would write it."""
+
+    def fit(self, rows, losses):
+        table = self.features(rows)
+        self.model = np.linalg.solve(table.T @ table + 0.1 * np.eye(table.shape[1]), table.T @ losses)
+
+    def predict(self, rows):
+        return self.features(rows) @ self.model
+
+    def features(self, rows):
+        actions = rows[:, -1:]
+        return np.column_stack([np.ones(len(rows)), rows, actions**2, rows[:, :-1] * actions])
 
 
 # Fits each fold's model on the other folds and integrates it over the policy's density on a fine grid.
 def slow_dr(policy, log):
-    table = np.array([features(*row) for row in zip(log.contexts, log.actions, strict=True)])
-    folds, terms, grid = np.arange(len(log)) % FOLDS, [], (np.arange(4000) + 0.5) / 4000
-    for row, weight in enumerate(slow_weights(policy, log)):
-        others = table[folds != folds[row]]
-        gram = others.T @ others
-        model = np.linalg.solve(gram + RIDGE * np.diag(np.diag(gram)), others.T @ log.losses[folds != folds[row]])
-        density = policy.distribution(log.contexts[row]).density_many(grid)
-        expected = np.mean(
-            density * (np.array([features(log.contexts[row], a) for a in grid[::20]]) @ model).repeat(20)
-        )
-        terms.append(expected + weight * (log.losses[row] - table[row] @ model))
-    return np.mean(terms)
+    rows, grid = np.column_stack([log.contexts, log.actions]), (np.arange(400) + 0.5) / 400
+    folds = np.array([row * BLOCKS // len(log) % FOLDS for row in range(len(log))])
+    weights, predicted, expected = slow_weights(policy, log), [], []
+    for row, context in enumerate(log.contexts):
+        model = Ridge()
+        model.fit(rows[folds != folds[row]], log.losses[folds != folds[row]])
+        density = policy.distribution(context).density_many(grid)
+        curve = np.clip(model.predict(np.column_stack([np.tile(context, (400, 1)), grid])), 0, 1)
+        expected.append(np.mean(density * curve) / np.mean(density))
+        predicted.append(np.clip(model.predict(rows[[row]])[0], 0, 1))
+    weighted, known = (np.average(each, weights=weights) for each in (log.losses, predicted))
+    influence = weights * (log.losses - weighted) / weights.mean()
+    control = expected - np.mean(expected) - weights * (predicted - known) / weights.mean()
+    coefficient = np.clip(-(influence @ control) / (control @ control), 0, 1)
+    return weighted + coefficient * (np.mean(expected) - known)
 
 
 def test_ips_is_the_mean_of_weight_times_loss(policy, log):
@@ -67,13 +82,45 @@ def test_snips_divides_by_the_weights(policy, log):
 
 def test_dr_is_the_cross_fitted_model_and_what_it_does_not_explain(policy, log):
     few = log.rows(slice(0, 60))
-    assert manul.evaluate(policy, few, "dr", "normal").value == pytest.approx(slow_dr(policy, few), abs=1e-3)
+    estimate = manul.evaluate(policy, few, "dr", "normal", outcome_model=Ridge())
+    assert estimate.value == pytest.approx(slow_dr(policy, few), abs=1e-3)
+
+
+def test_dr_is_never_outside_the_range_of_losses(policy, log):
+    class Wild(Ridge):
+        def predict(self, rows):
+            return 100 * super().predict(rows) - 50
+
+    estimate = manul.evaluate(policy, log, "dr", "normal", outcome_model=Wild())
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+def test_a_model_that_knows_nothing_leaves_snips(policy, log):
+    class Constant(Ridge):
+        def predict(self, rows):
+            return np.full(len(rows), 0.25)
+
+    estimates = [manul.evaluate(policy, log, "dr", "normal", outcome_model=Constant())]
+    estimates.append(manul.evaluate(policy, log, "snips", "normal"))
+    assert estimates[0].value == pytest.approx(estimates[1].value)
+
+
+@pytest.mark.parametrize("model", ["tree", 5])
+def test_an_outcome_model_that_is_none_is_refused(policy, log, model):
+    with pytest.raises((InputError, ParameterError), match="outcome_model must be"):
+        manul.evaluate(policy, log, "dr", "normal", outcome_model=model)
+
+
+def test_snips_takes_no_outcome_model(policy, log):
+    with pytest.raises(ParameterError, match="outcome_model applies only to dr, not to snips"):
+        manul.evaluate(policy, log, "snips", outcome_model="critic")
 
 
 def test_dr_of_a_loss_that_the_model_knows_has_no_error(policy, log):
     paid = manul.Log(log.contexts, log.actions, log.densities, 0.2 + 0.3 * log.actions)
     means, _ = policy.moments_many(log.contexts)
-    modelled, weighted = (manul.evaluate(policy, paid, estimator, "normal") for estimator in ("dr", "ips"))
+    modelled = manul.evaluate(policy, paid, "dr", "normal", outcome_model=Ridge())
+    weighted = manul.evaluate(policy, paid, "ips", "normal")
     assert modelled.value == pytest.approx(np.mean(0.2 + 0.3 * means), abs=1e-3)
     assert modelled.high - modelled.low < 0.1 * (weighted.high - weighted.low)
 
@@ -90,18 +137,21 @@ def test_all_recover_the_loss_of_the_policy_when_it_is_played(estimator):
 
 
 @pytest.mark.parametrize("size", [1, 7, 256, 699])
-@pytest.mark.parametrize(("estimator", "interval"), [("snips", "bootstrap"), ("ips", "sequence"), ("dr", "normal")])
+@pytest.mark.parametrize(
+    ("estimator", "interval"),
+    [("snips", "empirical-likelihood"), ("snips", "bootstrap"), ("ips", "sequence"), ("dr", "normal")],
+)
 def test_batches_of_any_size_give_the_same_bytes(policy, log, monkeypatch, estimator, interval, size):
     monkeypatch.setattr("manul.logs.batching.pieces.__defaults__", (128,))
     batches = [log.rows(slice(start, start + size)) for start in range(0, len(log), size)]
     assert manul.evaluate(policy, batches, estimator, interval) == manul.evaluate(policy, log, estimator, interval)
 
 
-@pytest.mark.parametrize("interval", ["bootstrap", "normal", "clopper-pearson", "bernstein", "sequence"])
+@pytest.mark.parametrize("interval", NAMES)
 def test_memory_does_not_grow_with_the_log(interval, log):
     def peak(count):
         tracemalloc.start()
-        manul.evaluate(lambda _: 0.5, (log for _ in range(count)), "ips", interval, bandwidth=0.2)
+        manul.evaluate(lambda _: 0.5, (log for _ in range(count)), "ips", interval, bandwidth=0.2, largest_weight=50.0)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
@@ -122,6 +172,8 @@ def test_fast_densities_are_those_of_the_distribution(make):
     for actions in (agent.decide_many(contexts).actions, rng.uniform(low - 0.1, high + 0.1, 40)):
         slow = [agent.distribution(row).density(action) for row, action in zip(contexts, actions, strict=True)]
         assert agent.densities_many(contexts, actions) == pytest.approx(slow, rel=1e-9)
+    largest = [agent.distribution(row).largest_density() for row in contexts]
+    assert agent.largest_densities_many(contexts) == pytest.approx(largest, rel=1e-9)
     means, squares = agent.moments_many(contexts)
     assert means == pytest.approx([agent.distribution(row).mean() for row in contexts], rel=1e-9)
     assert squares == pytest.approx([agent.distribution(row).square() for row in contexts], rel=1e-9)
@@ -146,6 +198,7 @@ def test_a_tree_of_classifiers_is_weighed_as_it_plays(log, rng, within):
     played = [policy.distribution(context, within) for context in contexts]
     slow = [each.density(action) for each, action in zip(played, actions, strict=True)]
     assert policy.densities_many(contexts, actions, pairs) == pytest.approx(slow, rel=1e-9)
+    assert policy.largest_densities_many(contexts, pairs) == pytest.approx([each.largest_density() for each in played])
     means, squares = policy.moments_many(contexts, pairs)
     assert means == pytest.approx([each.mean() for each in played], rel=1e-9)
     assert squares == pytest.approx([each.square() for each in played], rel=1e-9)
@@ -160,7 +213,7 @@ def test_a_policy_with_nothing_but_a_distribution_is_enough(log):
 
 
 def test_the_units_of_losses_do_not_matter(policy, log):
-    scaled = manul.Log(log.contexts, log.actions, log.densities, 10 * log.losses - 4)
+    scaled = manul.Log(log.contexts, log.actions, log.densities, 10 * log.losses - 4, floors=log.floors)
     one, other = manul.evaluate(policy, log), manul.evaluate(policy, scaled, losses=(-4, 6))
     assert [other.value, other.low, other.high] == pytest.approx([10 * v - 4 for v in (one.value, one.low, one.high)])
 
@@ -177,7 +230,7 @@ def test_an_estimate_draws_itself(policy, log):
     ("settings", "sentence"),
     [
         ({"estimator": "dm"}, "estimator must be one of dr, ips, snips, got 'dm'"),
-        ({"interval": "t"}, "interval must be 'bootstrap', "),
+        ({"interval": "t"}, "interval must be 'empirical-likelihood', "),
         ({"estimator": "dr", "interval": "sequence"}, "interval must be 'bootstrap' or 'normal', got"),
         ({"level": 1.0}, r"level must be in \(0, 1\)"),
         ({"bandwidth": 0.1}, "bandwidth applies only to functions"),

@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 
 import manul
 from manul.offpolicy.evaluation.intervals import (
+    NAMES,
     REPLICATES,
     Bernstein,
     Bootstrap,
@@ -131,10 +132,12 @@ def test_a_confidence_sequence_holds_for_the_average_of_means_that_change():
     assert high - low < 0.1
 
 
-@pytest.mark.parametrize("interval", ["bootstrap", "normal", "clopper-pearson", "bernstein", "sequence"])
+@pytest.mark.parametrize("interval", NAMES)
 def test_every_interval_holds_its_estimate_and_narrows(interval):
     agent = manul.Cats(leaves=8, bandwidth=1 / 8, epsilon=0.5)
     log = manul.simulate(agent, manul.worlds.linear(rounds=8000)).log
-    some, all_rows = (manul.evaluate(agent, part, "ips", interval) for part in (log.rows(slice(500)), log))
+    some, all_rows = (
+        manul.evaluate(agent, part, "ips", interval, largest_weight=10.0) for part in (log.rows(slice(500)), log)
+    )
     assert some.low <= some.value <= some.high
     assert all_rows.high - all_rows.low < some.high - some.low

@@ -4,10 +4,12 @@ Ray takes seconds to start, so these run where they are asked for: `make soak`, 
 """
 
 import os
+import pickle
 import sys
 import threading
 import time
 from functools import partial
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -31,8 +33,7 @@ def cluster():
 
 
 def outcome(best):
-    arrays = {name: array.tobytes() for name, array in best.policy.state().items()}
-    return best.table, repr(best.policy), arrays
+    return best.table, manul.dumps(best.policy), best.verdict
 
 
 @asked
@@ -58,6 +59,93 @@ def test_a_node_that_goes_away_changes_nothing_but_the_time(cluster, tmp_path):
     assert (tmp_path / cluster.second.node_id).exists(), "the node must have been busy when it was removed"
     assert len(cluster.list_all_nodes()) == 1
     assert outcome(there) == outcome(manul.optimize(log, grid=grid))
+
+
+@asked
+@pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("in_files", [False, True])
+def test_the_critics_of_a_cluster_are_the_local_ones(log, grid, tmp_path, monkeypatch, in_files):
+    log.write(tmp_path / "log.parquet")
+    source = manul.Log.batches(tmp_path / "log.parquet", 1000) if in_files else log
+    if in_files:
+        from manul.offpolicy.optimization.engines import ray as engine
+
+        monkeypatch.setattr(engine, "StoredLog", None)  # the log is not put into the object store
+    settings = {"candidates": ("auto", "cats"), "grid": grid}
+    assert outcome(manul.optimize(source, engine="ray", **settings)) == outcome(manul.optimize(log, **settings))
+
+
+@asked
+@pytest.mark.filterwarnings("default")
+def test_critics_survive_the_loss_of_a_node(cluster, tmp_path):
+    world = manul.worlds.linear(rounds=60_000, width=20)
+    log = manul.simulate(manul.Cats.paper(leaves=4, bandwidth=1 / 4), world).log
+    log.write(tmp_path / "log.parquet")
+    watcher = threading.Timer(8, cluster.remove_node, (cluster.second,), {"allow_graceful": False})
+    watcher.start()
+    there = manul.optimize(manul.Log.batches(tmp_path / "log.parquet"), candidates="auto", engine="ray")
+    watcher.join()
+    assert len(cluster.list_all_nodes()) == 1
+    assert outcome(there) == outcome(manul.optimize(log, candidates="auto"))
+
+
+class LocalRay(ModuleType):
+    """Ray without a cluster: tasks run at once, and everything that they get and return is pickled."""
+
+    def __init__(self):
+        super().__init__("ray")
+        self.stored = []
+
+    def is_initialized(self):
+        return True
+
+    def put(self, value):
+        self.stored.append(pickle.dumps(value))
+        return len(self.stored) - 1
+
+    def get(self, references):
+        if isinstance(references, list):
+            return [self.get(each) for each in references]
+        return pickle.loads(self.stored[references])
+
+    def wait(self, references):
+        return references, []
+
+    def remote(self, *, num_returns=1, **_):
+        def prepare(function):
+            def run(*arguments):
+                results = function(*pickle.loads(pickle.dumps(arguments)))
+                return self.put(results) if num_returns == 1 else [self.put(each) for each in results]
+
+            return SimpleNamespace(remote=run)
+
+        return prepare
+
+
+@pytest.fixture
+def local_ray(monkeypatch):
+    made = LocalRay()
+    monkeypatch.setitem(sys.modules, "ray", made)
+    monkeypatch.delitem(sys.modules, "manul.offpolicy.optimization.engines.ray", raising=False)
+    monkeypatch.delattr("manul.offpolicy.optimization.engines.ray", raising=False)
+    yield made
+    sys.modules.pop("manul.offpolicy.optimization.engines.ray", None)
+
+
+def test_tasks_give_the_local_table(log, grid, local_ray):
+    settings = {"candidates": ("auto", "cats"), "grid": grid}
+    few = log.rows(slice(1000))
+    assert outcome(manul.optimize(few, engine="ray", **settings)) == outcome(manul.optimize(few, **settings))
+    assert local_ray.stored
+
+
+def test_tasks_read_the_files_of_a_log(log, local_ray, tmp_path):
+    log.rows(slice(1000)).write(tmp_path / "log.parquet")
+    batches = manul.Log.batches(tmp_path / "log.parquet", 300)
+    there = manul.optimize(batches, candidates="auto", engine="ray")
+    assert outcome(there) == outcome(manul.optimize(batches, candidates="auto"))
+    assert not any(isinstance(pickle.loads(each), manul.Log) for each in local_ray.stored)
 
 
 def spied(folder, bandwidth, leaves, **settings):

@@ -35,42 +35,44 @@ def bytes_of(best, folder):
 @pytest.mark.parametrize("draw", [False, True])
 def test_a_stopped_run_ends_as_one_that_ran_through(log, grid, tmp_path, draw):
     with pytest.raises(StoppedError):
-        manul.optimize(batches(log, 500, stop=1500), grid=grid, draw=draw, resume=tmp_path / "run")
+        manul.optimize(batches(log, 500, stop=1500), grid=grid, draw=draw, resume=tmp_path / "run", penalty=1)
     assert json.loads((tmp_path / "run" / "progress.json").read_text())["rows"] == 1500
-    resumed = manul.optimize(batches(log, 700), grid=grid, draw=draw, resume=tmp_path / "run")
-    assert bytes_of(resumed, tmp_path) == bytes_of(manul.optimize(log, grid=grid, draw=draw), tmp_path)
+    resumed = manul.optimize(batches(log, 700), grid=grid, draw=draw, resume=tmp_path / "run", penalty=1)
+    assert bytes_of(resumed, tmp_path) == bytes_of(manul.optimize(log, grid=grid, draw=draw, penalty=1), tmp_path)
 
 
 def test_a_finished_run_is_not_run_again(log, grid, tmp_path, monkeypatch):
-    first = manul.optimize(log, grid=grid, resume=tmp_path / "run")
+    first = manul.optimize(log, grid=grid, resume=tmp_path / "run", penalty=1)
     monkeypatch.setattr(checkpoint.Replay, "learn", None)
-    assert bytes_of(manul.optimize(log, grid=grid, resume=tmp_path / "run"), tmp_path) == bytes_of(first, tmp_path)
+    assert bytes_of(manul.optimize(log, grid=grid, resume=tmp_path / "run", penalty=1), tmp_path) == bytes_of(
+        first, tmp_path
+    )
 
 
 def test_one_state_is_kept_at_a_time(log, grid, tmp_path):
-    manul.optimize(batches(log, 1000), grid=grid, resume=tmp_path / "run")
+    manul.optimize(batches(log, 1000), grid=grid, resume=tmp_path / "run", penalty=1)
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["progress.json", "rows-3000"]
 
 
 def test_a_stop_while_writing_leaves_the_state_before(log, grid, tmp_path, monkeypatch):
     with pytest.raises(StoppedError):
-        manul.optimize(batches(log, 500, stop=1000), grid=grid, resume=tmp_path / "run")
+        manul.optimize(batches(log, 500, stop=1000), grid=grid, resume=tmp_path / "run", penalty=1)
     with monkeypatch.context() as patched:
         patched.setattr(checkpoint.Checkpoint, "_write", _stop)
         with pytest.raises(StoppedError):
-            manul.optimize(log, grid=grid, resume=tmp_path / "run")
-    resumed = manul.optimize(log, grid=grid, resume=tmp_path / "run")
-    assert bytes_of(resumed, tmp_path) == bytes_of(manul.optimize(log, grid=grid), tmp_path)
+            manul.optimize(log, grid=grid, resume=tmp_path / "run", penalty=1)
+    resumed = manul.optimize(log, grid=grid, resume=tmp_path / "run", penalty=1)
+    assert bytes_of(resumed, tmp_path) == bytes_of(manul.optimize(log, grid=grid, penalty=1), tmp_path)
 
 
 def test_another_log_or_grid_is_refused(log, grid, tmp_path):
-    manul.optimize(log.rows(slice(1000)), grid=grid, resume=tmp_path)
+    manul.optimize(log.rows(slice(1000)), grid=grid, resume=tmp_path, penalty=1)
     with pytest.raises(ParameterError, match="different log: its rows differ"):
-        manul.optimize(log.rows(slice(1, None)), grid=grid, resume=tmp_path)
+        manul.optimize(log.rows(slice(1, None)), grid=grid, resume=tmp_path, penalty=1)
     with pytest.raises(ParameterError, match="different log: it has 500 rows, but the run had learned from 1000"):
-        manul.optimize(log.rows(slice(500)), grid=grid, resume=tmp_path)
+        manul.optimize(log.rows(slice(500)), grid=grid, resume=tmp_path, penalty=1)
     with pytest.raises(ParameterError, match="different settings"):
-        manul.optimize(log, grid=manul.Grid.paper(), resume=tmp_path)
+        manul.optimize(log, grid=manul.Grid.paper(), resume=tmp_path, penalty=1)
 
 
 def _stop(*_):

@@ -23,7 +23,7 @@ def examples(log):
 
 @pytest.fixture(scope="module")
 def found(log):
-    return manul.optimize(log, grid=manul.Grid(cells=CELLS), rule="paper")
+    return manul.optimize(log, grid=manul.Grid(cells=CELLS), rule="paper", penalty=1)
 
 
 @pytest.mark.parametrize("number", range(len(CELLS)))
@@ -56,9 +56,9 @@ def test_the_papers_constant_covers_all_cells(log, found):
 
 def test_the_drawn_policy_has_learned_the_rounds_before_the_draw(log):
     grid = manul.Grid(cells=[(1 / 4, 16)])
-    drawn = manul.optimize(log, grid=grid, rule="paper", draw=True, seed=3).policy
+    drawn = manul.optimize(log, grid=grid, rule="paper", draw=True, seed=3, penalty=1).policy
     before = max(each for each in _first(draws(3), 30) if each < 400)
-    earlier = manul.optimize(log.rows(slice(before)), grid=grid, rule="paper").policy
+    earlier = manul.optimize(log.rows(slice(before)), grid=grid, rule="paper", penalty=1).policy
     assert 0 < before < 400
     assert {name: array.tobytes() for name, array in drawn.state().items()} == {
         name: array.tobytes() for name, array in earlier.state().items()

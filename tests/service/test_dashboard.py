@@ -127,7 +127,7 @@ def test_a_loop_is_created_taught_watched_and_promoted(browser, tmp_path):
     browser.until(lambda: browser.text("[data-is=state]") == "deciding")
     decide(served, 3, 60)
     browser.until(lambda: tile(browser, "Decisions") == 300)
-    browser.until(lambda: "current model" in browser.text("[data-is=candidates]"))
+    browser.until(lambda: "all decisions" in browser.text("[data-is=candidates]"))
     browser.until(lambda: browser.text("[data-is=findings]").endswith("."))
     assert browser.complaints() == []
     assert served.stop() == 0

@@ -80,11 +80,17 @@ async def test_a_reward_is_refused_by_a_loop_of_losses(service):
     ("settings", "message"),
     [
         ({"rewards": [0, 1], "losses": [0, 1]}, "losses and rewards exclude each other. Set one of them."),
+        ({"rewards": "auto", "losses": "auto"}, "losses and rewards exclude each other. Set one of them."),
+        ({"rewards": [0, 1], "losses": [-1, 0]}, "losses and rewards exclude each other. Set one of them."),
         ({"rewards": [1, 0]}, "rewards must be finite with low < high, got (1.0, 0.0)."),
         ({"rewards": "autom"}, "autom"),
         ({"rewards": 1}, "rewards"),
         (
             {"rewards": [0, 1], "wait": 60, "default_loss": 0},
+            "default_loss needs a loop with losses. Set default_reward.",
+        ),
+        (
+            {"rewards": [0, 1], "wait": 60, "default_loss": 0, "default_reward": 0},
             "default_loss needs a loop with losses. Set default_reward.",
         ),
         ({"wait": 60, "default_reward": 0}, "default_reward needs a loop with rewards. Set default_loss."),
@@ -141,7 +147,7 @@ async def test_a_loop_without_a_range_learns_from_any_finite_reward(service):
         await service.learned("prices", 40)
         report = await service.get("/prices/report")
         assert report["beliefs"]["clipped"] == 1
-        assert [each["name"] for each in report["candidates"]][:2] == ["played", "model"]
+        assert [each["name"] for each in report["candidates"]][:1] == ["played"]
         path = f"/v1/loops/prices/decisions/{ids[0]}/loss"
         assert "reward" in await service.refused(422, path, b'{"reward": 1e999}')
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import numpy as np
+
 import manul
 from manul.service.insights import archive
 from tests.service.conftest import run
@@ -50,6 +52,25 @@ async def test_an_exported_log_passes_the_doctor_and_gives_a_policy_that_serves(
 
 
 @run
+async def test_an_exported_log_has_the_floors_of_decisions_and_those_that_observations_report(service, tmp_path):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await service.post("/heat/pause")
+        await played(service, 3)
+        for asked in ({"id": "one"}, {}):
+            made = await service.post("/heat/decisions", context=[1, 1], **asked)
+            await service.post(f"/heat/decisions/{made['id']}/loss", loss=0.5)
+        observed = {"context": [1, 1], "action": 30, "density": 0.02, "loss": 0.5}
+        await service.post("/heat/observations", **observed)
+        await service.post("/heat/observations", **observed, floor=0.01)
+        await service.post("/heat/observations", 422, **observed, floor=0.03)
+        floors = (await exported(service, tmp_path)).floors
+        assert floors[:5].tolist() == [0.2 / 50] * 5
+        assert np.isnan(floors[5])
+        assert floors[6] == 0.01
+
+
+@run
 async def test_contexts_with_names_are_exported_as_columns(service, tmp_path):
     async with service.running():
         await service.post("", 201, **HEAT)
@@ -79,13 +100,44 @@ async def test_a_report_says_what_the_agent_believes_and_what_others_would_have_
         await service.post("", 201, name="heat", actions=[20, 70])
         empty = await service.get("/heat/report")
         assert (empty["rows"], empty["candidates"]) == (0, [])
-        await played(service, 300)
-        await service.learned("heat", 300)
+        for rounds in (150, 300):
+            await played(service, 150)
+            await service.learned("heat", rounds)
         report = await service.get("/heat/report")
         assert report["rows"] == 300
         assert report["beliefs"]["rounds"] == 300
-        assert [each["name"].split()[0] for each in report["candidates"]] == ["played", "model", "constant"]
-        assert all(each["low"] <= each["loss"] <= each["high"] for each in report["candidates"])
+        assert [each["name"].split()[0] for each in report["candidates"]][:2] == ["played", "greedy"]
+        assert all(each["low"] <= each["loss"] <= each["high"] for each in report["candidates"][:2])
+
+
+@run
+async def test_an_apprentice_is_judged_before_it_learns_and_keeps_the_verdict_over_a_restart(service):
+    rng = np.random.default_rng(0)
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70], apprentice=True)
+        for _ in range(400):
+            action = float(rng.uniform(20, 70))
+            outcome = {"action": action, "density": 1 / 50, "loss": abs(action - 40) / 50}
+            await service.post("/heat/observations", context=[1.0], **outcome)
+        await service.learned("heat", 400)
+        before = (await service.get("/heat/report"))["candidates"]
+    async with service.running():
+        after = (await service.get("/heat/report"))["candidates"]
+    caller, model, constant = after
+    assert (caller["name"], model["name"], constant["name"].split()[0]) == ("played", "model", "constant")
+    assert model["high"] > model["loss"] > 0.005  # its first decisions were random
+    assert model["loss"] < caller["low"]
+    assert after == before
+
+
+@run
+async def test_a_report_shows_no_number_that_few_decisions_support(service):
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70])
+        await played(service, 12)
+        await service.learned("heat", 12)
+        (only,) = (await service.get("/heat/report"))["candidates"]
+        assert (only["loss"], only["note"]) == (None, "12 decisions: not enough to say")
 
 
 @run

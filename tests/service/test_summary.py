@@ -134,7 +134,7 @@ async def test_a_summary_brings_report_and_findings_once_they_are_there(service)
         async with asyncio.timeout(10):
             while not (found := (await service.get("/heat/summary"))["examined"]):
                 await asyncio.sleep(0.01)
-    assert [each["name"] for each in found["report"]["candidates"]][:2] == ["played", "model"]
+    assert [each["name"] for each in found["report"]["candidates"]][:1] == ["played"]
     assert found["findings"][0]["title"] == "small effective sample"
 
 

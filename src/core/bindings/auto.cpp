@@ -7,11 +7,11 @@ namespace {
 using AutoPlayer = ModelPlayer<CriticModel>;
 
 // With `features`, contexts are named, and up to this number of features have weights of their own.
-CriticModel* build(PlayerSettings& settings, std::uint32_t features) {
+CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth) {
   if (features > 0) settings.naming = Naming::numbered;
   settings.features = features;
   return kernels().new_auto(
-      {settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses), features});
+      {settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses), features, bandwidth});
 }
 
 nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) { return to_dict(player.model.report()); }
@@ -27,6 +27,26 @@ void predict_many(AutoPlayer& player, const Contexts& contexts, const Matrix<dou
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     player.model.predict(context, actions.data() + i * count, count, losses.data() + i * count);
   });
+}
+
+// The centres of the best windows of a bandwidth.
+template <class Contexts>
+void centres_many(AutoPlayer& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
+                  double bandwidth, Output centres) {
+  const ContextBatch batch(player, contexts, centres.size(), lows, highs);
+  const Rows& rows = batch.rows();
+  check_sizes(rows.count, centres);
+  nb::gil_scoped_release unlocked;
+  player.visit_contexts(rows, [&](std::size_t i, const ContextView& context) {
+    const Range within = rows.lows == nullptr ? player.settings().actions : Range{rows.lows[i], rows.highs[i]};
+    centres.data()[i] = player.model.best_window(context, within, bandwidth).centre;
+  });
+}
+
+template <class Contexts>
+void bind_many(nb::class_<AutoPlayer, Player>& type) {
+  type.def("predict_many", &predict_many<Contexts>, "contexts"_a, "actions"_a, "losses"_a)
+      .def("centres_many", &centres_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "bandwidth"_a, "centres"_a);
 }
 
 }  // namespace
@@ -49,12 +69,12 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
 
 void bind_auto(nb::module_& module) {
   auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");
-  bind_constructor(type, &build, "features"_a = 0);
-  type.def("report", &report)
-      .def("predict_many", &predict_many<Matrix<float>>, "contexts"_a, "actions"_a, "losses"_a)
-      .def("predict_many", &predict_many<Mappings>, "contexts"_a, "actions"_a, "losses"_a)
-      .def("predict_many", &predict_many<Columns>, "contexts"_a, "actions"_a, "losses"_a)
-      .def("predict_many", &predict_many<SparseRows>, "contexts"_a, "actions"_a, "losses"_a);
+  bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0);
+  type.def("report", &report);
+  bind_many<Matrix<float>>(type);
+  bind_many<Mappings>(type);
+  bind_many<Columns>(type);
+  bind_many<SparseRows>(type);
 }
 
 }  // namespace manul

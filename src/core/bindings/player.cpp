@@ -21,16 +21,19 @@ Pair window(Player& player, const Context& context, double low, double high) {
   return {window.centre, window.bandwidth};
 }
 
+// The action, its density and the floor.
+using Draw = std::tuple<double, double, double>;
+
 template <class Context>
-Pair decide(Player& player, const Context& context, double low, double high) {
+Draw decide(Player& player, const Context& context, double low, double high) {
   const Decision decision = player.decide(view(player, context), {low, high});
-  return {decision.action, decision.density};
+  return {decision.action, decision.density, decision.floor};
 }
 
 template <class Context>
-Pair decide_again(Player& player, const Context& context, double low, double high, std::uint64_t number) {
+Draw decide_again(Player& player, const Context& context, double low, double high, std::uint64_t number) {
   const Decision decision = player.decide_again(view(player, context), {low, high}, number);
-  return {decision.action, decision.density};
+  return {decision.action, decision.density, decision.floor};
 }
 
 // The outcome is checked first, so that a rejected context leaves no names behind. Returns whether the context has
@@ -69,21 +72,21 @@ void bind_other_contexts(nb::class_<Player, BasePlayer>& type) {
 // The loops run without the interpreter's lock; `batch` ends with the lock held.
 template <class Contexts>
 void decide_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
-                 Output actions, Output densities) {
+                 Output actions, Output densities, Output floors) {
   const ContextBatch batch(player, contexts, actions.size(), lows, highs);
-  check_sizes(batch.rows().count, actions, densities);
+  check_sizes(batch.rows().count, actions, densities, floors);
   nb::gil_scoped_release unlocked;
-  player.decide_many(batch.rows(), nullptr, actions.data(), densities.data());
+  player.decide_many(batch.rows(), nullptr, {actions.data(), densities.data(), floors.data()});
 }
 
 template <class Contexts>
 void decide_many_again(Player& player, const Contexts& contexts, const Vector<double>& lows,
                        const Vector<double>& highs, const Vector<std::uint64_t>& numbers, Output actions,
-                       Output densities) {
+                       Output densities, Output floors) {
   const ContextBatch batch(player, contexts, actions.size(), lows, highs);
-  check_sizes(batch.rows().count, numbers, actions, densities);
+  check_sizes(batch.rows().count, numbers, actions, densities, floors);
   nb::gil_scoped_release unlocked;
-  player.decide_many(batch.rows(), numbers.data(), actions.data(), densities.data());
+  player.decide_many(batch.rows(), numbers.data(), {actions.data(), densities.data(), floors.data()});
 }
 
 template <class Contexts>
@@ -109,6 +112,15 @@ void densities_many(Player& player, const Contexts& contexts, const Vector<doubl
 }
 
 template <class Contexts>
+void largest_densities_many(Player& player, const Contexts& contexts, const Vector<double>& lows,
+                            const Vector<double>& highs, Output densities) {
+  const ContextBatch batch(player, contexts, densities.size(), lows, highs);
+  check_sizes(batch.rows().count, densities);
+  nb::gil_scoped_release unlocked;
+  player.largest_densities_many(batch.rows(), densities.data());
+}
+
+template <class Contexts>
 void moments_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
                   Output means, Output squares) {
   const ContextBatch batch(player, contexts, means.size(), lows, highs);
@@ -119,10 +131,13 @@ void moments_many(Player& player, const Contexts& contexts, const Vector<double>
 
 template <class Contexts>
 void bind_many(nb::class_<Player, BasePlayer>& type) {
-  type.def("decide_many", &decide_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+  type.def("decide_many", &decide_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a,
+           "floors"_a)
       .def("decide_many_again", &decide_many_again<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a,
-           "actions"_a, "densities"_a)
+           "actions"_a, "densities"_a, "floors"_a)
       .def("densities_many", &densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
+      .def("largest_densities_many", &largest_densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a,
+           "densities"_a)
       .def("moments_many", &moments_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "means"_a, "squares"_a)
       .def("learn_many", &learn_many<Contexts>, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a,
            "highs"_a);

@@ -43,15 +43,16 @@ double loss_at(const TableView& table, std::size_t number, double action) {
 
 void simulate_tables(const std::vector<Player*>& players, const std::vector<const TableView*>& tables,
                      std::size_t first, std::size_t last, const std::vector<Output>& actions,
-                     const std::vector<Output>& densities, const std::vector<Output>& losses, std::size_t threads) {
-  check_sizes(players.size(), tables, actions, densities, losses);
+                     const std::vector<Output>& densities, const std::vector<Output>& losses,
+                     const std::vector<Output>& floors, std::size_t threads) {
+  check_sizes(players.size(), tables, actions, densities, losses, floors);
   if (first > last) throw Rejected();
   std::vector<Record> records;
   for (std::size_t i = 0; i < players.size(); ++i) {
     if (last > tables[i]->rounds || players[i]->settings().width != tables[i]->width) throw Rejected();
-    for (const Output& array : {actions[i], densities[i], losses[i]})
+    for (const Output& array : {actions[i], densities[i], losses[i], floors[i]})
       if (array.size() < last) throw Rejected();
-    records.push_back({actions[i].data(), densities[i].data(), losses[i].data()});
+    records.push_back({actions[i].data(), densities[i].data(), losses[i].data(), floors[i].data()});
   }
   nb::gil_scoped_release unlocked;
   simulate_all(players, {tables.begin(), tables.end()}, first, last, records, threads);
@@ -59,14 +60,16 @@ void simulate_tables(const std::vector<Player*>& players, const std::vector<cons
 
 void replay(const std::vector<Player*>& players, const Matrix<float>& contexts, const Vector<double>& actions,
             const Vector<double>& densities, const Vector<double>& losses, const Vector<double>& lows,
-            const Vector<double>& highs, Output sums, std::size_t threads) {
+            const Vector<double>& highs, Output sums, Output weights, std::size_t threads) {
   if (players.empty() || sums.size() != players.size()) throw Rejected();
   const Rows all = rows(*players[0], contexts, lows, highs);
   for (const Player* player : players)
     if (player->settings().width != contexts.shape(1)) throw Rejected();
   check_sizes(all.count, actions, densities, losses);
+  if (weights.size() > 0) check_sizes(all.count * players.size(), weights);
   nb::gil_scoped_release unlocked;
-  replay_all(players, all, {actions.data(), densities.data(), losses.data()}, sums.data(), threads);
+  replay_all(players, all, {actions.data(), densities.data(), losses.data()}, sums.data(),
+             weights.size() > 0 ? weights.data() : nullptr, threads);
 }
 
 }  // namespace
@@ -81,9 +84,9 @@ void bind_simulation(nb::module_& module) {
            "lows"_a, "highs"_a)
       .def("loss", &loss_at, "number"_a, "action"_a);
   module.def("simulate", &simulate_tables, "players"_a, "tables"_a, "first"_a, "last"_a, "actions"_a, "densities"_a,
-             "losses"_a, "threads"_a);
+             "losses"_a, "floors"_a, "threads"_a);
   module.def("replay", &replay, "players"_a, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a,
-             "sums"_a, "threads"_a);
+             "sums"_a, "weights"_a, "threads"_a);
 }
 
 }  // namespace manul

@@ -6,6 +6,7 @@
 // experiment: docs/ablation-auto.md.
 #pragma once
 
+#include "critic/forest_curve.hpp"
 #include "critic/tree_growth.hpp"
 
 namespace manul::MANUL_SIMD {
@@ -15,7 +16,7 @@ class Forest {
   Forest(std::size_t width, std::size_t capacity, std::uint64_t seed)
       : width_(width), capacity_(capacity), seed_(seed), bins_(width, capacity), growth_(capacity),
         nodes_(most_trees * most_nodes), gains_(width + 1), leaves_(most_trees * capacity), predictions_(capacity),
-        steps_(action_bins + 1), curve_(action_bins), row_(width + 1), candidates_(width) {}
+        curve_(width, most_trees), row_(width + 1), candidates_(width) {}
 
   std::size_t trees() const { return state_.made < most_trees ? static_cast<std::size_t>(state_.made) : most_trees; }
 
@@ -53,20 +54,13 @@ class Forest {
   }
 
   // Sets the context for `predict`.
-  void look(const float* context) {
-    for (std::size_t bin = 0; bin < action_bins; ++bin) steps_[bin] = 0;
-    for (std::size_t tree = 0; tree < trees(); ++tree) all().add_steps(tree, context, steps_.data());
-    std::int32_t total = 0;
-    for (std::size_t bin = 0; bin < action_bins; ++bin) {
-      total += steps_[bin];
-      curve_[bin] = static_cast<float>(total * fixed_point);
-    }
-  }
+  void look(const float* context) { curve_.look(context, trees()); }
 
-  float predict(float action) const { return curve_.data()[action_bin(action)]; }
+  float predict(float action) const { return curve_.predict(action); }
 
-  // Computes what files do not contain: bins, leaves, predictions and the half-grown tree.
+  // Computes what files do not contain: curve, bins, leaves, predictions and the half-grown tree.
   void resume(ReplayBuffer& replay) {
+    for (std::size_t tree = 0; tree < trees(); ++tree) curve_.set_tree(tree, &nodes_[tree * most_nodes]);
     for (std::size_t age = 0; age < static_cast<std::size_t>(replay.remembered()); ++age) {
       bins_.write(replay, replay.slot(age));
       find_leaves(replay, replay.slot(age));
@@ -94,7 +88,8 @@ class Forest {
 
   // What files do not contain.
   std::size_t unsaved_bytes() const {
-    return bins_.unsaved_bytes() + growth_.unsaved_bytes() + leaves_.size() + 4 * predictions_.size();
+    return bins_.unsaved_bytes() + growth_.unsaved_bytes() + leaves_.size() + 4 * predictions_.size() +
+           curve_.unsaved_bytes();
   }
 
   static constexpr std::size_t arrays = FeatureBins::arrays + 4;
@@ -135,7 +130,7 @@ class Forest {
     return static_cast<std::size_t>(smaller(age, smaller(lasting, static_cast<double>(capacity_) - kept)));
   }
 
-  RegressionTrees all() const { return {nodes_.data(), width_}; }
+  RegressionTrees all() const { return RegressionTrees(nodes_.data()); }
 
   // One per round at 100 rounds, one per 655 at 32,768.
   static double trees_per_round(double rounds) {
@@ -270,7 +265,7 @@ class Forest {
       leaves[slot] = leaf;
     };
     growth_.visit_leaves(replace);
-    const RegressionTrees grown(growth_.nodes(), width_);
+    const RegressionTrees grown(growth_.nodes());
     for (std::size_t i = 0; i < static_cast<std::size_t>(replay.rounds() - state_.started); ++i) {
       const std::size_t slot = replay.slot(i);
       std::uint8_t leaf;
@@ -280,6 +275,7 @@ class Forest {
     for (std::size_t node = 0; node < most_nodes; ++node)
       nodes_[tree * most_nodes + node] =
           node < growth_.node_count() ? growth_.nodes()[node] : TreeNode::leaf(node, width_);
+    curve_.set_tree(tree, &nodes_[tree * most_nodes]);
     for (std::size_t column = 0; column <= width_; ++column) gains_[column] *= gain_memory;
     growth_.visit_gains([&](std::size_t column, double gain) { gains_[column] += gain; });
     state_.made += 1.0;
@@ -326,8 +322,9 @@ class Forest {
   Buffer<TreeNode> nodes_;
   Buffer<double> gains_;
   Buffer<std::uint8_t> leaves_;  // of every tree and remembered round
-  Buffer<std::int32_t> predictions_, steps_;
-  Buffer<float> curve_, row_;
+  Buffer<std::int32_t> predictions_;
+  ForestCurve curve_;
+  Buffer<float> row_;
   Buffer<std::size_t> candidates_;
   State state_;
 };

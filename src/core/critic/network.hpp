@@ -16,7 +16,7 @@ namespace manul::MANUL_SIMD {
 
 // Units of the last layer and of the trunk, which fill whole vectors, and knots of `shape`.
 constexpr std::size_t hinges = 32, trunk = 16, knots = 17;
-constexpr std::size_t shape_size = 32;           // the knots of one shape and padding
+constexpr std::size_t shape_size = 32;  // the knots of one shape and padding
 constexpr std::size_t most_action_columns = most_columns;
 
 // A standardised context.

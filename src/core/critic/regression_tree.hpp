@@ -27,7 +27,7 @@ class RegressionTrees {
  public:
   static constexpr std::size_t most_depth = 10;
 
-  RegressionTrees(const TreeNode* nodes, std::size_t width) : nodes_(nodes), width_(static_cast<std::int32_t>(width)) {}
+  explicit RegressionTrees(const TreeNode* nodes) : nodes_(nodes) {}
 
   // The leaves of a context and action in `count` trees; `row` is the context followed by the bin of the action.
   // Several trees are walked at once, because the steps of one wait for each other.
@@ -44,29 +44,6 @@ class RegressionTrees {
 
   std::int32_t value(std::size_t tree, std::size_t leaf) const { return nodes_[tree * most_nodes + leaf].value; }
 
-  // Adds a tree's values of all actions in a context: `steps` gets the differences from one bin to the next. The leaves
-  // are visited in the order of their actions.
-  void add_steps(std::size_t tree, const float* context, std::int32_t* steps) const {
-    const TreeNode* nodes = nodes_ + tree * most_nodes;
-    std::int32_t at = 0, waiting[most_nodes], before = 0;
-    std::size_t first = 0, last = action_bins, ends[most_nodes], count = 0;
-    for (;;) {
-      for (; nodes[at].left != at;) {
-        const TreeNode& node = nodes[at];
-        if (node.column != width_) {
-          at = child(node, context);
-        } else {
-          waiting[count] = node.left + 1, ends[count++] = last;
-          at = node.left, last = static_cast<std::size_t>(node.threshold) + 1;
-        }
-      }
-      steps[first] += nodes[at].value - before;
-      before = nodes[at].value;
-      if (count == 0) return;
-      first = last, at = waiting[--count], last = ends[count];
-    }
-  }
-
  private:
   const TreeNode& node(std::size_t tree, std::int32_t number) const {
     return nodes_[tree * most_nodes + static_cast<std::size_t>(number)];
@@ -77,7 +54,6 @@ class RegressionTrees {
   }
 
   const TreeNode* nodes_;
-  std::int32_t width_;
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -14,12 +14,13 @@ namespace manul::MANUL_SIMD {
 class AutoModel final : public ReplayByWindow<CriticModel> {
  public:
   explicit AutoModel(const AutoSettings& settings)
-      : actions_(settings.actions),
+      : actions_(settings.actions), bandwidth_(settings.bandwidth),
         learner_(settings.width, settings.features, 1, settings.unknown_losses, settings.seed) {}
 
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
     if (!learner_.is_warm()) return {0.5 * (within.low + within.high), half};
+    if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(learner_.bandwidth(), 0.5 * (range.high - range.low));
     learner_.look(context);
@@ -31,6 +32,15 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
     return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
   }
 
+  Window best_window(const ContextView& context, Range within, double bandwidth) override {
+    const double wide = smaller(bandwidth, 0.5 * (within.high - within.low));
+    learner_.look(context);
+    const Range range = {unit(within.low), unit(within.high)};
+    const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
+    const double centre = minimum(around(minimum(range, coarse, h), reach, range), fine, h);
+    return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
+  }
+
   void learn(const ContextView& context, const Outcome& outcome) override {
     const double action = unit(outcome.action);
     learner_.learn(context, &action, outcome.density * length(), outcome.loss);
@@ -38,7 +48,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
 
   CriticReport report() const override {
     CriticReport all = learner_.report();
-    all.bandwidth *= length();
+    all.bandwidth = learner_.is_warm() && bandwidth_ > 0.0 ? bandwidth_ : all.bandwidth * length();
     return all;
   }
 
@@ -115,6 +125,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
   }
 
   Range actions_;
+  double bandwidth_;  // 0 if the model chooses it
   LossLearner learner_;
 };
 

@@ -223,29 +223,30 @@ class AutoKnobsModel final : public KnobsModel {
   // smaller distance, so a narrower window is as informative. Returns whether any was narrowed.
   bool narrow(const SearchBox& box, float* widths, const float* centre) {
     static constexpr float offsets[] = {-0.75f, -0.25f, 0.25f, 0.75f};
-    static constexpr std::size_t together = points / 4;  // knobs in one group of points
+    constexpr std::size_t per_group = points / 4;
     surface_.smooth(nullptr);
-    std::size_t moved[most_knobs], count = 0;  // columns
+    std::size_t moving[most_knobs], count = 0;
     for (std::size_t c = 0; c < columns_; ++c)
-      if (!box.fixed[c] && widths[c] > 0.0f) moved[count++] = c;
+      if (!box.fixed[c] && widths[c] > 0.0f) moving[count++] = c;
     bool narrowed = false;
-    for (std::size_t first = 0; first < count; first += together) {
+    for (std::size_t first = 0; first < count; first += per_group) {
       float group[most_action_columns * points], losses[points];
+      const std::size_t size = count - first < per_group ? count - first : per_group;
       for (std::size_t c = 0; c < columns_; ++c)
         for (std::size_t i = 0; i < points; ++i) group[c * points + i] = centre[c];
-      for (std::size_t i = 0; i < points && first + i / 4 < count; ++i) {
-        const std::size_t c = moved[first + i / 4];
-        const double place = centre[c] + offsets[i % 4] * widths[c];
-        group[c * points + i] = static_cast<float>(clip(place, box.low[c], box.high[c]));
+      for (std::size_t i = 0; i < 4 * size; ++i) {
+        const std::size_t c = moving[first + i / 4];
+        group[c * points + i] =
+            static_cast<float>(clip(centre[c] + offsets[i % 4] * widths[c], box.low[c], box.high[c]));
       }
       surface_.evaluate(group, losses, nullptr);
-      for (std::size_t n = first; n < first + together && n < count; ++n) {
-        const float* own = losses + 4 * (n - first);
-        const double rise = (own[0] + own[3] - own[1] - own[2]) / widths[moved[n]];
-        const double narrow = larger(LossLearner::narrowest, widths[moved[n]] / larger(1.0, rise));
-        if (!(narrow < widths[moved[n]])) continue;
-        widths[moved[n]] = static_cast<float>(narrow);
-        narrowed = true;
+      for (std::size_t n = 0; n < size; ++n) {
+        const float* around = losses + 4 * n;
+        float& width = widths[moving[first + n]];
+        const double rise = (around[0] + around[3] - around[1] - around[2]) / width;
+        const double narrow = larger(LossLearner::narrowest, width / larger(1.0, rise));
+        narrowed = narrowed || narrow < width;
+        width = static_cast<float>(smaller(width, narrow));
       }
     }
     return narrowed;

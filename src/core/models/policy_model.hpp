@@ -138,6 +138,9 @@ class CriticModel : public PolicyModel {
 
   // The predicted losses of `count` actions.
   virtual void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) = 0;
+
+  // The window with the lowest predicted loss among those with this bandwidth, in action units.
+  virtual Window best_window(const ContextView& context, Range within, double bandwidth) = 0;
 };
 
 // A model of the loss of actions with several knobs. Positions are those of the knobs in [0, 1], or numbers of

@@ -62,6 +62,7 @@ struct AutoSettings {
   std::uint64_t seed;
   bool unknown_losses;       // losses are not scaled to [0, 1]
   std::size_t features = 0;  // rows of weights for named features, or 0 if contexts are rows
+  double bandwidth = 0.0;    // in action units, or 0 if the model chooses it
 };
 
 struct AutoKnobsSettings {

@@ -29,6 +29,9 @@ struct Mixture {
 
   double density(double action) const { return action >= window.low && action <= window.high ? inside : outside; }
 
+  // The smallest density of the range.
+  double floor() const { return window.low <= within.low && window.high >= within.high ? inside : outside; }
+
   Moments moments(double epsilon) const {
     const Moments all = uniform(within), played = uniform(window);
     return {epsilon * all.mean + (1.0 - epsilon) * played.mean, epsilon * all.square + (1.0 - epsilon) * played.square};
@@ -41,9 +44,11 @@ struct Mixture {
   }
 };
 
+// `floor` is the smallest density of any action of the range.
 struct Decision {
   double action;
   double density;
+  double floor;
 };
 
 // Epsilon after `age` rounds of learning: it fades from `first` to `last`, and is halved by the first `rounds`. A
@@ -75,7 +80,8 @@ struct Exploration {
     const auto [first, last] = atoms.inside(within);
     const auto explored = first + static_cast<std::int64_t>(draws.second * static_cast<double>(last - first + 1));
     const double action = draws.first < epsilon ? atoms.at(explored) : chosen;
-    return {action, atom_density(epsilon, chosen, within, action)};
+    const double density = atom_density(epsilon, chosen, within, action);
+    return {action, density, first == last ? density : share(epsilon, within) / atoms.spacing()};
   }
 
   Moments atom_moments(double epsilon, double chosen, Range within) const {
@@ -104,7 +110,7 @@ inline Decision decide(PolicyModel& model, const Exploration& exploration, doubl
   const Mixture mixture(window, epsilon, within);
   const Range part = draws.first < epsilon ? mixture.within : mixture.window;
   const double action = part.low + draws.second * (part.high - part.low);
-  return {action, mixture.density(action)};
+  return {action, mixture.density(action), mixture.floor()};
 }
 
 // The density of an action, which any policy may have drawn: 0 outside the range and between atoms.
@@ -115,6 +121,14 @@ inline double density(PolicyModel& model, const Exploration& exploration, double
   if (window.bandwidth > 0.0) return Mixture(window, epsilon, within).density(action);
   const bool atom = exploration.atoms.at(exploration.atoms.nearest(action)) == action;
   return atom ? exploration.atom_density(epsilon, window.centre, within, action) : 0.0;
+}
+
+// The largest density of any action.
+inline double density_of_mode(PolicyModel& model, const Exploration& exploration, double epsilon,
+                              const ContextView& context, Range within) {
+  const Window window = model.window(context, within);
+  if (window.bandwidth == 0.0) return exploration.atom_density(epsilon, window.centre, within, window.centre);
+  return Mixture(window, epsilon, within).inside;
 }
 
 inline Moments moments(PolicyModel& model, const Exploration& exploration, double epsilon, const ContextView& context,

@@ -39,15 +39,16 @@ inline void simulate_all(const std::vector<Player*>& players, const std::vector<
 }
 
 // Runs the same log, which is checked once for all players that accept the same rows. Neighbouring sums share a cache
-// line, so each task accumulates its own.
+// line, so each task accumulates its own. `weights` has the weights of all rows for one player after the other, or is
+// null.
 inline void replay_all(const std::vector<Player*>& players, const Rows& rows, const Outcomes& outcomes, double* sums,
-                       std::size_t threads) {
+                       double* weights, std::size_t threads) {
   in_threads(players.size(), threads, [&](std::size_t i) {
     if (i == 0 || !players[i]->accepts_same_rows(*players[0])) players[i]->check(rows, outcomes);
   });
   in_threads(players.size(), threads, [&](std::size_t i) {
     double sum = sums[i];
-    players[i]->replay(rows, outcomes, sum);
+    players[i]->replay(rows, outcomes, sum, weights == nullptr ? nullptr : weights + i * rows.count);
     sums[i] = sum;
   });
 }

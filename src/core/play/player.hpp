@@ -6,13 +6,13 @@
 
 namespace manul {
 
-// The importance-weighted loss of a logged action for the greedy window: its density there divided by the logged one,
-// times the loss (the paper's c_t of the leaf, Algorithm 3).
-inline double window_cost(Window played, const Outcome& outcome) {
+// The importance weight of a logged action for the greedy window: its density there divided by the logged one. Times
+// the loss, it is the paper's c_t of the leaf (Algorithm 3).
+inline double window_weight(Window played, const Outcome& outcome) {
   constexpr double rounding = 1e-9;  // generous; the density below decides at the ends
   if (std::abs(outcome.action - played.centre) > played.bandwidth * (1.0 + rounding)) return 0.0;  // usually
   const Mixture window(played, 0.0, outcome.within);
-  return window.density(outcome.action) / outcome.density * outcome.loss;
+  return window.density(outcome.action) / outcome.density;
 }
 
 // The outcomes of the decisions, one per row.
@@ -20,6 +20,13 @@ struct Outcomes {
   const double* actions;
   const double* densities;
   const double* losses;
+};
+
+// The output arrays of many decisions.
+struct DecisionArrays {
+  double* actions;
+  double* densities;
+  double* floors;
 };
 
 class Player : public BasePlayer {
@@ -61,11 +68,11 @@ class Player : public BasePlayer {
   }
 
   // Decisions get the next numbers, or are repeated with `numbers`.
-  void decide_many(const Rows& rows, const std::uint64_t* numbers, double* actions, double* densities) {
+  void decide_many(const Rows& rows, const std::uint64_t* numbers, const DecisionArrays& arrays) {
     visit(rows, [&](std::size_t i, double epsilon, const ContextView& context, Range within) {
       const std::uint64_t number = numbers == nullptr ? decisions++ : numbers[i];
       const Decision decision = manul::decide(*model_, settings_.exploration, epsilon, context, within, number);
-      actions[i] = decision.action, densities[i] = decision.density;
+      arrays.actions[i] = decision.action, arrays.densities[i] = decision.density, arrays.floors[i] = decision.floor;
     });
   }
 
@@ -77,12 +84,15 @@ class Player : public BasePlayer {
   }
 
   // Progressive validation: the policy is evaluated on each row before it learns from it. Adds to one sum for all
-  // batches, so that the result does not depend on the sizes of batches. The rows have passed `check`.
-  void replay(const Rows& rows, const Outcomes& outcomes, double& sum) {
+  // batches, so that the result does not depend on the sizes of batches. The rows have passed `check`. The weight of
+  // each row is written to `weights`, unless it is null.
+  void replay(const Rows& rows, const Outcomes& outcomes, double& sum, double* weights) {
     const Busy busy(*this);
     for (std::size_t i = 0; i < rows.count; ++i) {
       const Outcome outcome = logged(rows, outcomes, i);
-      sum += window_cost(model_->replay(context(rows, i), outcome), outcome);
+      const double weight = window_weight(model_->replay(context(rows, i), outcome), outcome);
+      sum += weight * outcome.loss;
+      if (weights != nullptr) weights[i] = weight;
     }
     learned += rows.count;
   }
@@ -104,6 +114,12 @@ class Player : public BasePlayer {
   void densities_many(const Rows& rows, const double* actions, double* densities) {
     visit(rows, [&](std::size_t i, double epsilon, const ContextView& context, Range within) {
       densities[i] = manul::density(*model_, settings_.exploration, epsilon, context, within, actions[i]);
+    });
+  }
+
+  void largest_densities_many(const Rows& rows, double* densities) {
+    visit(rows, [&](std::size_t i, double epsilon, const ContextView& context, Range within) {
+      densities[i] = manul::density_of_mode(*model_, settings_.exploration, epsilon, context, within);
     });
   }
 

@@ -47,6 +47,7 @@ struct Record {
   double* actions;
   double* densities;
   double* losses;
+  double* floors;
 };
 
 // A range of losses is infinite if it is unknown. Models then learn from the losses as they are.
@@ -71,6 +72,7 @@ inline void simulate(PolicyModel& model, const Exploration& exploration, Range l
     record.actions[row] = decision.action;
     record.densities[row] = decision.density;
     record.losses[row] = loss;
+    record.floors[row] = decision.floor;
   }
 }
 

@@ -93,6 +93,14 @@ class Distribution:
         """
         return self.expectation(lambda action: action**3 / 3)
 
+    def largest_density(self) -> float:
+        """The largest density of any action.
+
+        >>> Distribution(np.array([0.0, 1.0, 2.0]), np.array([0.25, 0.75])).largest_density()
+        0.75
+        """
+        return float(self.densities.max())
+
     def densest(self) -> tuple[float, float]:
         """The ends of the interval with the largest density.
 
@@ -217,6 +225,14 @@ class Atoms:
         0.1875
         """
         return float(np.sum(self.masses * self.positions**2))
+
+    def largest_density(self) -> float:
+        """The largest density of any action.
+
+        >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).largest_density()
+        1.5
+        """
+        return float(self.masses.max()) / self.spacing
 
     def densest(self) -> tuple[float, float]:
         """The first and the last atom with the largest density.

@@ -23,7 +23,7 @@ from manul.errors import InputError
 from manul.types import Context, Floats, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange
-from manul.utils.validation import are_within, check_shape
+from manul.utils.validation import are_within, check_bandwidth, check_shape
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
@@ -76,7 +76,8 @@ class Auto(BaseAgent[_core.Player]):
 
     With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and starts
     again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`, the agent
-    learns from any finite numbers.
+    learns from any finite numbers. With `bandwidth`, in action units, it always plays this bandwidth, such as the one that
+    `optimize` has chosen.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -84,6 +85,7 @@ class Auto(BaseAgent[_core.Player]):
     """
 
     needs_range = False
+    narrowest_share = 1 / 1024  # its narrowest bandwidth, as a share of the range, if it chooses it
 
     def __new__(cls, *, actions: Within | Mapping[str, Any] = (0.0, 1.0), **settings: Any) -> Any:
         """An agent for several knobs, `AutoKnobs`, if actions are a mapping."""
@@ -103,6 +105,7 @@ class Auto(BaseAgent[_core.Player]):
         epsilon: Epsilon | Literal["auto"] = "auto",
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
+        bandwidth: float | None = None,
         seed: int = 0,
     ) -> None:
         fades = isinstance(epsilon, str) and epsilon == "auto"
@@ -110,6 +113,7 @@ class Auto(BaseAgent[_core.Player]):
         super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=schedule, seed=seed)
         if fades:
             self.epsilon = "auto"
+        self.bandwidth = None if bandwidth is None else check_bandwidth(bandwidth, self._range)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The current state; with a context, also the predicted loss of `points` actions.
@@ -165,6 +169,25 @@ class Auto(BaseAgent[_core.Player]):
         low, high = self._unit
         return low + shares.reshape(points.shape) * (high - low)
 
+    def centres_many(self, contexts: npt.ArrayLike, bandwidth: float, within: npt.ArrayLike | None = None) -> Floats:
+        """The centre of the window of this bandwidth with the lowest predicted loss, for each context.
+
+        >>> Auto(actions=(0.0, 32.0)).centres_many([[0.5]], 16.0)
+        array([16.])
+        """
+        batch, width = self.batch(contexts), check_bandwidth(bandwidth, self._range)
+        lows, highs = self._ends(within, len(batch))
+        centres = np.empty(len(batch))
+        with self.player_and_contexts(batch) as (player, rows):
+            cast(_core.AutoPlayer, player).centres_many(rows, lows, highs, width, centres)
+        return centres
+
+    def _saved_settings(self) -> model_files.Parameters:
+        settings = self.parameters
+        if self.bandwidth is None:
+            del settings["bandwidth"]  # files of earlier versions do not have it
+        return settings
+
     def _curve(self, context: Any, points: int) -> dict[str, Floats]:
         actions = self._range.low + (np.arange(points) + 0.5) / points * self._range.span
         contexts: Any = [context] if isinstance(context, dict) else np.asarray(context)[np.newaxis]
@@ -177,7 +200,7 @@ class Auto(BaseAgent[_core.Player]):
 
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
-        return _core.AutoPlayer(width=width, **self._player_settings)
+        return _core.AutoPlayer(width=width, bandwidth=self.bandwidth or 0.0, **self._player_settings)
 
     def _make_named_player(self) -> _core.Player:
-        return _core.AutoPlayer(width=0, features=FEATURES, **self._player_settings)
+        return _core.AutoPlayer(width=0, features=FEATURES, bandwidth=self.bandwidth or 0.0, **self._player_settings)

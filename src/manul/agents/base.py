@@ -17,7 +17,7 @@ from manul.actions.distribution import Atoms, Distribution
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon, Fading
 from manul.actions.smoothing import explore, smooth
-from manul.agents.player import AnyPlayer
+from manul.agents.player import AnyPlayer, Draw
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
 from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
@@ -139,8 +139,8 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
             player, features = self.player_and_context(context)
             with self.explain_rejection():
                 draw = player.decide(features, low, high)
-        action, density = draw
-        return Decision(action, density, within)
+        action, density, floor = draw
+        return Decision(action, density, within, floor)
 
     def learn(
         self, context: Context, decision: Decision, loss: float | None = None, *, reward: float | None = None
@@ -148,10 +148,10 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
         if loss is None or reward is not None or self.rewards is not None:
             loss = loss_of(loss, reward, rewards=self.rewards is not None)
-        try:
-            action, density, within = decision
-        except (TypeError, ValueError):
-            raise InputError(f"decision must be a Decision returned by decide, got {decision!r}.", "decision") from None
+        if type(decision) is Decision:
+            action, density, within, _ = decision
+        else:
+            action, density, within = _parts(decision)
         low, high = self.actions if within is None else self.narrow(within)
         if self._native is not None:
             try:
@@ -173,10 +173,11 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         """Draw an action for each row; `within` has one (low, high) per row."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
-        actions, densities = np.empty(len(batch)), np.empty(len(batch))
+        actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
         with self.player_and_contexts(batch) as (player, rows):
-            player.decide_many(rows, lows, highs, actions, densities)
-        return Decisions(actions, densities, *((None, None) if within is None else (lows, highs)))
+            player.decide_many(rows, lows, highs, actions, densities, floors)
+        ends = {} if within is None else {"lows": lows, "highs": highs}
+        return Decisions(actions, densities, floors=floors, **ends)
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
         """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
@@ -190,8 +191,8 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
             player, features = self.player_and_context(context)
             with self.explain_rejection():
                 draw = self._draw(player, features, low, high, number)
-        action, density = draw
-        return Decision(action, density, within)
+        action, density, floor = draw
+        return Decision(action, density, within, floor)
 
     def decide_many_again(
         self, numbers: npt.ArrayLike, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None
@@ -199,19 +200,21 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         """Draw the decision with each row's number without counting them as new decisions."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         lows, highs = self._ends(within, len(batch))
-        actions, densities = np.empty(len(batch)), np.empty(len(batch))
+        actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
         with self.player_and_contexts(batch) as (player, rows):
             if isinstance(player, _core.Player):
-                player.decide_many_again(rows, lows, highs, keys, actions, densities)
+                player.decide_many_again(rows, lows, highs, keys, actions, densities, floors)
             else:
-                ends = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
-                for index, (row, (low, high)) in enumerate(zip(rows, ends, strict=True)):
-                    actions[index], densities[index] = self._draw(player, row, low, high, int(keys[index]))
-        return Decisions(actions, densities, *((None, None) if within is None else (lows, highs)))
+                ranges = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
+                for index, (row, (low, high)) in enumerate(zip(rows, ranges, strict=True)):
+                    draw = self._draw(player, row, low, high, int(keys[index]))
+                    actions[index], densities[index], floors[index] = draw
+        ends = {} if within is None else {"lows": lows, "highs": highs}
+        return Decisions(actions, densities, floors=floors, **ends)
 
-    def _draw(self, player: AnyPlayer, features: Any, low: float, high: float, number: int) -> tuple[float, float]:
+    def _draw(self, player: AnyPlayer, features: Any, low: float, high: float, number: int) -> Draw:
         if isinstance(player, _core.Player):
-            draw: tuple[float, float] = player.decide_again(features, low, high, number)
+            draw: Draw = player.decide_again(features, low, high, number)
             return draw
         decisions = player.decisions
         try:
@@ -232,6 +235,17 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
                 return densities_by_row(self, rows, points, within)
             densities = np.empty(len(batch))
             player.densities_many(rows, lows, highs, points, densities)
+            return densities
+
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The largest density of any action of each row."""
+        batch = self.batch(contexts)
+        lows, highs = self._ends(within, len(batch))
+        with self.player_and_contexts(batch) as (player, rows):
+            if not isinstance(player, _core.Player):
+                return largest_densities_by_row(self, rows, within)
+            densities = np.empty(len(batch))
+            player.largest_densities_many(rows, lows, highs, densities)
             return densities
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
@@ -327,6 +341,14 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         check_outcomes(actions, densities, losses, lows, highs, loss_range=loss_range, rewards=self.rewards is not None)
 
 
+def _parts(decision: Any) -> tuple[Any, Any, Any]:
+    try:
+        action, density, within, *_ = decision
+    except (TypeError, ValueError):
+        raise InputError(f"decision must be a Decision returned by decide, got {decision!r}.", "decision") from None
+    return action, density, within
+
+
 def _number(name: str, value: object) -> list[float]:
     try:
         return [float(value)]  # type: ignore[arg-type]
@@ -342,6 +364,11 @@ def densities_by_row(policy: Policy, rows: Any, actions: Floats, within: npt.Arr
     """The density of each row's action, one distribution at a time."""
     pairs = zip(_distributions(policy, rows, within), actions, strict=True)
     return np.array([distribution.density(action) for distribution, action in pairs])
+
+
+def largest_densities_by_row(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> Floats:
+    """The largest density of any action of each row, one distribution at a time."""
+    return np.array([each.largest_density() for each in _distributions(policy, rows, within)])
 
 
 def moments_by_row(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:

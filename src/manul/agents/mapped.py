@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
 from manul.agents.agent_registry import AGENTS
-from manul.agents.base import densities_by_row, moments_by_row
+from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.contexts import conversion
-from manul.contexts.maps import Columns, Crosses, FeatureMap, Fourier, describe, from_description
+from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.errors import InputError, ManulError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
@@ -92,7 +92,7 @@ class Mapped(PlotMixin):
         if context is None:
             return None
         features = conversion.to_dict(context) if conversion.is_named(context) else conversion.row(context)
-        return self._map(features) if len(features) else features
+        return self._map(features) if len(features) or self._has_columns(features) else features
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
         """The distribution that `decide` draws from."""
@@ -147,6 +147,14 @@ class Mapped(PlotMixin):
         if batch is not None and isinstance(mapped, np.ndarray):
             return cast(Floats, batch(mapped, actions, within))
         return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
+
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The largest density of any action of each row."""
+        _, mapped = self._map_many(contexts)
+        batch = getattr(self.agent, "largest_densities_many", None)
+        if batch is not None and isinstance(mapped, np.ndarray):
+            return cast(Floats, batch(mapped, within))
+        return largest_densities_by_row(self.agent, mapped, within)
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
@@ -220,6 +228,10 @@ class Mapped(PlotMixin):
             raise _map_error(f"{self._mapped_width} numbers as for the first context", got)
         return mapped
 
+    def _has_columns(self, features: RowOrFields) -> bool:
+        """Whether a context without any field is mapped too, to missing values or zeros."""
+        return isinstance(features, dict) and isinstance(self.features, Columns | Features)
+
     # One at a time, so that a context is mapped to the same bytes alone and in a batch.
     def _map_many(self, contexts: Any) -> tuple[Any, Any]:
         fields = None if self._width is not None else conversion.to_dicts(contexts)
@@ -229,6 +241,8 @@ class Mapped(PlotMixin):
         if isinstance(self.features, Columns) and fields is not None:
             table = {column.name: [row.get(column.name) for row in fields] for column in self.features.columns}
             return rows, self.features.rows(table)
+        if isinstance(self.features, Features) and fields:
+            return rows, np.array([self._map(row) for row in fields], dtype=np.float32)
         mapped = [self._map(row) if len(row) else row for row in rows]
         if all(isinstance(each, dict) for each in mapped):
             return rows, mapped

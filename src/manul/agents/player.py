@@ -8,6 +8,8 @@ from manul.contexts import conversion
 from manul.types import Floats
 from manul.utils import model_files
 
+Draw = tuple[float, float, float]  # action, density, floor
+
 
 class StatefulPlayer(Protocol):
     """What an agent needs to hold and to save any player."""
@@ -35,8 +37,8 @@ class Player(StatefulPlayer, Protocol):
     def window(self, context: conversion.Row, low: float, high: float) -> tuple[float, float]:
         """The centre and the bandwidth of the greedy window."""
 
-    def decide(self, context: conversion.Row, low: float, high: float) -> tuple[float, float]:
-        """Draw an action; returns it with its density."""
+    def decide(self, context: conversion.Row, low: float, high: float) -> Draw:
+        """Draw an action; returns it with its density and the smallest density of any action of the range."""
 
     def learn(
         self, context: conversion.Row, action: float, density: float, loss: float, low: float, high: float
@@ -44,9 +46,9 @@ class Player(StatefulPlayer, Protocol):
         """Learn from the loss of a decision; returns whether the context has late fields."""
 
     def decide_many(
-        self, contexts: conversion.Row, lows: Floats, highs: Floats, actions: Floats, densities: Floats
+        self, contexts: conversion.Row, lows: Floats, highs: Floats, actions: Floats, densities: Floats, floors: Floats
     ) -> None:
-        """Fill the last two arrays with an action and its density per row; empty ends mean the whole range."""
+        """Fill the last three arrays with a draw per row; empty ends mean the whole range."""
 
     def learn_many(
         self, contexts: conversion.Row, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats

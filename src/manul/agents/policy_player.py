@@ -9,6 +9,7 @@ import numpy as np
 from manul import _core
 from manul.actions.schedules import Epsilon, epsilon_at
 from manul.actions.smoothing import densities_of_many, explore, smooth
+from manul.agents.player import Draw
 from manul.contexts.conversion import Row
 from manul.policies.finite import check_action
 from manul.policies.policy_class import Estimating, Learner
@@ -60,16 +61,19 @@ class PolicyPlayer:
         """The centre and the bandwidth of the greedy window."""
         return self._centre(self._best, context, (low, high)), self.chosen
 
-    def decide(self, context: Row, low: float, high: float) -> tuple[float, float]:
-        """Draw an action; returns it with its density."""
+    def decide(self, context: Row, low: float, high: float) -> Draw:
+        """Draw an action; returns it with its density and the smallest density of the range."""
         draw = self._draw(context, (low, high), self.decisions)
         self.decisions += 1
         return draw
 
-    def decide_many(self, contexts: Row, lows: Floats, highs: Floats, actions: Floats, densities: Floats) -> None:
-        """Fill the last two arrays with an action and its density per row."""
+    def decide_many(
+        self, contexts: Row, lows: Floats, highs: Floats, actions: Floats, densities: Floats, floors: Floats
+    ) -> None:
+        """Fill the last three arrays with a draw per row."""
         for number, (context, within) in enumerate(zip(contexts, self._ends(contexts, lows, highs), strict=True)):
-            actions[number], densities[number] = self._draw(context, within, self.decisions + number)
+            draw = self._draw(context, within, self.decisions + number)
+            actions[number], densities[number], floors[number] = draw
         self.decisions += len(contexts)
 
     def learn(self, context: Row, action: float, density: float, loss: float, low: float, high: float) -> None:
@@ -117,14 +121,15 @@ class PolicyPlayer:
             learner.restore(split[str(index)])
         self._sums, self._best, self.rounds = estimates.copy(), best, rounds
 
-    def _draw(self, context: Row, within: Within, number: int) -> tuple[float, float]:
+    def _draw(self, context: Row, within: Within, number: int) -> Draw:
         epsilon = self.epsilon
         centre, bandwidth = self.window(context, *within)
         greedy = smooth(centre, bandwidth, within)
         coin, position = _core.draw(self._seed, number)
         low, high = within if coin < epsilon else (float(greedy.edges[0]), float(greedy.edges[1]))
         action = low + position * (high - low)
-        return action, explore(greedy, epsilon, within).density(action)
+        distribution = explore(greedy, epsilon, within)
+        return action, distribution.density(action), float(distribution.densities.min())
 
     def _centre(self, index: int, context: Row, within: Within) -> float:
         action = check_action(self._learners[index].action(context, within), self._actions)
@@ -135,7 +140,7 @@ class PolicyPlayer:
     def _weighted_losses(self, context: Row, decision: Decision, loss: float) -> Floats:
         if self._exact or len(self._learners) == 1:
             return np.zeros(len(self._learners))
-        action, density, within = decision
+        action, density, within, *_ = decision
         assert within is not None
         centres = np.array([self._centre(index, context, within) for index in range(len(self._learners))])
         return densities_of_many(centres, np.asarray(self._bandwidths), within, action) / density * loss

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -11,9 +12,7 @@ from manul.cli._options import FILE, MODEL, RANGE, File
 
 @click.command(epilog="\b\nExample:\n  manul check run.parquet")
 @click.argument("log", type=FILE)
-@click.option(
-    "--policy", type=File(*MODEL), help="Policy to compute the effective sample size for.  [default: uniform]"
-)
+@click.option("--policy", type=File(*MODEL), help="Policy whose importance weights are tested.")
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -31,6 +30,6 @@ def check(
     from manul.offpolicy.evaluation import report
 
     loaded = None if policy is None else manul.load(policy)
-    findings = doctor(report.Stored([log]), loaded, actions=actions, losses=losses)
+    findings = doctor(report.Stored([log]), loaded, actions=actions, losses=losses, progress=sys.stderr.isatty())
     click.echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

@@ -22,6 +22,11 @@ from manul.cli._options import FILE, NUMBER, RANGE
 )
 @click.option("--first", type=NUMBER, metavar="SHARE", help="Write only the first share of the rows, such as 0.8.")
 @click.option("--last", type=NUMBER, metavar="SHARE", help="Write only the last share of the rows, such as 0.2.")
+@click.option(
+    "--estimate-density",
+    is_flag=True,
+    help="Estimate the densities of a log that has none, or wrong ones; the log must fit into memory.",
+)
 @click.option("--skip-bad", is_flag=True, help="Skip invalid rows and print how many there were.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 def convert(
@@ -33,6 +38,7 @@ def convert(
     first: float | None,
     last: float | None,
     *,
+    estimate_density: bool,
     skip_bad: bool,
     as_json: bool,
 ) -> None:
@@ -54,6 +60,7 @@ def convert(
             skip_bad=skip_bad,
             first=first,
             last=last,
+            estimate_density=estimate_density,
             progress=True,
         )
     for note in notes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,26 +14,31 @@ from manul.cli._options import ESTIMATOR, FILE, INTEGER, MODEL, NUMBER, PICTURE,
 if TYPE_CHECKING:
     from manul.types import Estimate
 
+INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "bernstein", "sequence")
+
 
 @click.command(epilog="\b\nExample:\n  manul evaluate policy.manul run.parquet --estimator ips --estimator snips")
 @click.argument("policy", type=File(*MODEL))
-@click.argument("logs", type=FILE, nargs=-1, required=True)
+@click.argument("logs", type=FILE, nargs=-1, required=True, metavar="[POLICIES]... LOGS...")
 @click.option(
-    "--estimator",
-    "estimators",
-    type=ESTIMATOR,
-    multiple=True,
-    default=["snips"],
-    help="Estimator; may be repeated.",
+    "--estimator", "estimators", type=ESTIMATOR, multiple=True, help="Estimator; may be repeated.  [default: snips]"
 )
 @click.option(
     "--interval",
-    type=Choice(("bootstrap", "normal", "clopper-pearson", "bernstein", "sequence")),
-    default="bootstrap",
-    help="Kind of confidence interval; `sequence` stays valid if you look repeatedly.",
+    type=Choice(INTERVALS),
+    help="Kind of confidence interval; `sequence` stays valid if you look repeatedly.  "
+    "[default: empirical-likelihood, for dr normal]",
+)
+@click.option("--largest-weight", type=NUMBER, help="Upper bound of the weights, if the log has no column floor.")
+@click.option(
+    "--against", help="Compare with the logged policy (`logged`) or the policy of this name, by paired differences."
+)
+@click.option("--by", metavar="COLUMN", help="Compare within each value of this column of the contexts.")
+@click.option(
+    "--clusters", metavar="COLUMN", help="Compare with clusters, such as users, whose decisions depend on each other."
 )
 @click.option("--level", type=NUMBER, default=0.95, help="Confidence level.")
-@click.option("--seed", type=INTEGER, default=0, help="Random seed.")
+@click.option("--seed", type=INTEGER, default=0, help="Random seed of the bootstrap.")
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
 @click.option("--plot", type=File(*PICTURE), help="Write a plot of the estimates.")
@@ -41,7 +47,11 @@ def evaluate(
     policy: Path,
     logs: tuple[Path, ...],
     estimators: tuple[str, ...],
-    interval: str,
+    interval: str | None,
+    largest_weight: float | None,
+    against: str | None,
+    by: str | None,
+    clusters: str | None,
     level: float,
     seed: int,
     actions: tuple[float, float] | None,
@@ -49,21 +59,46 @@ def evaluate(
     plot: Path | None,
     *,
     as_json: bool,
-) -> None:
-    """Estimate the mean loss of POLICY from LOGS of decisions made by another policy."""
+) -> int:
+    """Estimate the mean loss of POLICY from LOGS of decisions made by another policy; exit with 1 if it cannot be trusted.
+
+    With several policies, or with --against, --by or --clusters, compare them with the logged policy or another one.
+    """
     import manul
     from manul.logs.batching import declared_ranges
     from manul.offpolicy.evaluation import report
 
-    loaded, stored = manul.load(policy), report.Stored(logs)
+    policies = [policy, *(path for path in logs if path.suffix in MODEL)]
+    stored = report.Stored([path for path in logs if path.suffix not in MODEL])
+    if not stored.paths:
+        raise click.UsageError("missing argument LOGS")
+    loaded = [manul.load(path) for path in policies]
     actions, losses = declared_ranges(stored, actions, losses)
+    shared: dict[str, Any] = {"level": level, "actions": actions, "losses": losses, "largest_weight": largest_weight}
+    shared["progress"] = sys.stderr.isatty()
+    if len(policies) > 1 or against or by or clusters:
+        if estimators or interval or plot:
+            raise click.UsageError(
+                "--estimator, --interval and --plot apply to one policy; a comparison has none of them"
+            )
+        named = dict(zip(_names(policies), loaded, strict=True))
+        comparison = manul.compare(named, stored, against or "logged", by=by, clusters=clusters, **shared)
+        click.echo(report.comparison_json(comparison) if as_json else str(comparison))
+        return 0 if comparison.usable else 1
     estimates = [
-        manul.evaluate(loaded, stored, estimator, interval, level=level, seed=seed, actions=actions, losses=losses)
-        for estimator in estimators
+        manul.evaluate(loaded[0], stored, estimator, interval, seed=seed, **shared)
+        for estimator in estimators or ["snips"]
     ]
     if plot is not None:
         _plot(estimates, plot)
     click.echo(report.estimates_json(estimates) if as_json else report.estimates_table(estimates))
+    return 0 if all(estimate.usable for estimate in estimates) else 1
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """The names of the policies: their file names without the suffix, or their paths if two files have one name."""
+    names = [path.stem for path in paths]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
 def _plot(estimates: Sequence[Estimate], path: Path) -> None:

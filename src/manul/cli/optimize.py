@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,16 @@ ROWS_AT_ONCE = 131_072
 )
 @click.argument("log", type=FILE)
 @click.option(
+    "--candidate",
+    "candidates",
+    type=Choice(("auto", "cats")),
+    multiple=True,
+    help="Policies to try: the critic of Auto, or a grid of trees; may be repeated.  [default: both, or only the grid]",
+)
+@click.option(
     "--grid",
-    type=Choice(("paper", "authors")),
-    default="paper",
-    help="Grid of the paper, or the one its authors ran, which has no bandwidth of half the range.",
+    type=Choice(("small", "paper", "authors")),
+    help="A small grid of trees, that of the paper, or the one its authors ran, which has no bandwidth of half the range.",
 )
 @click.option(
     "--bandwidths", type=List(NUMBER), help="Bandwidths instead of a named grid, as shares of the range: 1/4,1/16."
@@ -31,7 +38,11 @@ ROWS_AT_ONCE = 131_072
 @click.option("--leaves", type=List(INTEGER), help="Numbers of leaves, required with --bandwidths: 16,128.")
 @click.option("--agent", "agents", type=AGENT, multiple=True, help="Another agent to try; may be repeated.")
 @click.option("--rule", type=Choice(("path", "paper", "margin")), default="path", help="Training rule of the trees.")
-@click.option("--penalty", default="1", help="Constant of the penalty, or 'paper' for the constant of the theorem.")
+@click.option(
+    "--penalty",
+    default="measured",
+    help="Penalty of trees: 'measured' from the weights, or the constant of Algorithm 3, 1 or 'paper' (its theorem's).",
+)
 @click.option(
     "--draw", is_flag=True, help="Return the policy as it was before a random round instead of after the last."
 )
@@ -51,7 +62,8 @@ ROWS_AT_ONCE = 131_072
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def optimize(
     log: Path,
-    grid: str,
+    candidates: tuple[str, ...],
+    grid: str | None,
     bandwidths: list[float] | None,
     leaves: list[int] | None,
     agents: tuple[str, ...],
@@ -62,12 +74,17 @@ def optimize(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Train every cell of a grid on LOG and keep the policy with the lowest penalised loss."""
+    """Train the critic of Auto and a grid of trees on LOG, and keep the policy with the lowest estimated loss.
+
+    The last line says whether LOG proves that the policy is better than the logged one. CATS_Off of the paper is
+    --candidate cats --grid paper --penalty 1.
+    """
     import manul
 
     readable: Any = manul.Log
     best = manul.optimize(
         readable.batches(log, ROWS_AT_ONCE),
+        candidates=candidates or None,
         grid=_grid(grid, bandwidths, leaves, agents),
         penalty=_parse_penalty(penalty),
         progress=True,
@@ -77,10 +94,10 @@ def optimize(
         best.save(out)
     if plot is not None:
         manul.plotting.save(best.plot(), plot)
-    click.echo(json.dumps(_as_dict(best, out)) if as_json else best.table)
+    click.echo(json.dumps(_as_dict(best, out)) if as_json else best)
 
 
-def _grid(name: str, bandwidths: list[float] | None, leaves: list[int] | None, agents: tuple[str, ...]) -> Any:
+def _grid(name: str | None, bandwidths: list[float] | None, leaves: list[int] | None, agents: tuple[str, ...]) -> Any:
     import manul
 
     if (bandwidths is None) != (leaves is None):
@@ -88,7 +105,10 @@ def _grid(name: str, bandwidths: list[float] | None, leaves: list[int] | None, a
         raise ParameterError(f"--{given} requires --{other}, such as --{other} {_EXAMPLES[other]}.", other)
     if bandwidths is not None and leaves is not None:
         return manul.Grid(bandwidths=bandwidths, leaves=leaves, others=agents)
-    return manul.Grid(cells=manul.Grid.paper(half=name == "paper").cells, others=agents)
+    if name is None and not agents:
+        return None
+    grids = {"paper": manul.Grid.paper(), "authors": manul.Grid.paper(half=False)}
+    return manul.Grid(cells=grids.get(name or "small", manul.Grid.small()).cells, others=agents)
 
 
 def _parse_penalty(penalty: str) -> Any:
@@ -103,4 +123,6 @@ def _as_dict(best: Any, out: Path | None) -> dict[str, Any]:
         "policy": None if out is None else str(out),
         "chosen": best.chosen._asdict(),
         "table": [row._asdict() for row in best.table],
+        "verdict": None if best.verdict is None else {"status": best.verdict.status, **asdict(best.verdict)},
+        "without_densities": None if best.without_densities is None else str(best.without_densities),
     }

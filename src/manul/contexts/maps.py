@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.contexts import table_encoding
+from manul.contexts import sparse_features, table_encoding
 from manul.contexts.conversion import Fields, Row
+from manul.contexts.sparse_features import Features
 from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
 from manul.types import Floats
@@ -29,6 +30,7 @@ __all__ = [
     "Columns",
     "Crosses",
     "FeatureMap",
+    "Features",
     "Fourier",
     "NamesColumns",
     "Transformer",
@@ -179,7 +181,7 @@ def describe(features: FeatureMap) -> tuple[model_files.Parameters, model_files.
     >>> describe(Fourier(count=8))
     ({'name': 'Fourier', 'count': 8, 'scale': 1.0, 'seed': 0}, {})
     """
-    if isinstance(features, Crosses | Fourier):
+    if isinstance(features, Crosses | Fourier | Features):
         return {"name": type(features).__name__, **asdict(features)}, {}
     if isinstance(features, Columns):
         return {"name": "Columns", **table_encoding.describe(features)}, {}
@@ -189,7 +191,8 @@ def describe(features: FeatureMap) -> tuple[model_files.Parameters, model_files.
         )
         return {"name": "Transformer"}, {"transformer": data}
     raise FileError(
-        f"Only the feature maps Columns, Crosses, Fourier and Transformer can be saved, got {features!r}.", "features"
+        f"Only the feature maps Columns, Crosses, Features, Fourier and Transformer can be saved, got {features!r}.",
+        "features",
     )
 
 
@@ -208,11 +211,13 @@ def from_description(parameters: model_files.Parameters, arrays: model_files.Arr
         model_files.vectors(arrays)
         if name == "Columns":
             return table_encoding.from_description(settings)
+        if name == "Features":
+            return sparse_features.from_description(settings)
         known: dict[object, type[Crosses | Fourier]] = {"Crosses": Crosses, "Fourier": Fourier}
         return known[name](**settings)
     except (KeyError, IndexError, TypeError):
         raise FileError(
-            f"The file has an unknown feature map {name!r}; known are Columns, Crosses, Fourier and Transformer.",
+            f"The file has an unknown feature map {name!r}; known are Columns, Crosses, Features, Fourier and Transformer.",
             "features",
         ) from None
 

@@ -127,10 +127,10 @@ class Columns:
         """The names of the encoded columns."""
         return [name for column in self.columns for name in column.names]
 
-    def rows(self, table: Mapping[str, Values]) -> npt.NDArray[np.float32]:
-        """Encode a table as rows of numbers; an absent column counts as missing values."""
+    def rows(self, table: Mapping[str, Values], rows: int = 0) -> npt.NDArray[np.float32]:
+        """Encode a table as rows of numbers; an absent column counts as missing values, `rows` of them if all are absent."""
         self._check(table)
-        count = len(next(iter(table.values()))) if table else 0
+        count = len(next(iter(table.values()))) if table else rows
         blocks = [column.encode(table.get(column.name, [None] * count)) for column in self.columns]
         return np.ascontiguousarray(np.column_stack(blocks) if blocks else np.empty((count, 0)), dtype=np.float32)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.contexts.maps import Columns
+from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
 from manul.errors import InputError, ParameterError
+from manul.logs.column_fitting import LogColumns, fit_columns
 from manul.logs.log import Fields, Log
 from manul.types import Floats, Within
 from manul.utils.rewards import AnyRange, check_any_range
@@ -19,11 +22,30 @@ SIZE = 8192  # rows per piece; results depend on it in the last digits
 Logs = Log | Iterable[Log]
 
 
-class Rows(NamedTuple):
-    """Rows of a log; `first` is the number of the first row, `estimated` whether the densities were estimated."""
+class WholeLogColumns:
+    """The columns of a log, fitted to all of its rows when they are first needed.
+
+    >>> WholeLogColumns([]).fitted
+    """
+
+    def __init__(self, log: Logs) -> None:
+        self._log = log
+
+    @cached_property
+    def fitted(self) -> LogColumns | None:
+        """The columns; None if contexts are rows of numbers."""
+        return fit_columns(repeatable(self._log, "Encoding named contexts"))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a log; `first` is the number of the first row, `estimated` whether the densities were estimated.
+
+    Contexts are `numbers`, or named: `fields` by column, or sparse `features`.
+    """
 
     first: int
-    contexts: npt.NDArray[np.float32]
+    numbers: npt.NDArray[np.float32] | None
     actions: Floats
     densities: Floats
     losses: Floats
@@ -32,34 +54,47 @@ class Rows(NamedTuple):
     estimated: bool = False
     fields: Fields | None = None
     floors: Floats | None = None
+    features: SparseFeatures | None = None
+    columns: WholeLogColumns | None = None
 
-    def select(self, which: slice | npt.NDArray[np.bool_]) -> Rows:
+    @property
+    def named(self) -> bool:
+        """Whether contexts are named."""
+        return self.numbers is None
+
+    @cached_property
+    def contexts(self) -> npt.NDArray[np.float32]:
+        """The contexts as rows of numbers; named ones are encoded, with columns fitted to the whole log."""
+        if self.numbers is not None:
+            return self.numbers
+        assert self.columns is not None
+        return encode_contexts(self.columns.fitted, self.fields, self.features, len(self.actions))
+
+    def select(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Rows:
         """A selection of the rows; `first` stays as it is."""
-        return Rows(
-            self.first,
-            self.contexts[which],
-            self.actions[which],
-            self.densities[which],
-            self.losses[which],
-            None if self.lows is None else self.lows[which],
-            None if self.highs is None else self.highs[which],
-            self.estimated,
-            None if self.fields is None else {name: values[which] for name, values in self.fields.items()},
-            None if self.floors is None else self.floors[which],
-        )
+        arrays: dict[str, Any] = {
+            name: None if (array := getattr(self, name)) is None else array[which] for name in _ARRAYS
+        }
+        fields = None if self.fields is None else {name: values[which] for name, values in self.fields.items()}
+        features = None if self.features is None else self.features.select(which)
+        return replace(self, **arrays, fields=fields, features=features)
 
     def to_dicts(self) -> list[dict[str, object]]:
         """The contexts as dicts, without missing values."""
+        if self.features is not None:
+            return self.features.to_dicts()
         assert self.fields is not None
+        if not self.fields:
+            return [{} for _ in self.actions]
         columns = zip(*(values.tolist() for values in self.fields.values()), strict=True)
         rows = (dict(zip(self.fields, values, strict=True)) for values in columns)
         return [{name: value for name, value in row.items() if value is not None and value == value} for row in rows]
 
     def function_inputs(self) -> Any:
-        """The contexts for a policy that is a plain function: dicts if there is text, otherwise rows of numbers."""
-        if self.fields is None or not self.fields:
-            return self.contexts
-        if any(values.dtype == object for values in self.fields.values()):
+        """The contexts for a policy that is a plain function: rows of numbers, or dicts if there is text or features."""
+        if self.numbers is not None:
+            return self.numbers
+        if not self.fields or any(values.dtype == object for values in self.fields.values()):
             return self.to_dicts()
         return np.column_stack(list(self.fields.values())).astype(np.float32)
 
@@ -100,17 +135,14 @@ def repeatable(log: Logs, reason: str) -> Iterable[Log]:
 def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
     """The rows of all batches in pieces of one size; the last one may be shorter.
 
-    Named fields are also encoded as numbers, with the columns of the first batch.
-
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> [(piece.first, len(piece.actions)) for piece in pieces([log, log], size=3)]
     [(0, 3), (3, 3), (6, 2)]
     """
     buffer: list[Rows] = []
     first = count = 0
-    columns: Columns | None = None
+    columns = WholeLogColumns(log)
     for batch in batches(log):
-        columns = Columns.fit(batch.fields) if columns is None and batch.fields is not None else columns
         rows = _rows(batch, columns)
         for start in range(0, len(batch), size):
             buffer.append(rows.select(slice(start, start + size)))
@@ -121,6 +153,20 @@ def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
                 buffer, count, first = [piece.select(slice(size, None))], count - size, first + size
     if count:
         yield _concatenate(buffer, first)
+
+
+def encode_contexts(
+    columns: LogColumns | None, fields: Fields | None, features: SparseFeatures | None, count: int
+) -> npt.NDArray[np.float32]:
+    """Encode `count` named contexts as rows of numbers; a batch without any context has missing values only.
+
+    >>> log = Log.from_table({"kind": ["a", "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
+    >>> encode_contexts(fit_columns(log), log.fields, None, 2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if isinstance(columns, Features):
+        return columns.rows(features) if features is not None else np.zeros((count, len(columns.columns)), np.float32)
+    return np.empty((count, 0), np.float32) if columns is None else columns.rows(fields or {}, count)
 
 
 def declared_ranges(log: Logs, actions: Within | None, losses: AnyRange | None) -> tuple[Within | None, Within]:
@@ -154,40 +200,86 @@ def observed_range(log: Logs) -> Within:
     return low, high if low < high else low + max(1.0, 1e-9 * abs(low))
 
 
-def _rows(batch: Log, columns: Columns | None) -> Rows:
-    estimated = bool(getattr(batch, "densities_estimated", False))
-    contexts = batch.contexts if columns is None or batch.fields is None else columns.rows(batch.fields)
-    numbers = contexts, batch.actions, batch.densities, batch.losses
-    return Rows(0, *numbers, batch.lows, batch.highs, estimated, batch.fields, batch.floors)
+def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
+    named = batch.fields is not None or batch.features is not None
+    return Rows(
+        0,
+        None if named else batch.contexts,
+        batch.actions,
+        batch.densities,
+        batch.losses,
+        batch.lows,
+        batch.highs,
+        batch.densities_estimated,
+        batch.fields,
+        batch.floors,
+        batch.features,
+        columns,
+    )
+
+
+_ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "floors")
 
 
 def _concatenate(parts: list[Rows], first: int) -> Rows:
     parts = [rows for rows in parts if len(rows.actions)]
-    widths = {rows.contexts.shape[1] for rows in parts}
-    if len(widths) > 1:
-        raise InputError(f"The contexts of all batches must have the same width, got {sorted(widths)}.", "contexts")
-    if len({None if rows.fields is None else tuple(rows.fields) for rows in parts}) > 1:
-        raise InputError("All batches must have the same fields in the same order.", "contexts")
     if len({rows.lows is None for rows in parts}) > 1:
         raise InputError("lows and highs must be in all batches or in none. Fill in the whole range.", "lows")
-    contexts = np.concatenate([rows.contexts for rows in parts])
-    actions, densities, losses, lows, highs = (
-        [getattr(rows, name) for rows in parts] for name in ("actions", "densities", "losses", "lows", "highs")
-    )
-    return Rows(
-        first,
-        contexts,
-        np.concatenate(actions),
-        np.concatenate(densities),
-        np.concatenate(losses),
-        None if lows[0] is None else np.concatenate(lows),
-        None if highs[0] is None else np.concatenate(highs),
-        any(rows.estimated for rows in parts),
-        None
-        if parts[0].fields is None
-        else {name: np.concatenate([_field(rows, name) for rows in parts]) for name in parts[0].fields},
-        _floors(parts),
-    )
+    if len(parts) == 1:
+        return replace(parts[0], first=first)
+    contexts = _concatenate_contexts(parts)
+    arrays: dict[str, Any] = {
+        name: None if getattr(parts[0], name) is None else np.concatenate([getattr(rows, name) for rows in parts])
+        for name in ("actions", "densities", "losses", "lows", "highs")
+    }
+    estimated = any(rows.estimated for rows in parts)
+    return replace(parts[0], first=first, estimated=estimated, floors=_floors(parts), **arrays, **contexts)
+
+
+def _concatenate_contexts(parts: list[Rows]) -> dict[str, Any]:
+    """The contexts of all parts; parts without any context have missing values if others have names."""
+    bare = [rows.numbers is not None and not rows.numbers.shape[1] for rows in parts]
+    kinds = {_kind(rows) for rows, is_bare in zip(parts, bare, strict=True) if not is_bare}
+    if len(kinds) > 1:
+        raise InputError("All batches must have rows of numbers, or all must have named contexts.", "contexts")
+    if kinds == {"fields"}:
+        return {"numbers": None, "fields": _fields(parts)}
+    if kinds == {"features"}:
+        return {"numbers": None, "features": concatenate([_features(rows) for rows in parts])}
+    numbers = [rows.numbers for rows in parts if rows.numbers is not None]
+    widths = {rows.shape[1] for rows in numbers}
+    if len(widths) > 1:
+        raise InputError(f"The contexts of all batches must have the same width, got {sorted(widths)}.", "contexts")
+    return {"numbers": np.concatenate(numbers)}
+
+
+def _kind(rows: Rows) -> str:
+    return "features" if rows.features is not None else "fields" if rows.fields is not None else "numbers"
+
+
+def _features(rows: Rows) -> SparseFeatures:
+    nothing = np.empty(0, np.int64)
+    empty = SparseFeatures((), np.zeros(len(rows.actions) + 1, np.int64), nothing, nothing.astype(np.float64))
+    return rows.features or empty
+
+
+def _fields(parts: list[Rows]) -> Fields:
+    names = dict.fromkeys(name for rows in parts for name in rows.fields or {})
+    return {name: _field([_values(rows, name) for rows in parts]) for name in names}
+
+
+def _values(rows: Rows, name: str) -> npt.NDArray[Any]:
+    values = (rows.fields or {}).get(name)
+    return np.full(len(rows.actions), np.nan) if values is None else values
+
+
+def _field(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """The values of a column; if some parts are text, missing numbers of others are missing texts."""
+    if any(values.dtype == object for values in parts):
+        parts = [
+            values if values.dtype == object else np.where(np.isnan(values), np.array(None), values) for values in parts
+        ]
+    return np.concatenate(parts)
 
 
 def _floors(parts: list[Rows]) -> Floats | None:
@@ -197,8 +289,3 @@ def _floors(parts: list[Rows]) -> Floats | None:
     return np.concatenate(
         [np.full(len(rows.actions), np.nan) if rows.floors is None else rows.floors for rows in parts]
     )
-
-
-def _field(rows: Rows, name: str) -> npt.NDArray[Any]:
-    assert rows.fields is not None
-    return rows.fields[name]

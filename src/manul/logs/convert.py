@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tqdm import tqdm
 
@@ -43,10 +43,12 @@ def convert(
     skip_bad: bool = False,
     first: float | None = None,
     last: float | None = None,
+    estimate_density: bool = False,
     progress: bool = False,
 ) -> Conversion:
     """Write a log in another format. With `features`, the source is the output of `vw -p`, and its features are joined.
 
+    With `estimate_density`, the densities are estimated from contexts and actions; the log must then fit into memory.
     With `first` or `last`, only that share of the rows is written: `first=0.8` to train on, `last=0.2` to evaluate.
 
     >>> import tempfile
@@ -63,14 +65,16 @@ def convert(
         raise ParameterError(f"target must differ from the source, got {target} for both.", "target")
     format_of(Path(target))
     read_from = source if features is None else vw.join(source, features)
-    batches = Log.batches(read_from, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)
+    options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad}
+    whole = Log.read(read_from, density="estimate", **options) if estimate_density else None
+    batches = Log.batches(read_from, **options)
     rows = 0
     with _bar(progress=progress) as bar, LogWriter(target) as writer:
-        for batch in _part(batches, first, last):
+        for batch in _part(batches if whole is None else [whole], first, last):
             writer.write(batch)
             bar.update(len(batch))
             rows += len(batch)
-    return Conversion(Path(target), rows, batches.skipped)
+    return Conversion(Path(target), rows, (batches if whole is None else whole).skipped)
 
 
 def _part(batches: Iterable[Log], first: float | None, last: float | None) -> Iterator[Log]:

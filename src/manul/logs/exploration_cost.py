@@ -60,8 +60,7 @@ def exploration_cost(log: Log) -> ExplorationCost | None:
     spans = _spans(log)
     if spans is None or not len(log):
         return None
-    relative = log.densities * spans
-    explored, greedy = relative < 1 - ROUNDING, relative > 1 + ROUNDING
+    explored, greedy = log.densities * spans < 1 - ROUNDING, greedy_rows(log)
     if not greedy.any():
         return None
     count = max(1, min(BLOCKS, len(log) // LEAST_ROWS))
@@ -70,6 +69,18 @@ def exploration_cost(log: Log) -> ExplorationCost | None:
     positive = log.rewards is None and log.losses.min() >= 0 and bool(log.losses.any())
     mean_loss = float(log.losses.mean()) if positive else None
     return ExplorationCost(len(log), int(explored.sum()), cost / len(log), error / len(log), mean_loss)
+
+
+def greedy_rows(log: Log) -> npt.NDArray[np.bool_]:
+    """Flag the rows whose action was drawn from the greedy window; none if the range of actions is not known.
+
+    >>> log = Log(np.zeros((2, 1)), np.full(2, 0.5), np.array([0.1, 4.9]), np.zeros(2), action_range=(0.0, 1.0))
+    >>> greedy_rows(log)
+    array([False,  True])
+    """
+    spans = _spans(log)
+    flags: npt.NDArray[np.bool_] = np.zeros(len(log), bool) if spans is None else log.densities * spans > 1 + ROUNDING
+    return flags
 
 
 def _spans(log: Log) -> Floats | float | None:

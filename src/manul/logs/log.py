@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
-from manul.logs.formats import arrays, arrow_tables, output_file, row_checks
+from manul.logs.density_models import Density, estimate_densities, needs_density
+from manul.logs.formats import arrays, arrow_tables, frame_tables, output_file, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
+from manul.logs.frame_mixin import FrameMixin
 from manul.types import Floats, Within
 from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
 
@@ -38,10 +41,11 @@ class Source(Protocol):
         """Read the rows in pieces."""
 
 
-class Log:
+class Log(FrameMixin):
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
-    A log of rewards has `rewards`; its losses are the negative rewards.
+    A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
+    not logged but estimated; the mark is kept in files.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -64,6 +68,7 @@ class Log:
         action_range: Within | None = None,
         loss_range: Within | None = None,
         rewards: bool = False,
+        densities_estimated: bool = False,
     ) -> None:
         if (lows is None) != (highs is None):
             raise ParameterError(
@@ -74,7 +79,7 @@ class Log:
         counts = {len(column) for column in given.values() if column is not None}
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
-        self._metadata = Metadata(rewards=rewards).with_ranges(
+        self._metadata = Metadata(rewards=rewards, densities_estimated=densities_estimated).with_ranges(
             _range("action", action_range), _range("loss", loss_range)
         )
         self._views = given
@@ -89,28 +94,35 @@ class Log:
         action_range: Within | None = None,
         loss_range: Within | None = None,
         skip_bad: bool = False,
+        density: Density = "logged",
     ) -> Log:
         """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
+
+        With `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the table.
 
         >>> log = Log.from_table({"age": [30, 41], "from": ["Bath", None], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
         >>> next(log.context_rows())
         {'age': 30.0, 'from': 'Bath'}
         """
-        import pyarrow as pa
-
-        given, problems = pa.table(table), Problems(Path("table"), skip_bad)
+        given = frame_tables.arrow_table(table)
+        problems = Problems(Path("table"), skip_bad, needs_density=needs_density(density))
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _range("action", action_range), _range("loss", loss_range)
         metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
-        return cls._from_arrow(
+        log = cls._from_arrow(
             row_checks.valid_rows(piece.table, piece.rows, metadata, problems), metadata, problems.skipped
         )
+        return log if problems.needs_density else estimate_densities(log)
 
     @classmethod
     def _from_arrow(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
+        return cls._of_own_table(table.replace_schema_metadata(metadata.to_arrow()), metadata, skipped)
+
+    @classmethod
+    def _of_own_table(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
+        """A log of a table that has the metadata already; encoding many names takes a while."""
         log = cls.__new__(cls)
-        log._metadata, log._views, log._table = metadata, {}, table.replace_schema_metadata(metadata.to_arrow())
-        log.skipped = skipped
+        log._metadata, log._views, log._table, log.skipped = metadata, {}, table, skipped
         return log
 
     @classmethod
@@ -121,8 +133,11 @@ class Log:
         action_range: Within | None = None,
         loss_range: Within | None = None,
         skip_bad: bool = False,
+        density: Density = "logged",
     ) -> Log:
         """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
+
+        With `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the file.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -132,10 +147,11 @@ class Log:
         Log(4 rows, 2 numbers per context)
         >>> folder.cleanup()
         """
-        batches = cls.batches(path, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)
+        ranges, logged = (_range("action", action_range), _range("loss", loss_range)), needs_density(density)
+        batches = Batches(path, BATCH, *ranges, skip_bad=skip_bad, needs_density=logged)
         log = cls.concat(list(batches))
         log.skipped = batches.skipped
-        return log
+        return log if logged else estimate_densities(log)
 
     @staticmethod
     def batches(
@@ -165,7 +181,7 @@ class Log:
 
     @staticmethod
     def concat(logs: Sequence[Log]) -> Log:
-        """Concatenate logs, in order.
+        """Concatenate logs, in order; sparse contexts may have different features.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
         >>> len(Log.concat([log, log]))
@@ -175,6 +191,7 @@ class Log:
 
         if not logs:
             raise ParameterError("logs must have at least one log, got none.", "logs")
+        logs = _with_common_names(logs)
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
@@ -206,14 +223,26 @@ class Log:
         return self._metadata.loss_range
 
     @property
+    def densities_estimated(self) -> bool:
+        """Whether the densities were estimated instead of logged."""
+        return self._metadata.densities_estimated
+
+    @property
     def contexts(self) -> Contexts:
-        """The contexts as a matrix of numbers, with NaN for missing values."""
+        """The contexts as a matrix of numbers, with NaN for missing values; named features are in the order of their names."""
         return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
 
     @property
     def fields(self) -> Fields | None:
         """The contexts as columns by name, with text and missing values; None if contexts have no names."""
         return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
+
+    @property
+    def features(self) -> SparseFeatures | None:
+        """The contexts as features by name, if they are stored so, as in Vowpal Wabbit's formats; otherwise None."""
+        if self._table is None:
+            return None
+        return self._view("features", lambda: arrays.features(self.table, self._metadata))
 
     @property
     def actions(self) -> Floats:
@@ -260,6 +289,19 @@ class Log:
         """The id of each decision."""
         return self._view("ids", lambda: self.table["id"].to_pylist() if "id" in self.table.column_names else None)
 
+    def with_estimated_densities(self, densities: Floats) -> Log:
+        """The log with estimated densities, marked as such, and without floors.
+
+        >>> log = Log(np.zeros((2, 1), np.float32), np.ones(2), np.ones(2), np.ones(2))
+        >>> log.with_estimated_densities(np.array([0.5, 2.0])).densities_estimated
+        True
+        """
+        import pyarrow as pa
+
+        table = self.table.drop_columns([columns.FLOOR] if columns.FLOOR in self.table.column_names else [])
+        table = table.set_column(table.column_names.index("density"), "density", pa.array(densities, pa.float64()))
+        return Log._from_arrow(table, replace(self._metadata, densities_estimated=True), self.skipped)
+
     def _view(self, name: str, compute: Callable[[], _View]) -> _View:
         if name not in self._views:
             self._views[name] = compute()
@@ -292,8 +334,8 @@ class Log:
         """
         if isinstance(selection, slice) and selection.step in (None, 1):
             first, last, _ = selection.indices(len(self))
-            return Log._from_arrow(self.table.slice(first, max(last - first, 0)), self._metadata)
-        return Log._from_arrow(self.table.take(np.arange(len(self))[selection]), self._metadata)
+            return Log._of_own_table(self.table.slice(first, max(last - first, 0)), self._metadata)
+        return Log._of_own_table(self.table.take(np.arange(len(self))[selection]), self._metadata)
 
     def split(
         self, share: float, by: Literal["order", "time", "random"] = "order", *, seed: int = 0
@@ -338,16 +380,17 @@ class Batches:
         loss_range: Within | None,
         *,
         skip_bad: bool,
+        needs_density: bool = True,
     ) -> None:
         check_whole_number("size", size, 1, None, f"Try {BATCH}.")
         self._source = formats.FileSource(Path(path)) if isinstance(path, str | Path) else path
-        self._problems = Problems(self._source.path, skip_bad)
+        self._problems = Problems(self._source.path, skip_bad, needs_density=needs_density)
         self._size, self._ranges = size, (action_range, loss_range)
 
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
         for table, skipped in formats.good_rows(pieces, self._problems, *self._ranges):
-            yield Log._from_arrow(table, Metadata.from_arrow(table.schema.metadata), skipped)
+            yield Log._of_own_table(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
     def skipped(self) -> int:
@@ -394,6 +437,17 @@ class LogWriter:
             self._file.close()
         else:
             self._file.abandon()
+
+
+def _with_common_names(logs: Sequence[Log]) -> Sequence[Log]:
+    """The logs, with the names of all features in each if their contexts are sparse and the names differ."""
+    given = [log._metadata.names for log in logs]
+    names = tuple(sorted({name for each in given for name in each or ()}))
+    if None in given or len({*given}) == 1:
+        return logs
+    metadata = [replace(log._metadata, names=names, width=len(names)) for log in logs]
+    tables = [arrays.with_names(log.table, names) for log in logs]
+    return [Log._from_arrow(table, each, log.skipped) for table, each, log in zip(tables, metadata, logs, strict=True)]
 
 
 def _range(name: str, value: Within | None) -> Within | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from manul.agents import Mapped
-from manul.contexts.maps import Columns
+from manul.logs.batching import SIZE, encode_contexts, repeatable
+from manul.logs.column_fitting import LogColumns, fit_columns
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent
 from manul.types import Within
@@ -37,24 +38,34 @@ def choose_range(given: Within | None, declared: Within | None) -> Within:
     return given or declared or (0.0, 1.0)
 
 
+def columns_of(first: Log, log: Logs) -> LogColumns | None:
+    """The columns of a log, fitted to all of its rows; None if the contexts of its first batch are rows of numbers."""
+    if first.fields is None and first.features is None:
+        return None
+    return fit_columns(repeatable(log, "Training on named contexts"))
+
+
 class Numbers:
     """The batches of a log with their fields encoded as rows of numbers.
 
     >>> log = Log.from_table({"kind": ["a", "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
-    >>> [batch.contexts.tolist() for batch in Numbers(log, Columns.fit(log.fields))]
+    >>> [batch.contexts.tolist() for batch in Numbers(log, fit_columns(log))]
     [[[1.0, 0.0], [0.0, 1.0]]]
     """
 
-    def __init__(self, log: Logs, columns: Columns) -> None:
+    def __init__(self, log: Logs, columns: LogColumns) -> None:
         self.log, self.columns = log, columns
 
     def __iter__(self) -> Iterator[Log]:
         for batch in [self.log] if isinstance(self.log, Log) else self.log:
-            assert batch.fields is not None
-            contexts = self.columns.rows(batch.fields)
-            yield Log(contexts, batch.actions, batch.densities, batch.losses, batch.lows, batch.highs)
+            for first in range(0, len(batch), SIZE):  # encoded contexts may be wide
+                part = batch.rows(slice(first, first + SIZE))
+                contexts = encode_contexts(self.columns, part.fields, part.features, len(part))
+                yield Log(
+                    contexts, part.actions, part.densities, part.losses, part.lows, part.highs, floors=part.floors
+                )
 
 
-def with_columns(agent: AnyAgent, columns: Columns | None) -> AnyAgent | Mapped:
+def with_columns(agent: AnyAgent, columns: LogColumns | None) -> AnyAgent | Mapped:
     """A policy that takes the fields of the log instead of encoded rows."""
     return agent if columns is None else Mapped(agent=agent, features=columns)

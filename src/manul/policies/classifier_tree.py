@@ -182,6 +182,11 @@ class TreePolicy(PlotMixin):
         centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
         return explored_densities(centres, self.bandwidth, self.epsilon, pairs, np.asarray(actions, np.float64))
 
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The largest density of any action of each row."""
+        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        return explored_densities(centres, self.bandwidth, self.epsilon, pairs, centres)
+
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
         centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)

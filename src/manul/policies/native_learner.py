@@ -24,7 +24,7 @@ class NativeLearner:
 
     def learn(self, context: Row, decision: Decision, loss: float) -> None:
         """Learn from an example."""
-        action, density, within = decision
+        action, density, within, *_ = decision
         assert within is not None
         self._player.learn(context, action, density, loss, *within)
 

@@ -28,7 +28,7 @@ class Sums:
 
     def learn(self, context: Row, decision: Decision, loss: float) -> None:
         """Add the example to the sum of each policy."""
-        action, density, within = decision
+        action, density, within, *_ = decision
         assert within is not None
         centres = np.clip(self._centres(context), *within)
         self._sums += densities_of_many(centres, self._bandwidth, within, action) / density * loss

@@ -80,19 +80,30 @@ class NewLoop(Request, kw_only=True):
             if self.default_reward is not None:
                 raise ValueError("default_reward needs a loop with rewards. Set default_loss")
             return
-        losses = negate_range(self.rewards)
-        if self.losses not in (None, losses):
+        if self.losses is not None:
             raise ValueError("losses and rewards exclude each other. Set one of them")
-        default = None if self.default_reward is None else negate(self.default_reward)
-        if self.default_loss not in (None, default):
+        if self.default_loss is not None:
             raise ValueError("default_loss needs a loop with losses. Set default_reward")
-        self.losses, self.default_loss = losses, default
+        self.losses = negate_range(self.rewards)
+        self.default_loss = None if self.default_reward is None else negate(self.default_reward)
 
     @property
     def loss_range(self) -> tuple[float, float]:
         """The range of losses as numbers: infinite if it is not known."""
         assert self.losses is not None
         return numeric_range(self.losses)
+
+
+def stored_loop(body: bytes) -> NewLoop:
+    """The settings of a stored loop, which contain the losses that were derived from its rewards.
+
+    >>> stored_loop(b'{"name": "prices", "actions": [1, 9], "rewards": [0, 100], "losses": [-100, 0]}').losses
+    (-100.0, 0.0)
+    """
+    fields = msgspec.json.decode(body, type=dict[str, Any])
+    if fields.get("rewards") is not None:
+        fields.update(losses=None, default_loss=None)
+    return msgspec.convert(fields, NewLoop)
 
 
 def agent_settings(loop: NewLoop) -> dict[str, Any]:

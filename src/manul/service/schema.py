@@ -56,11 +56,13 @@ class NewDecisions(Request, kw_only=True):
 
 
 class NewObservation(Request, kw_only=True):
-    """An action that the caller chose itself, with its density and loss if they are known."""
+    """An action that the caller chose itself, with its density and loss if they are known. `floor` is the smallest density
+    that the caller gave any action."""
 
     action: float
     context: Context = None
     density: Annotated[float, Meta(gt=0)] | None = None
+    floor: Annotated[float, Meta(ge=0)] | None = None
     within: Range | None = None
     id: Id | None = None
     loss: float | None = None
@@ -163,13 +165,17 @@ class Loops(Struct, kw_only=True):
 
 
 class Candidate(Struct, kw_only=True):
-    """A policy with its estimated loss on the latest decisions, a 95 % confidence interval, and the effective sample size."""
+    """A policy with its estimated loss, a 95 % confidence interval, and the effective sample size.
+
+    If too little is known, the three numbers are null and `note` says why.
+    """
 
     name: str
-    loss: float
-    low: float
-    high: float
+    loss: float | None
+    low: float | None
+    high: float | None
     effective_size: float
+    note: str | None = None
 
 
 class Exploration(Struct, kw_only=True):
@@ -185,9 +191,10 @@ class Exploration(Struct, kw_only=True):
 class Report(Struct, kw_only=True):
     """The agent's estimates (`beliefs`), and candidate policies evaluated on the latest `rows` decisions with an outcome.
 
-    `played` is the policy that decided, `model` the current model, whose estimate is slightly optimistic because it has
-    learned from these rows; the third is the best of nine constant actions. `exploration` is what exploration cost in these
-    rows; it is null if none of them is a greedy decision of the agent, as when the caller decides.
+    `played` is the policy that decided. `greedy` are the decisions that did not explore. `model`, if the caller decides, is
+    the model, judged on each decision before it learned from it; it does not know decisions of unknown density. `constant`
+    is the best of nine constant actions, chosen on one half of the rows and judged on the other. `exploration` is what
+    exploration cost in these rows; it is null if none of them is a greedy decision of the agent, as when the caller decides.
     """
 
     name: str

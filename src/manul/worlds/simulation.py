@@ -113,7 +113,7 @@ def simulate_many(
         _check(agent, scaled[actions])
         (native if native.accepts(agent, scaled[actions]) else python).add(agent, scaled[actions], log)
     seconds = _play([native, python], len(world), SLOW_CHUNK if python.runs else CHUNK, progress=progress)
-    return [Run(log, seconds) for log in logs]
+    return [Run(_with_known_floors(log), seconds) for log in logs]
 
 
 class _Loop(Protocol):
@@ -153,8 +153,8 @@ class _NativeLoop:
 
     def play(self, first: int, last: int) -> None:
         actions, densities = [log.actions for log in self.logs], [log.densities for log in self.logs]
-        losses = [log.losses for log in self.logs]
-        _core.simulate(self.players, self.tables, first, last, actions, densities, losses, self.threads)
+        losses, floors = [log.losses for log in self.logs], [_floors(log) for log in self.logs]
+        _core.simulate(self.players, self.tables, first, last, actions, densities, losses, floors, self.threads)
 
 
 class _PythonLoop:
@@ -174,6 +174,7 @@ class _PythonLoop:
                 agent.learn(log.contexts[number], decision, **outcome_of(agent, loss))
                 log.actions[number], log.densities[number] = decision.action, decision.density
                 log.losses[number] = loss
+                _floors(log)[number] = np.nan if decision.floor is None else decision.floor
 
 
 def _simulate_several(agent: Any, world: Any, *, progress: bool) -> SeveralRun:
@@ -213,10 +214,24 @@ def _actions(agent: Agent) -> Within:
 
 
 def _empty_log(world: World, within: Within) -> Log:
-    actions, densities, losses = (np.empty(len(world)) for _ in range(3))
+    actions, densities, losses, floors = (np.empty(len(world)) for _ in range(4))
     lows, highs = (_ends(world, name) for name in ("lows", "highs"))
     loss_range = world.losses if isinstance(world, Table) else None
-    return Log(world.contexts, actions, densities, losses, lows, highs, action_range=within, loss_range=loss_range)
+    ranges: Any = {"action_range": within, "loss_range": loss_range}
+    return Log(world.contexts, actions, densities, losses, lows, highs, floors=floors, **ranges)
+
+
+def _floors(log: Log) -> Floats:
+    assert log.floors is not None
+    return log.floors
+
+
+def _with_known_floors(log: Log) -> Log:
+    """The log, without a column of floors if the agent gave none."""
+    if len(log) and not np.isnan(_floors(log)).all():
+        return log
+    ranges: Any = {"action_range": log.action_range, "loss_range": log.loss_range}
+    return Log(log.contexts, log.actions, log.densities, log.losses, log.lows, log.highs, **ranges)
 
 
 def _ends(world: World, name: str) -> Floats | None:

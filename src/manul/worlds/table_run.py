@@ -114,6 +114,7 @@ class TargetTable:
 
         fields = {name: pa.array(values, from_pandas=True) for name, values in self.fields.items()}
         decisions = {"action": run.log.actions, "density": run.log.densities, "loss": run.log.losses}
+        decisions |= {} if run.log.floors is None else {"floor": run.log.floors}
         table = pa.table({**fields, **decisions}).replace_schema_metadata(Metadata(rewards=rewards).to_arrow())
         return Log.from_table(table, action_range=self.actions, loss_range=(0.0, 1.0))
 

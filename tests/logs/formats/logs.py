@@ -4,7 +4,7 @@ import numpy as np
 
 from manul.logs.log import Log
 
-SUFFIXES = [".parquet", ".csv", ".jsonl", ".vw", ".json"]
+SUFFIXES = [".parquet", ".csv", ".jsonl", ".vw", ".json", ".dsjson"]
 ALL = [*SUFFIXES, *(suffix + ".gz" for suffix in SUFFIXES)]
 
 

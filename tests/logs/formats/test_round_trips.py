@@ -111,3 +111,10 @@ def test_what_the_text_of_vowpal_wabbit_cannot_hold_is_said(tmp_path):
 def test_a_context_with_nothing_in_it_survives(tmp_path):
     for suffix in SUFFIXES:
         assert through(dense(width=0), tmp_path / f"run{suffix}").contexts.shape == (7, 0)
+
+
+def test_a_text_column_of_csv_may_begin_with_ten_thousand_blanks(tmp_path):
+    lines = ["action,density,loss,kind,none"] + ["0.5,1,0,,"] * 10_050 + ["0.5,1,0,b,"]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    *_, last = Log.batches(tmp_path / "log.csv")
+    assert list(last.context_rows())[-1] == {"kind": "b", "none": None}

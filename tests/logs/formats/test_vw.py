@@ -33,10 +33,72 @@ def test_files_of_different_lengths_do_not_join(files, short, long):
         Log.read(vw.join(*files))
 
 
-def test_a_prediction_without_a_loss_is_refused(files):
-    files[0].write_text("0.5,1.95\n0.25,1.95\n")
-    with pytest.raises(FileError, match=r"log\.acp, row 1: label must be ca action:cost:density, got 'ca 0\.5,1\.95'"):
+# What `vw --cats 8 --bandwidth 3 --min_value 0 --max_value 32 --epsilon 0.1 -p log.txt` (9.11.9) wrote.
+CATS = "0.0024034996,0.003125\n3.254608,0.153125\n"
+
+
+@pytest.mark.parametrize(
+    "data", ["0.25 |n x:1\n0.5 |n x:2\n", "ca 0.0024035:0.25:0.003125 |n x:1\nca 3.254608:0.5:0.153125 |n x:2\n"]
+)
+def test_predictions_of_cats_are_joined_with_the_costs_and_features(files, data):
+    files[0].write_text(CATS)
+    files[1].write_text(data)
+    log = Log.read(vw.join(*files))
+    assert (log.actions.tolist(), log.densities.tolist()) == ([0.0024034996, 3.254608], [0.003125, 0.153125])
+    assert (log.losses.tolist(), list(log.context_rows())) == ([0.25, 0.5], [{"n^x": 1}, {"n^x": 2}])
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ("|n x:1\n|n x:2\n", "label must be the cost of the predicted action, as a number, got no value"),
+        ("ca 9:0.25:1 |n x:1\nca 9:0.5:1 |n\n", "label must be the cost of the predicted action 0.0024034996, got "),
+        ("high |n x:1\nhigh |n x:2\n", "loss must be a number, got 'high'"),
+    ],
+)
+def test_a_prediction_without_a_loss_is_refused(files, data, sentence):
+    files[0].write_text(CATS)
+    files[1].write_text(data)
+    with pytest.raises(FileError, match=rf"log\.acp, row 1: {sentence}"):
         Log.read(vw.join(*files))
+
+
+SERVICE = (
+    '{"_label_ca": {"Action": 3.5, "cost": 0.25, "pdf_value": 0.031}, "Timestamp": "2020-11-15T17:09:31.8350000Z", '
+)
+SERVICE += '"Version": "1", "EventId": "e7", "c": {"User": {"age": 30, "at": {"lat": 2}, "from": "Bath"}, "x": 2.5}, '
+SERVICE += '"VWState": {"m": "N/A"}}'
+
+
+def test_json_of_the_decision_service_has_its_features_in_c():
+    row = vw_json.parse(SERVICE)
+    assert row[:3] == (3.5, 0.031, 0.25)
+    assert row.optional == {"id": "e7", "time": 1605460171.835}
+    assert row.context == {"User^age": 30, "User^at^lat": 2, "User^from=Bath": 1, "x": 2.5}
+
+
+def test_without_the_members_of_the_service_c_is_a_namespace():
+    label = '"_label_ca": {"action": 1, "cost": 2, "pdf_value": 3}'
+    assert vw_json.parse(f'{{{label}, "c": {{"x": 1}}}}').context == {"c^x": 1}
+
+
+def test_what_is_nested_without_end_is_refused(tmp_path):
+    deep = '{"a":' * 200 + "1" + "}" * 200
+    (tmp_path / "run.dsjson").write_text(SERVICE.replace('"x": 2.5', f'"x": {deep}'))
+    with pytest.raises(FileError, match="must be nested at most 32 levels deep"):
+        Log.read(tmp_path / "run.dsjson")
+
+
+def test_a_file_of_the_decision_service_is_written_as_it_is_read(tmp_path):
+    (tmp_path / "one.dsjson").write_text(SERVICE)
+    log = Log.read(tmp_path / "one.dsjson")
+    log.write(tmp_path / "two.dsjson")
+    again = Log.read(tmp_path / "two.dsjson")
+    assert (again.ids, again.times.tolist(), list(again.context_rows())) == (
+        log.ids,
+        log.times.tolist(),
+        list(log.context_rows()),
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import numpy as np
 
 from manul.agents.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
 from manul.logs.log import Log
+from manul.offpolicy.optimization.pessimism import optimize_without_densities
+from manul.policies.restricted import Restricted
 from manul.policies.tree_training import train_tree
 from manul.types import Policy, Within
 from manul.utils import model_files
@@ -24,6 +26,12 @@ class SaveablePolicy(Policy, model_files.Saveable, Protocol):
 
 MakePolicy = Callable[[int], SaveablePolicy]
 
+
+def _train_restricted(log: Log, **settings: Any) -> SaveablePolicy:
+    trained = optimize_without_densities(log, **settings).policy
+    return Restricted(critic=trained.critic, support=trained.support, bandwidth=trained.bandwidth, epsilon=0.05)
+
+
 POLICIES: dict[str, tuple[Callable[..., SaveablePolicy], list[dict[str, Any]]]] = {
     "TreePolicy": (
         train_tree,
@@ -32,6 +40,10 @@ POLICIES: dict[str, tuple[Callable[..., SaveablePolicy], list[dict[str, Any]]]] 
             {"leaves": 64, "bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0), "partition": True},
             {"leaves": 8, "bandwidth": 0.5},
         ],
+    ),
+    "Restricted": (
+        _train_restricted,
+        [{"bandwidth": 1 / 16}, {"bandwidth": 0.7, "actions": (-2.0, 8.0), "losses": (-1.0, 3.0)}],
     ),
 }
 

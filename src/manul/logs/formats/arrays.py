@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats import row_checks
@@ -57,11 +59,9 @@ def matrix(table: pa.Table, metadata: Metadata) -> Contexts:
     if layout == "dense":
         flat = np.asarray(context.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
         return flat.reshape(len(table), context.type.list_size)
-    matrix = np.zeros((len(table), metadata.width or 0), dtype=np.float32)
-    lists = context.field("index")
-    owners = np.repeat(np.arange(len(table)), np.asarray(lists.value_lengths()))
-    matrix[owners, np.asarray(lists.flatten())] = np.asarray(context.field("value").flatten())
-    return matrix
+    names: tuple[Any, ...] = metadata.names or tuple(range(metadata.width or 0))
+    columns_of_names = {name: column for column, name in enumerate(sorted(names))}
+    return sparse_features(table, names).matrix(columns_of_names)
 
 
 def _column_matrix(table: pa.Table) -> Contexts:
@@ -90,6 +90,37 @@ def fields(table: pa.Table) -> dict[str, npt.NDArray[Any]] | None:
         else:
             arrays[name] = row_checks.numbers(table, name)
     return arrays
+
+
+def features(table: pa.Table, metadata: Metadata) -> SparseFeatures | None:
+    """The features of sparse contexts by name; None if contexts are stored otherwise or have no names."""
+    if columns.context_layout(table.schema) != "sparse" or metadata.names is None:
+        return None
+    return sparse_features(table, metadata.names)
+
+
+def with_names(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
+    """A table of sparse contexts with other names, which include its own."""
+    import pyarrow as pa
+
+    metadata = Metadata.from_arrow(table.schema.metadata)
+    assert metadata.names is not None
+    features, places = sparse_features(table, metadata.names), {name: place for place, name in enumerate(names)}
+    moved = np.array([places[name] for name in metadata.names], dtype=np.int32)[features.places]
+    starts = pa.array(features.starts, pa.int32())
+    lists = [pa.ListArray.from_arrays(starts, pa.array(flat)) for flat in (moved, features.values.astype(np.float32))]
+    contexts = pa.StructArray.from_arrays(lists, ["index", "value"]).cast(columns.sparse_type())
+    renamed = table.set_column(table.column_names.index("context"), "context", contexts)
+    return renamed.replace_schema_metadata(replace(metadata, names=names, width=len(names)).to_arrow())
+
+
+def sparse_features(table: pa.Table, names: tuple[Any, ...]) -> SparseFeatures:
+    """The features of sparse contexts."""
+    context = row_checks.single_array(table, "context")
+    lists = context.field("index")
+    starts = np.concatenate([[0], np.cumsum(np.asarray(lists.value_lengths(), dtype=np.int64))])
+    places = np.asarray(lists.flatten(), dtype=np.int64)
+    return SparseFeatures(names, starts, places, np.asarray(context.field("value").flatten(), dtype=np.float64))
 
 
 def optional(table: pa.Table, name: str) -> npt.NDArray[np.float64] | None:

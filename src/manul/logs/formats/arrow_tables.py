@@ -13,11 +13,12 @@ from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import (
     NUMBERS,
     RESERVED,
-    REWARD,
     Metadata,
     dense_type,
+    has_estimates,
     has_rewards,
     negate_losses,
+    own_names,
     require,
     schema_of,
     sparse_type,
@@ -35,12 +36,17 @@ class SchemaAdapter:
         import pyarrow as pa
 
         self.problems, path = problems, str(problems.path)
-        require(schema.names, path)
+        require(schema.names, path, needs_density=problems.needs_density)
         self.metadata = Metadata.from_arrow(schema.metadata, problems.path)
         self.rewards = has_rewards(schema.names)
-        if self.rewards:
-            schema = pa.schema([field.with_name(_own_name(field.name)) for field in schema])
-            self.metadata = replace(self.metadata, rewards=True)
+        estimated = has_estimates(schema.names)
+        self.metadata = replace(
+            self.metadata,
+            rewards=self.rewards or self.metadata.rewards,
+            densities_estimated=estimated or self.metadata.densities_estimated,
+        )
+        names = own_names(schema.names)
+        schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
         self.width: int | None = None
         self.is_list = self.is_struct = False
         if "context" in schema.names:
@@ -63,7 +69,7 @@ class SchemaAdapter:
             )
         self.texts = {name: _is_text(schema, name, path) for name in others}
         for name in (*NUMBERS, *self.optional):
-            if name != "id" and _is_text(schema, name, path):
+            if name != "id" and name in schema.names and _is_text(schema, name, path):
                 raise FileError(f"{path}: column {name} must be numbers, got text.", name)
 
     def piece(self, table: pa.Table, first: int) -> Piece:
@@ -71,8 +77,9 @@ class SchemaAdapter:
         import pyarrow as pa
 
         rows = np.arange(first, first + len(table))
-        if self.rewards:
-            table = table.rename_columns([_own_name(name) for name in table.column_names])
+        table = table.rename_columns(own_names(table.column_names))
+        if "density" not in table.column_names:
+            table = table.append_column("density", pa.nulls(len(table), pa.float64()))
         good = self._check_widths(table, rows) if self.is_list else None
         if good is not None and not good.all():
             table, rows = table.filter(good), rows[good]
@@ -118,10 +125,6 @@ class SchemaAdapter:
             length = int(lengths[index]) if lengths[index] >= 0 else None
             self.problems.report(int(rows[index]), "context", f"{self.width} numbers, like the first one", length)
         return np.asarray(good)
-
-
-def _own_name(name: str) -> str:
-    return "loss" if name == REWARD else name
 
 
 def _is_text(schema: pa.Schema, name: str, path: str) -> bool:

@@ -1,6 +1,7 @@
 """CSV with a header. A context of plain numbers is in context_0, context_1, ...; other columns are the user's own.
 
-A column is numeric if its first 10,000 rows are, otherwise text; a blank is a missing value.
+A column is numeric if its first 10,000 rows are, otherwise text; a blank is a missing value. If they are all blank, the
+first value after them decides.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
     if header is None:
         return
     names = [name.strip() for name in header[1]]
-    schemas.require(names, str(problems.path))
+    schemas.require(names, str(problems.path), needs_density=problems.needs_density)
     if "context" in names:
         raise FileError(
             f"{problems.path}: CSV cannot have a column context. Split it into context_0, context_1, ...",
@@ -52,7 +53,7 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
         )
     complete = _complete_records(records, len(names), problems)
     first = deque(islice(complete, SAMPLE))
-    columns = _Columns(names, [record for _, record in first])
+    columns = _Columns(names, [record for _, record in first] + _late_values(names, first, problems))
     records = _drain(first, complete)
     while batch := list(islice(records, size)):
         yield columns.piece(batch, problems)
@@ -80,6 +81,26 @@ def _records(problems: Problems) -> Iterator[Record]:
             yield line_number, record
 
 
+def _late_values(names: list[str], first: deque[Record], problems: Problems) -> list[list[str]]:
+    """The first record with a value of each column that is blank in the first records."""
+    blank = {place for place in range(len(names)) if all(_is_missing(record[place]) for _, record in first)}
+    if not blank or len(first) < SAMPLE:
+        return []
+    late = []
+    quiet = Problems(problems.path, skip_bad=True)
+    for _, record in _complete_records(islice(_records(quiet), 1, None), len(names), quiet):
+        present = {place for place in blank if not _is_missing(record[place])}
+        late += [record] if present else []
+        blank -= present
+        if not blank:
+            break
+    return late
+
+
+def _is_missing(value: str) -> bool:
+    return value.strip().lower() in MISSING
+
+
 def _drain(first: deque[Record], rest: Iterator[Record]) -> Iterator[Record]:
     """The first records, released from memory one by one, and then the rest."""
     while first:
@@ -100,17 +121,16 @@ class _Columns:
 
     def __init__(self, names: list[str], first: list[list[str]]) -> None:
         self.rewards = schemas.has_rewards(names)
-        metadata = Metadata(rewards=self.rewards)
-        names = ["loss" if self.rewards and name == schemas.REWARD else name for name in names]
-        self.names = names
+        self.metadata = Metadata(rewards=self.rewards, densities_estimated=schemas.has_estimates(names))
+        self.names = names = schemas.own_names(names)
         others = [name for name in names if name not in RESERVED]
         optional = [name for name in OPTIONAL if name in names]
         self.dense = bool(others) and set(others) == {f"context_{index}" for index in range(len(others))}
         if self.dense or not others:
-            self.schema = schema_of(optional=optional, width=len(others), metadata=metadata)
+            self.schema = schema_of(optional=optional, width=len(others), metadata=self.metadata)
         else:
             texts = {name: any(_is_text_value(record[names.index(name)]) for record in first) for name in others}
-            self.schema = schema_of(optional=optional, texts=texts, metadata=metadata)
+            self.schema = schema_of(optional=optional, texts=texts, metadata=self.metadata)
 
     def piece(self, batch: Sequence[Record], problems: Problems) -> Piece:
         """Convert records to a table; rows with a value that is not a number are bad rows."""
@@ -120,7 +140,8 @@ class _Columns:
         columns = dict(zip(self.names, zip(*(record for _, record in batch), strict=True), strict=True))
         good, data = np.ones(len(batch), dtype=np.bool_), {}
         for name in [name for name in self.schema.names if name != "context"]:
-            data[name] = self._column(name, columns[name], rows, good, problems)
+            values = columns.get(name, [""] * len(batch))  # only the density may be missing
+            data[name] = self._column(name, values, rows, good, problems)
         if "context" in self.schema.names:
             width = self.schema.field("context").type.list_size
             numbers = [
@@ -137,8 +158,7 @@ class _Columns:
 
         if name == "id" or (name in self.schema.names and is_text(self.schema, name)):
             return pa.array([value or None for value in values], pa.string())
-        shown = schemas.REWARD if self.rewards and name == "loss" else name
-        return _numbers(shown, values, rows, good, problems)  # type: ignore[arg-type]
+        return _numbers(schemas.stated_name(name, self.metadata), values, rows, good, problems)  # type: ignore[arg-type]
 
 
 def _numbers(name: str, values: Sequence[str], rows: np.ndarray, good: np.ndarray, problems: Problems) -> pa.Array:
@@ -153,7 +173,7 @@ def _numbers(name: str, values: Sequence[str], rows: np.ndarray, good: np.ndarra
     parsed: list[float | None] = []
     for index, value in enumerate(values):
         try:
-            present = None if value.strip().lower() in MISSING else value
+            present = None if _is_missing(value) else value
             parsed.append(seconds(present) if name == "time" else number(name, present))
         except BadRow as bad:
             parsed.append(None)
@@ -171,7 +191,7 @@ def _stack(columns: list[pa.Array], count: int) -> pa.Array:
 
 
 def _is_text_value(value: str) -> bool:
-    return value.strip().lower() not in MISSING and not NUMBER_PATTERN.fullmatch(value)
+    return not _is_missing(value) and not NUMBER_PATTERN.fullmatch(value)
 
 
 class Writer:
@@ -182,8 +202,8 @@ class Writer:
         self._output = Output(path)
         self._rows = csv.writer(self._output, lineterminator="\n")
         present = [name for name in (*NUMBERS, *OPTIONAL) if name in schema.names]
-        rewards = Metadata.from_arrow(schema.metadata).rewards
-        header = [schemas.REWARD if rewards and name == "loss" else name for name in present]
+        metadata = Metadata.from_arrow(schema.metadata)
+        header = [schemas.stated_name(name, metadata) for name in present]
         self._rows.writerow([*header, *self._names])
 
     def write(self, table: pa.Table) -> None:

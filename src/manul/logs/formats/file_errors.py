@@ -34,6 +34,7 @@ class Problems:
     path: Path
     skip_bad: bool = False
     skipped: int = 0
+    needs_density: bool = True  # False if the densities are estimated after reading
 
     def report(self, row: int, column: str, rule: str, got: object, remedy: str = REMEDY) -> None:
         """Count a bad row as skipped, or raise an error."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, REWARD, has_rewards
+from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, Metadata, has_estimates, has_rewards, stated_name
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import json_objects
 from manul.logs.formats.text_lines import Output, lines
@@ -21,39 +22,41 @@ if TYPE_CHECKING:
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
     """Read the rows of a file in pieces."""
-    return read_rows(problems, size, parse, lines)
+    return read_rows(problems, size, partial(parse, needs_density=problems.needs_density), lines)
 
 
-def parse(line: str) -> Row | None:
+def parse(line: str, *, needs_density: bool = True) -> Row | None:
     """Parse a row; return None for an empty line.
 
     >>> parse('{"context": [1, 2], "action": 0.5, "density": 1, "loss": 0}')
-    Row(action=0.5, density=1.0, loss=0.0, optional={}, context=[1, 2], nested=True, rewards=False)
+    Row(action=0.5, density=1.0, loss=0.0, optional={}, context=[1, 2], nested=True, rewards=False, estimated=False)
     """
     if not line.strip():
         return None
     members = json_object(line)
-    rewards = has_rewards([*members])
-    for name in (*NUMBERS[:2], REWARD if rewards else "loss"):
+    metadata = Metadata(rewards=has_rewards([*members]), densities_estimated=has_estimates([*members]))
+    action, density, loss = (stated_name(name, metadata) for name in NUMBERS)
+    for name in (action, density, loss) if needs_density else (action, loss):
         if name not in members:
             raise BadRow(name, "a member of the object", None)
-    reserved = (*RESERVED, REWARD) if rewards else RESERVED
+    reserved = (*RESERVED, density, loss)
     context = members.get("context", {name: value for name, value in members.items() if name not in reserved})
     if not isinstance(context, list | Mapping):
         raise BadRow("context", "a list of numbers or an object", context)
     return Row(
-        number("action", members["action"]),
-        number("density", members["density"]),
-        _loss(members, rewards=rewards),
+        number(action, members[action]),
+        number(density, members.get(density)),
+        _loss(loss, members[loss], rewards=metadata.rewards),
         {name: optional(name, members[name]) for name in OPTIONAL if name in members},
         _check_fields(context) if isinstance(context, Mapping) else context,
         "context" in members,
-        rewards,
+        metadata.rewards,
+        metadata.densities_estimated,
     )
 
 
-def _loss(members: Mapping[str, object], *, rewards: bool) -> float | None:
-    value = number(REWARD if rewards else "loss", members[REWARD if rewards else "loss"])
+def _loss(name: str, value: object, *, rewards: bool) -> float | None:
+    value = number(name, value)
     return 0.0 - value if rewards and value is not None else value
 
 

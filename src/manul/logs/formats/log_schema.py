@@ -1,7 +1,9 @@
 """The columns of a log as an Arrow schema.
 
 `action`, `density` and `loss` are in every log. The loss of a log of rewards is the negative reward, and the metadata has
-`rewards`; files may have a column `reward` instead of `loss`, which CSV and JSON Lines write for such a log.
+`rewards`; files may have a column `reward` instead of `loss`, which CSV and JSON Lines write for such a log. In the same
+way, `estimated_density` instead of `density` says that the densities were estimated, and the metadata has
+`densities_estimated`.
 `low`, `high`, `floor` (the smallest density that the logged policy gave any action), `time` (seconds) and `id` are
 optional. The context is a column
 `context` (a fixed-size list of float32, or a struct of the lists `index` and `value`), or all other columns.
@@ -12,8 +14,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,13 +27,16 @@ if TYPE_CHECKING:
 
 VERSION = 1
 REWARD = "reward"
+ESTIMATED_DENSITY = "estimated_density"
 NUMBERS = ("action", "density", "loss")
 RANGE = ("low", "high")
 FLOOR = "floor"
 OPTIONAL = (*RANGE, FLOOR, "time", "id")
+_ESTIMATE = " Estimate it with density='estimate' (manul convert --estimate-density)."
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
 Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
+FLAGS = ("rewards", "densities_estimated")  # in the metadata only if true
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,29 +52,52 @@ class Metadata:
     width: int | None = None
     names: tuple[str, ...] | None = None
     rewards: bool = False
+    densities_estimated: bool = False
 
     def to_arrow(self) -> dict[bytes, bytes]:
         """Encode for an Arrow schema."""
-        values = {name: value for name, value in asdict(self).items() if name != "rewards" or value}
-        return {b"manul": json.dumps({"format": VERSION, **values}, sort_keys=True).encode()}
+        return {b"manul": self._encoded}
+
+    @cached_property
+    def _encoded(self) -> bytes:
+        values = {name: value for name, value in vars(self).items() if name in _FIELDS and (name not in FLAGS or value)}
+        return json.dumps({"format": VERSION, **values}, sort_keys=True).encode()
 
     @staticmethod
     def from_arrow(metadata: Mapping[bytes, bytes] | None, path: Path | None = None) -> Metadata:
         """Decode from an Arrow schema; empty if another program wrote the schema."""
         try:
-            values: dict[str, Any] = dict(json.loads((metadata or {}).get(b"manul", b"{}")))
-            version = values.pop("format", VERSION)
-            if version == VERSION:
-                lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-                return Metadata(**(values | lists))
+            version, decoded = _decode((metadata or {}).get(b"manul", b"{}"))
         except (TypeError, ValueError):
             raise FileError(f"{path or 'log'} has invalid metadata under the key manul. Remove it.") from None
+        if decoded is not None:
+            return decoded
         advice = f"this version reads format {VERSION}. Update manul: pip install -U manul."
         raise FileError(f"{path or 'log'} has format {version}, but {advice}")
 
     def with_ranges(self, action_range: Range | None, loss_range: Range | None) -> Metadata:
         """A copy with the given ranges, if any."""
+        if action_range is None and loss_range is None:
+            return self
         return replace(self, action_range=action_range or self.action_range, loss_range=loss_range or self.loss_range)
+
+
+_FIELDS = tuple(field.name for field in fields(Metadata))
+
+
+@lru_cache(maxsize=4)  # each batch of a file has the same metadata, perhaps with many names
+def _decode(text: bytes) -> tuple[object, Metadata | None]:
+    """The version of metadata, and the metadata if it is this version's; raises ValueError or TypeError."""
+    values: dict[str, Any] = dict(json.loads(text))
+    version = values.pop("format", VERSION)
+    if version != VERSION:
+        return version, None
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    metadata = Metadata(**(values | lists))
+    names = metadata.names
+    if names is not None and (len({*names}) != metadata.width or not all(isinstance(name, str) for name in names)):
+        raise ValueError
+    return version, metadata
 
 
 def context_layout(schema: pa.Schema) -> Layout:
@@ -125,18 +154,18 @@ def sparse_type() -> pa.DataType:
     return pa.struct([("index", pa.list_(pa.int32())), ("value", pa.list_(pa.float32()))])
 
 
-def require(names: Sequence[str], path: str) -> None:
-    """Check that columns can form a log.
+def require(names: Sequence[str], path: str, *, needs_density: bool = True) -> None:
+    """Check that columns can form a log, apart from the density if it is estimated later.
 
     >>> require(["action", "los", "density"], "run.csv")
     Traceback (most recent call last):
     manul.errors.FileError: run.csv has no column loss, only action, los, density. Rename los to loss.
     """
     for name in NUMBERS:
-        if name not in names and not (name == "loss" and has_rewards(names)):
+        if name not in own_names(names) and (needs_density or name != "density"):
             given = f", only {', '.join(list(names)[:20])}" if names else ""
             close = get_close_matches(name, list(names), n=1, cutoff=0.6)
-            advice = f" Rename {close[0]} to {name}." if close else ""
+            advice = f" Rename {close[0]} to {name}." if close else _ESTIMATE if name == "density" else ""
             raise FileError(f"{path} has no column {name}{given}.{advice}", name)
     if (RANGE[0] in names) != (RANGE[1] in names):
         raise FileError(f"{path} must have both columns low and high, or neither.", RANGE[0])
@@ -152,6 +181,37 @@ def has_rewards(names: Sequence[str]) -> bool:
     (True, False)
     """
     return REWARD in names and "loss" not in names
+
+
+def has_estimates(names: Sequence[str]) -> bool:
+    """Whether a file with these columns has estimated densities; beside densities, the column belongs to the context.
+
+    >>> has_estimates(["action", "estimated_density", "loss"])
+    True
+    """
+    return ESTIMATED_DENSITY in names and "density" not in names
+
+
+def own_names(names: Sequence[str]) -> list[str]:
+    """The names of a file's columns in a log: `reward` and `estimated_density` become `loss` and `density`.
+
+    >>> own_names(["age", "action", "estimated_density", "reward"])
+    ['age', 'action', 'density', 'loss']
+    """
+    own = {REWARD: "loss"} if has_rewards(names) else {}
+    own |= {ESTIMATED_DENSITY: "density"} if has_estimates(names) else {}
+    return [own.get(name, name) for name in names]
+
+
+def stated_name(name: str, metadata: Metadata) -> str:
+    """The name of a column of a log in files; the inverse of `own_names`.
+
+    >>> stated_name("loss", Metadata(rewards=True))
+    'reward'
+    """
+    stated = {"loss": REWARD} if metadata.rewards else {}
+    stated |= {"density": ESTIMATED_DENSITY} if metadata.densities_estimated else {}
+    return stated.get(name, name)
 
 
 def negate_losses(table: pa.Table) -> pa.Table:
@@ -170,9 +230,11 @@ def require_same(schema: pa.Schema, other: pa.Schema) -> None:
 
 
 def require_same_outcomes(one: Metadata, other: Metadata) -> None:
-    """Check that logs both have losses or both have rewards."""
+    """Check that logs both have losses or both have rewards, and densities of the same origin."""
     if one.rewards != other.rewards:
         raise InputError("logs must all have losses or all have rewards, got both.", "logs")
+    if one.densities_estimated != other.densities_estimated:
+        raise InputError("logs must all have logged densities or all have estimated ones, got both.", "logs")
 
 
 def describe(schema: pa.Schema) -> str:

@@ -9,7 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.logs.formats.file_errors import REMEDY, Problems
-from manul.logs.formats.log_schema import FLOOR, NUMBERS, RANGE, Metadata, context_layout, is_text, user_columns
+from manul.logs.formats.log_schema import (
+    FLOOR,
+    NUMBERS,
+    RANGE,
+    REWARD,
+    Metadata,
+    context_layout,
+    is_text,
+    stated_name,
+    user_columns,
+)
 from manul.utils.rewards import negate_pair
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
@@ -26,23 +36,24 @@ CONTEXT_FLOOR = "If it is a column of the context, rename it."
 def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
     """The valid rows; an invalid row is an error, or is skipped and counted."""
     good = np.ones(len(table), dtype=np.bool_)
-    for column, bad, rule, remedy in _rules(table, metadata):
-        shown = "reward" if metadata.rewards and column == "loss" else column
+    for column, bad, rule, remedy in _rules(table, metadata, needs_density=problems.needs_density):
+        shown = stated_name(column, metadata)
         for index in np.flatnonzero(bad & good):
             value = _bad_value(table, column, int(index))
             problems.report(
-                int(rows[index]), shown, rule, 0.0 - value if shown != column and value is not None else value, remedy
+                int(rows[index]), shown, rule, 0.0 - value if shown == REWARD and value is not None else value, remedy
             )
         good &= ~bad
     return table if good.all() else table.filter(good)
 
 
-def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, str, str]]:
+def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Iterator[tuple[str, Flags, str, str]]:
     values = {name: numbers(table, name) for name in (*NUMBERS, *RANGE) if name in table.column_names}
     for name, column in values.items():
         if name != "density":
             yield name, ~np.isfinite(column), "a finite number", REMEDY
-    yield "density", ~are_densities(values["density"]), "above 0 and finite", REMEDY
+    if needs_density:
+        yield "density", ~are_densities(values["density"]), "above 0 and finite", REMEDY
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
         if limits is not None:
             shown = negate_pair(limits) if metadata.rewards and name == "loss" else limits
@@ -52,12 +63,14 @@ def _rules(table: pa.Table, metadata: Metadata) -> Iterator[tuple[str, Flags, st
         low, high, action = values["low"], values["high"], values["action"]
         yield "low", ~(low < high), "below high", REMEDY
         yield "action", ~are_within(action, low, high), "between low and high", REMEDY
-    if FLOOR in table.column_names:
+    if FLOOR in table.column_names and needs_density:
         floor = numbers(table, FLOOR)
         usable = np.isnan(floor) | are_within(floor, 0.0, values["density"])
         yield FLOOR, ~usable, "the smallest density, from 0 to the density of the action, or missing", CONTEXT_FLOOR
     if context_layout(table.schema) != "columns":
         yield "context", _infinite(table), "finite numbers without missing values", REMEDY
+    if context_layout(table.schema) == "sparse":
+        yield "context", _misplaced(table, metadata), f"values with indices below {metadata.width}", REMEDY
     for name in user_columns(table.schema):
         if not is_text(table.schema, name):
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
@@ -80,6 +93,19 @@ def _infinite(table: pa.Table) -> Flags:
     # `flatten` skips missing lists.
     bad = np.asarray(context.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_).copy()
     bad[np.repeat(np.arange(len(table)), lengths)[~np.isfinite(flat)]] = True
+    return bad
+
+
+def _misplaced(table: pa.Table, metadata: Metadata) -> Flags:
+    """Flag the rows of sparse contexts that have not one index within the width for each value."""
+    import pyarrow.compute as pc
+
+    context = single_array(table, "context")
+    lengths = np.asarray(pc.list_value_length(context.field("index")).fill_null(0))
+    indices = np.asarray(context.field("index").flatten().fill_null(-1))
+    bad: Flags = lengths != np.asarray(pc.list_value_length(context.field("value")).fill_null(0))
+    outside = (indices < 0) | (indices >= (metadata.width or 0))
+    bad[np.repeat(np.arange(len(table)), lengths)[outside]] = True
     return bad
 
 

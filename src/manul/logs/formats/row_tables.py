@@ -35,6 +35,7 @@ class Row(NamedTuple):
     context: Sequence[object] | Mapping[str, object]
     nested: bool = True
     rewards: bool = False
+    estimated: bool = False
 
 
 Parse = Callable[[str], Row | None]
@@ -97,13 +98,14 @@ class _Scan:
     texts: dict[str, bool] = field(default_factory=dict)
     full: int = 0
     optional: set[str] = field(default_factory=set)
-    rewards: bool = False
+    metadata: Metadata = field(default_factory=Metadata)
 
     def add(self, row: Row) -> None:
         self.optional.update(name for name, value in row.optional.items() if value is not None or name in RANGE)
         if self.rows == 0:
             self.width = len(row.context) if isinstance(row.context, Sequence) else None
-            self.nested, self.rewards = row.nested, row.rewards
+            self.nested = row.nested
+            self.metadata = Metadata(rewards=row.rewards, densities_estimated=row.estimated)
         self.rows += 1
         if self.width is None and isinstance(row.context, Mapping) and row.nested == self.nested:
             for name, value in row.context.items():
@@ -113,7 +115,7 @@ class _Scan:
 
     def schema(self) -> pa.Schema:
         """Features by name are sparse, or dense if every row has all of the names 0, 1, 2, ..."""
-        optional, metadata = sorted(self.optional), Metadata(rewards=self.rewards)
+        optional, metadata = sorted(self.optional), self.metadata
         if self.width is not None:
             return schema_of(optional=optional, width=self.width, metadata=metadata)
         if not self.nested or any(self.texts.values()):
@@ -135,7 +137,7 @@ class _Builder:
         self.optional = [name for name in OPTIONAL if name in schema.names]
         self.own = {name: is_text(schema, name) for name in user_columns(schema)}
         metadata = Metadata.from_arrow(schema.metadata)
-        self.rewards = metadata.rewards
+        self.rewards, self.estimated = metadata.rewards, metadata.densities_estimated
         width = schema.field("context").type.list_size if self.kind == "dense" else metadata.width or 0
         self.names = metadata.names or tuple(str(index) for index in range(width) if self.kind != "columns")
         self.indices = {name: index for index, name in enumerate(self.names)}
@@ -144,6 +146,8 @@ class _Builder:
         """The row with its context in the form of the schema."""
         if row.rewards != self.rewards:
             raise BadRow("reward" if self.rewards else "loss", "a member of the object, like in the first row", None)
+        if row.estimated != self.estimated:
+            raise BadRow("density", "logged or estimated, like in the first row", None)
         if self.kind == "columns":
             return row._replace(context=self._columns(row.context))
         return row._replace(context=self._dense(row.context) if self.kind == "dense" else self._sparse(row.context))

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from manul.errors import FileError
 from manul.logs.formats.log_schema import (
+    ESTIMATED_DENSITY,
     NUMBERS,
     OPTIONAL,
-    REWARD,
     Metadata,
     context_layout,
     is_text,
     negate_losses,
+    stated_name,
     user_columns,
 )
 from manul.logs.formats.row_checks import single_array
@@ -42,16 +43,17 @@ def decision_columns(table: pa.Table) -> dict[str, Texts]:
 
 
 def stated_columns(table: pa.Table) -> dict[str, Texts]:
-    """The columns besides the context, with rewards if the log has them."""
-    if not Metadata.from_arrow(table.schema.metadata).rewards:
-        return decision_columns(table)
-    if REWARD in user_columns(table.schema):
+    """The columns besides the context, with rewards and estimated densities if the log has them."""
+    metadata = Metadata.from_arrow(table.schema.metadata)
+    columns = decision_columns(negate_losses(table) if metadata.rewards else table)
+    stated = {stated_name(name, metadata): column for name, column in columns.items()}
+    taken = [name for name in user_columns(table.schema) if name in stated]
+    if taken:
+        kind = "estimated densities" if taken[0] == ESTIMATED_DENSITY else "rewards"
         raise FileError(
-            f"a log of rewards cannot have a context named {REWARD!r} in this format. Use .parquet.", REWARD
+            f"a log of {kind} cannot have a context named {taken[0]!r} in this format. Use .parquet.", taken[0]
         )
-    return {
-        REWARD if name == "loss" else name: column for name, column in decision_columns(negate_losses(table)).items()
-    }
+    return stated
 
 
 def dense_rows(table: pa.Table) -> Iterator[list[str]]:

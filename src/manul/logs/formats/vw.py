@@ -13,9 +13,12 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems
+from manul.logs.formats.log_schema import Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows
 from manul.logs.formats.text_lines import Output, lines
@@ -37,7 +40,7 @@ def parse(line: str) -> Row | None:
 
     >>> parse("ca 21.4:0.3:0.24 'a7|weather cold wind:3 |user age:30")
     Row(action=21.4, density=0.24, loss=0.3, optional={'id': 'a7'},
-        context={'weather^cold': 1.0, 'weather^wind': 3.0, 'user^age': 30.0}, nested=True, rewards=False)
+        context={'weather^cold': 1.0, 'weather^wind': 3.0, 'user^age': 30.0}, nested=True, rewards=False, estimated=False)
     """
     if not line.strip():
         return None
@@ -77,7 +80,10 @@ def _value(name: str, text: str) -> float:
 
 
 def join(predictions: str | Path, features: str | Path) -> JoinedFiles:
-    """Join the output of `vw --cbify_reg -p`, action:loss:density per row, with the features of its input.
+    """Join the output of `vw -p` with the features of its input.
+
+    `--cbify_reg` writes action:loss:density per row. `--cats` writes action,density; the loss is then the label of the
+    input, a number or `ca action:cost:density` with that action.
 
     >>> import tempfile, pathlib, manul
     >>> folder = tempfile.TemporaryDirectory()
@@ -98,7 +104,7 @@ class JoinedFiles:
 
     def read(self, problems: Problems, size: int) -> Iterator[Piece]:
         """Read the rows of both files in pieces."""
-        return read_rows(problems, size, parse, self._lines)
+        return read_rows(problems, size, _parse_joined, self._lines)
 
     def _lines(self, problems: Problems) -> Iterator[tuple[int, str]]:
         decisions, examples = (lines(Problems(path)) for path in (problems.path, self.features))
@@ -107,7 +113,30 @@ class JoinedFiles:
                 short, long = (self.path, self.features) if decision is None else (self.features, self.path)
                 raise FileError(f"{short} has fewer rows than {long}. Run vw -p again on all of {self.features}.")
             row, label = decision
-            yield row, f"ca {label.strip()} |{features[1].partition('|')[2]}" if label.strip() else ""
+            yield row, f"{label.strip()}\n{features[1]}" if label.strip() else ""
+
+
+def _parse_joined(lines_of_both: str) -> Row | None:
+    """Parse a line of predictions and the line of features below it."""
+    prediction, _, example = lines_of_both.partition("\n")
+    head, _, features = example.partition("|")
+    if "," in prediction:
+        action, _, density = prediction.partition(",")
+        prediction = f"{action.strip()}:{_cost(head.split(), action)}:{density.strip()}"
+    return parse(f"ca {prediction} |{features}" if prediction else "")
+
+
+def _cost(label: list[str], action: str) -> str:
+    """The cost of a predicted action in the label of its example."""
+    words = label[1].split(":") if label[:1] == ["ca"] and len(label) > 1 else []
+    if len(words) == 3:
+        same = np.isclose(number("action", words[0]) or 0.0, number("action", action) or 0.0, rtol=1e-5, atol=0.0)
+        if not same:
+            raise BadRow("label", f"the cost of the predicted action {action.strip()}", label[1])
+        return words[1]
+    if not label or words:
+        raise BadRow("label", "the cost of the predicted action, as a number", " ".join(label) or None)
+    return label[0]
 
 
 class Writer:
@@ -115,6 +144,7 @@ class Writer:
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         lost = [name for name in ("low", "high", "floor", "time") if name in schema.names]
+        lost += ["that densities were estimated"] if Metadata.from_arrow(schema.metadata).densities_estimated else []
         if lost:
             name = path.name.removesuffix(".partial")
             warnings.warn(f"{name} omits {', '.join(lost)}, which Vowpal Wabbit's text cannot store.", stacklevel=5)

@@ -1,6 +1,7 @@
 """Vowpal Wabbit's JSON: one object per line with `_label_ca`, features as members, namespaces as objects.
 
-Vowpal Wabbit ignores members that begin with an underscore, so low, high and time are stored as such.
+Vowpal Wabbit ignores members that begin with an underscore, so low, high and time are stored as such. In its decision
+service's JSON (dsjson), the features are in the member `c`, `EventId` is the id and `Timestamp` the time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.jsonl import json_object, optional
-from manul.logs.formats.log_schema import RANGE
+from manul.logs.formats.log_schema import RANGE, Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows, json_members
 from manul.logs.formats.text_lines import Output, lines
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LABEL = {"action": "action", "density": "pdf_value", "loss": "cost"}
+ESTIMATED = "_densities_estimated"  # true if the densities were estimated; absent otherwise
+SERVICE = {"EventId", "Timestamp", "Version", "VWState"}  # one of them beside `c` is a sign of dsjson
+DEEPEST = 32  # levels of namespaces, as many as in contexts of agents
+SERVICE_MEMBERS = {"EventId": "id", "Timestamp": "time"}
 MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "floor", "time")}}
 
 
@@ -36,7 +41,8 @@ def parse(line: str) -> Row | None:
     """Parse a row; return None for an empty line.
 
     >>> parse('{"_label_ca": {"action": 21.4, "cost": 0.3, "pdf_value": 0.24}, "user": {"age": 30, "from": "Bath"}}')
-    Row(action=21.4, density=0.24, loss=0.3, optional={}, context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True, rewards=False)
+    Row(action=21.4, density=0.24, loss=0.3, optional={},
+        context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True, rewards=False, estimated=False)
     """
     if not line.strip():
         return None
@@ -46,25 +52,41 @@ def parse(line: str) -> Row | None:
         raise BadRow(
             "_label_ca", "an object with action, cost and pdf_value (files without it must end with .jsonl)", label
         )
+    label = {str(name).lower(): value for name, value in label.items()}  # Vowpal Wabbit ignores the case, too
+    context = members.get("c")
+    nested = isinstance(context, Mapping) and not SERVICE.isdisjoint(members)
+    optional_members = MEMBERS | SERVICE_MEMBERS if nested else MEMBERS
     return Row(
         number("action", label.get("action")),
         number("density", label.get("pdf_value")),
         number("loss", label.get("cost")),
-        {name: optional(name, members[member]) for member, name in MEMBERS.items() if member in members},
-        dict(_features(members)),
+        {name: optional(name, members[member]) for member, name in optional_members.items() if member in members},
+        _sum(_features(context if nested and isinstance(context, Mapping) else members)),
+        estimated=members.get(ESTIMATED) is True,
     )
 
 
-def _features(members: Mapping[str, object]) -> Iterator[tuple[str, float]]:
+def _sum(features: Iterator[tuple[str, float]]) -> dict[str, float]:
+    """Features by name; like Vowpal Wabbit, it adds the values of a feature that occurs twice."""
+    context: dict[str, float] = {}
+    for name, value in features:
+        context[name] = value if name not in context else context[name] + value
+    return context
+
+
+def _features(members: Mapping[str, object], space: str = "") -> Iterator[tuple[str, float]]:
+    """The features of an object; those of an object or a list in it are in a namespace."""
     for name, value in members.items():
         if name.startswith("_"):
             continue
-        inner = dict(enumerate(value)) if isinstance(value, list) else value
+        inner = {str(place): item for place, item in enumerate(value)} if isinstance(value, list) else value
+        feature = f"{space}{_unescape(name)}"
+        if isinstance(inner, Mapping) and space.count("^") >= DEEPEST:
+            raise BadRow(feature[:60], f"nested at most {DEEPEST} levels deep", "more")
         if isinstance(inner, Mapping):
-            for key, member in inner.items():
-                yield from _feature(f"{_unescape(name)}^{_unescape(str(key))}", member)
+            yield from _features(inner, f"{feature}^")
         else:
-            yield from _feature(_unescape(name), value)
+            yield from _feature(feature, value)
 
 
 def _feature(name: str, value: object) -> Iterator[tuple[str, float]]:
@@ -80,7 +102,9 @@ def _feature(name: str, value: object) -> Iterator[tuple[str, float]]:
 class Writer:
     """Writes a file."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:  # noqa: ARG002 - the signature of all formats
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        estimated = Metadata.from_arrow(schema.metadata).densities_estimated
+        self._mark = [(ESTIMATED, "true")] if estimated else []
         self._output = Output(path)
 
     def write(self, table: pa.Table) -> None:
@@ -92,7 +116,10 @@ class Writer:
             label = json_members([(member, columns[name][row] or "null") for name, member in LABEL.items()])
             members = [(member, columns[name][row]) for member, name in MEMBERS.items() if name in columns]
             present = [(member, value) for member, value in members if value is not None]
-            self._output.write(json_members([("_label_ca", label), *present, *_spaces(features)]) + "\n")
+            self._output.write(self._object([("_label_ca", label), *self._mark, *present], features) + "\n")
+
+    def _object(self, head: list[tuple[str, str]], features: list[tuple[str, str]]) -> str:
+        return json_members([*head, *_spaces(features)])
 
     def close(self) -> None:
         """Finish the file."""
@@ -121,4 +148,14 @@ def _unescape(name: str) -> str:
     return "_" + unescape(name[3:]) if name.startswith("%5F") else unescape(name)
 
 
+class ServiceWriter(Writer):
+    """Writes a dsjson file."""
+
+    def _object(self, head: list[tuple[str, str]], features: list[tuple[str, str]]) -> str:
+        names = {"_tag": "EventId"}
+        marked = [(names.get(member, member), value) for member, value in head]
+        return json_members([*marked, ("Version", '"1"'), ("c", json_members([*_spaces(features)]))])
+
+
 register_format(".json", read=read, writer=Writer)
+register_format(".dsjson", read=read, writer=ServiceWriter)

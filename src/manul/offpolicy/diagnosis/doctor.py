@@ -12,9 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces
+from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
+from manul.offpolicy.diagnosis.filled_losses import FilledEnd
+from manul.offpolicy.diagnosis.leaks import Leaks
+from manul.offpolicy.diagnosis.policy_weights import EffectiveSize, MeanTest, PolicyWeights
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
-from manul.offpolicy.evaluation import policy_densities
-from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
+from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.types import Floats, Policy, Within
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_has_rows
@@ -23,7 +26,6 @@ SEVERITIES = ("error", "warning", "note")
 BINS = 10  # parts of the range that are tested separately
 FAILURE = 1e-4  # the probability of a false alarm, for each group of tests
 FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions
-SMALL, TINY = 100, 30  # effective sample sizes below which a warning and an error are due
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,17 @@ class Finding:
 
 
 def doctor(
-    log: Logs, policy: Policy | None = None, *, actions: Within | None = None, losses: AnyRange | None = None
+    log: Logs,
+    policy: Policy | None = None,
+    *,
+    actions: Within | None = None,
+    losses: AnyRange | None = None,
+    progress: bool = False,
 ) -> list[Finding]:
-    """List the problems of a log for off-policy evaluation, most severe first.
+    """List the problems of a log for off-policy evaluation, most severe first, in one pass and constant memory.
 
-    The effective sample size is that of a uniform policy unless one is given.
+    With a policy, its importance weights are tested: their mean, their effective sample size and the largest. Without
+    one, a note says how many rows explored if they are few, as in logs of agents whose epsilon fades.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -57,17 +65,24 @@ def doctor(
     declared, scale = declared_ranges(log, actions, losses)
     span = declared or (0.0, 1.0)
     outside, support, drift, duplicates = Outside(span, scale), _Support(), Drift(), Duplicates()
-    sample, estimated = _Sample(policy), False
-    for rows in pieces(log):
+    book, leaks, end, estimated = Bookkeeping(), Leaks(), FilledEnd(), False
+    weights = None if policy is None else PolicyWeights(policy)
+    for rows in with_progress(pieces(book.read(log)), log, progress=progress):
         estimated = estimated or rows.estimated
         good = outside.add(rows)
         support.add(good, span)
-        sample.add(good, span)
+        leaks.add(good, span, continuous=support.continuous)
+        if weights is not None:
+            weights.add(good)
         drift.add(rows)
         duplicates.add(rows)
+        end.add(rows)
     check_has_rows(outside.rows)
-    symptoms = [*outside.findings(), *support.findings(span), *sample.findings()]
+    symptoms = support.findings(span)
+    wrong = any(title == "wrong densities" for _, title, _ in symptoms)
+    symptoms += [*outside.findings(), *leaks.findings(wrong_densities=wrong), *book.findings(), *end.findings()]
     symptoms += [*duplicates.findings(continuous=support.continuous), *drift.findings(FAILURE)]
+    symptoms += support.size.findings() if weights is None else weights.findings(FAILURE)
     if estimated:
         symptoms.append(("note", "estimated densities", _ESTIMATED))
     return sorted((Finding(*symptom) for symptom in symptoms), key=lambda finding: SEVERITIES.index(finding.severity))
@@ -76,33 +91,12 @@ def doctor(
 _ESTIMATED = "The densities were estimated, not logged. Estimates are only as good as the density model, and intervals ignore its error."
 
 
-class _Mean:
-    """Tests whether nonnegative values average 1."""
-
-    def __init__(self) -> None:
-        self.wealth, self.count, self.total = Wealth(), 0, 0.0
-
-    def add(self, values: Floats, zeros: int = 0) -> None:
-        self.wealth.add(values, zeros)
-        self.count += len(values) + zeros
-        self.total += float(values.sum())
-
-    @property
-    def mean(self) -> float:
-        return self.total / self.count if self.count else 0.0
-
-    def ends(self, largest: float, failure: float) -> Within:
-        upper = ClopperPearson()
-        upper.count, upper.total = self.count, self.total
-        return self.wealth.lower(failure, largest), upper.ends(1 - 2 * failure, largest)[1]
-
-
 class _Support:
     """Tests how much of the range the rows cover, as a whole and in each part."""
 
     def __init__(self) -> None:
-        self.whole, self.bins = _Mean(), [_Mean() for _ in range(BINS)]
-        self.largest, self.continuous = 1.0, True
+        self.whole, self.bins = MeanTest(), [MeanTest() for _ in range(BINS)]
+        self.size, self.largest, self.continuous = EffectiveSize(), 1.0, True
 
     def add(self, rows: Rows, span: Within) -> None:
         if not len(rows.actions):
@@ -112,7 +106,8 @@ class _Support:
         bins = np.minimum(((rows.actions - lows) / (highs - lows) * BINS).astype(np.int64), BINS - 1)
         if not self.whole.count:
             self.continuous = len(np.unique(rows.actions)) > min(FEW_ACTIONS, len(rows.actions) // 2)
-        self.largest = max(self.largest, float(shares.max()))
+        self.largest = max(self.largest, float(shares.max()), _largest_share(rows, highs - lows))
+        self.size.add(shares)
         self.whole.add(shares)
         for index, part in enumerate(self.bins):
             inside = shares[bins == index] * BINS
@@ -155,6 +150,15 @@ class _Support:
         )
 
 
+def _largest_share(rows: Rows, spans: Floats) -> float:
+    """The largest 1 / (density * length) that the logged policy could have given, if the log has its floors."""
+    if rows.floors is None:
+        return 0.0
+    floors = rows.floors * spans
+    explored = floors[floors > 0]
+    return float(1 / explored.min()) if len(explored) else 0.0
+
+
 def _missing_support(thin: list[int], span: Within) -> Symptom:
     return (
         "error",
@@ -170,32 +174,3 @@ def _ranges(bins: list[int], span: Within) -> str:
     stops = [index for index in bins if index + 1 not in bins]
     ends = zip(starts, stops, strict=True)
     return ", ".join(f"{span[0] + first * step:g} to {span[0] + (last + 1) * step:g}" for first, last in ends)
-
-
-class _Sample:
-    """Tests the effective sample size of a policy, or of the uniform one."""
-
-    def __init__(self, policy: Policy | None) -> None:
-        self.policy, self.total, self.squares, self.rows = policy, 0.0, 0.0, 0
-
-    def add(self, rows: Rows, span: Within) -> None:
-        lows, highs = rows.ends(span)
-        densities = 1 / (highs - lows) if self.policy is None else policy_densities.densities(self.policy, rows)
-        weights = densities / rows.densities
-        self.rows += len(weights)
-        self.total += float(weights.sum())
-        self.squares += float((weights * weights).sum())
-
-    def findings(self) -> list[Symptom]:
-        size = self.total**2 / self.squares if self.squares else 0.0
-        if size >= SMALL:
-            return []
-        name = "a uniform policy" if self.policy is None else "this policy"
-        return [
-            (
-                "error" if size < TINY else "warning",
-                "small effective sample",
-                f"The effective sample size for {name} is {size:,.0f} of {self.rows:,} rows, and at least {SMALL} are needed. "
-                "Log more rows, or use a larger epsilon.",
-            )
-        ]

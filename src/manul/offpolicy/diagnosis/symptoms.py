@@ -16,7 +16,9 @@ Hashes = npt.NDArray[np.uint64]
 
 _MAX_HASHES = 2**16  # 512 kB of memory
 _PARTS = 64  # of the log, to find its middle without knowing its length
-_MANY_COPIES = 0.01  # a share of duplicates that makes intervals clearly too narrow
+_PIECE_PARTS = 32  # of a piece at first
+_STEPS = 20  # increases of a column that never decreases, such as a counter or a time; it drifts by design
+MANY_COPIES = 0.01  # a share of duplicates that makes intervals clearly too narrow
 _LARGE_DRIFT = 0.2  # standard deviations; smaller drift is harmless, however significant
 
 
@@ -72,17 +74,21 @@ class Outside:
         ]
 
 
-class Duplicates:
-    """Finds rows that occur more than once, in a fixed amount of memory.
+def name_columns(rows: Rows) -> list[str]:
+    """The names of the columns of the contexts, or their numbers if contexts have no names."""
+    numbers = [str(number) for number in range(rows.contexts.shape[1])]
+    fitted = rows.columns.fitted if rows.named and rows.columns is not None else None
+    return numbers if fitted is None else list(fitted.names())
 
-    Rows are hashed, and only hashes that end in enough zeros are kept. A copy has the hash of its original, so the share
-    of copies among the kept hashes estimates the share among all rows.
 
-    >>> copies = Duplicates()
-    >>> column = np.arange(3.0)
-    >>> for _ in range(2):
-    ...     copies.add(Rows(0, np.zeros((3, 1), np.float32), column, column, column, None, None))
-    >>> copies.share
+class HashSample:
+    """The share of copies among hashes, in a fixed amount of memory: only hashes that end in enough zeros are kept.
+
+    A copy has the hash of its original, so the share of copies among the kept hashes estimates the share among all.
+
+    >>> sample = HashSample()
+    >>> sample.add(np.array([7, 8, 7, 8], np.uint64))
+    >>> sample.share
     0.5
     """
 
@@ -90,9 +96,8 @@ class Duplicates:
         self.hashes: Hashes = np.empty(0, np.uint64)
         self.mask = np.uint64(0)
 
-    def add(self, rows: Rows) -> None:
-        """Add a piece."""
-        hashes = _hashes(rows)
+    def add(self, hashes: Hashes) -> None:
+        """Add hashes."""
         self.hashes = np.concatenate([self.hashes, hashes[hashes & self.mask == 0]])
         while len(self.hashes) > _MAX_HASHES:
             self.mask = np.uint64(2 * int(self.mask) + 1)
@@ -100,19 +105,39 @@ class Duplicates:
 
     @property
     def share(self) -> float:
-        """The share of rows that are copies of an earlier one."""
+        """The share of hashes that are copies of an earlier one."""
         return 1 - len(np.unique(self.hashes)) / len(self.hashes) if len(self.hashes) else 0.0
+
+
+class Duplicates:
+    """Finds rows that occur more than once.
+
+    >>> copies = Duplicates()
+    >>> column = np.arange(3.0)
+    >>> for _ in range(2):
+    ...     copies.add(Rows(0, np.zeros((3, 1), np.float32), column, column, column, None, None))
+    >>> copies.sample.share
+    0.5
+    """
+
+    def __init__(self) -> None:
+        self.sample = HashSample()
+
+    def add(self, rows: Rows) -> None:
+        """Add a piece."""
+        self.sample.add(_hashes(rows))
 
     def findings(self, *, continuous: bool) -> list[Symptom]:
         """Duplicates are a symptom only if actions are continuous; discrete actions repeat by chance."""
-        if not (self.share and continuous):
+        share = self.sample.share
+        if not (share and continuous):
             return []
-        severity = "error" if self.share > _MANY_COPIES else "warning"
+        severity = "error" if share > MANY_COPIES else "warning"
         return [
             (
                 severity,
                 "duplicated rows",
-                f"{100 * self.share:.2g} % of the rows are exact duplicates, which makes intervals too narrow. "
+                f"{100 * share:.2g} % of the rows are exact duplicates, which makes intervals too narrow. "
                 "Join decisions and losses again so that each decision has one row.",
             )
         ]
@@ -121,7 +146,8 @@ class Duplicates:
 class Drift:
     """Compares the mean and variance of each feature between the first and the second half of the contexts.
 
-    Sums are kept for up to 128 parts of equal length; neighbours are merged when there are more.
+    Sums are kept for up to 128 parts of equal length; neighbours are merged when there are more. The spread of the parts
+    tells drift from rows that come in clusters, such as several rows of one user. A counter is no drift.
 
     >>> drift = Drift()
     >>> for level in (0, 5):
@@ -136,15 +162,20 @@ class Drift:
         self.size = 1
         self.waiting: list[Floats] = []
         self.scale: tuple[Floats, Floats] | None = None
+        self.names: list[str] = []
+        self.last: Floats = np.empty(0)
+        self.ascents, self.descents = np.zeros(0), np.zeros(0)
 
     def add(self, rows: Rows) -> None:
         """Add a piece."""
         contexts = rows.contexts.astype(np.float64)
+        self._add_steps(contexts)
         if self.scale is None:
             spread = contexts.std(axis=0)
             self.scale = contexts.mean(axis=0), np.where(spread > 0, spread, 1.0)
+            self.names = name_columns(rows)
         z = (contexts - self.scale[0]) / self.scale[1]
-        for part in np.array_split(z, max(1, min(8, len(z) // 32))):
+        for part in np.array_split(z, max(1, min(_PIECE_PARTS, len(z) // 32))):
             powers = [(part**power).sum(axis=0) for power in range(1, 5)]
             self._add_sums(np.array([np.full(z.shape[1], len(part)), *powers]))
 
@@ -156,13 +187,15 @@ class Drift:
         sums = np.array(parts)
         before = np.cumsum(sums[:, 0, 0]) <= sums[:, 0, 0].sum() / 2
         before[0] = True
-        first, second = sums[before].sum(axis=0), sums[~before].sum(axis=0)
+        if before.all():
+            return []
         limit = NormalDist().inv_cdf(1 - failure / (4 * sums.shape[2]))
-        drifts = _differs(first, second, 1, limit) | _differs(first, second, 2, limit)
+        drifts = _differs(sums[before], sums[~before], 1, limit) | _differs(sums[before], sums[~before], 2, limit)
+        drifts &= ~((np.minimum(self.ascents, self.descents) == 0) & (self.ascents + self.descents >= _STEPS))
         if not drifts.any():
             return []
         features = np.flatnonzero(drifts)
-        names = ", ".join(str(feature) for feature in features[:8]) + (", ..." if len(features) > 8 else "")
+        names = ", ".join(self.names[feature] for feature in features[:8]) + (", ..." if len(features) > 8 else "")
         return [
             (
                 "warning",
@@ -171,6 +204,13 @@ class Drift:
                 f"feature {names}. Estimates describe the contexts of the log; evaluate on recent rows.",
             )
         ]
+
+    def _add_steps(self, contexts: Floats) -> None:
+        """Count how often each column ascends and descends from one row to the next."""
+        steps = np.diff(contexts, axis=0, prepend=self.last[np.newaxis] if len(self.last) else contexts[:1])
+        up, down = (steps > 0).sum(axis=0), (steps < 0).sum(axis=0)
+        self.ascents, self.descents = (self.ascents + up, self.descents + down) if len(self.last) else (up, down)
+        self.last = contexts[-1] if len(contexts) else self.last
 
     def _add_sums(self, sums: Floats) -> None:
         self.waiting.append(sums)
@@ -184,14 +224,27 @@ class Drift:
 
 
 def _differs(first: Floats, second: Floats, power: int, limit: float) -> npt.NDArray[np.bool_]:
-    means = [part[power] / part[0] for part in (first, second)]
+    """Whether the mean of a power differs between two halves, each the sums of several parts."""
+    halves = [part.sum(axis=0) for part in (first, second)]
+    means = [half[power] / half[0] for half in halves]
     variances = [
-        np.maximum(part[2 * power] / part[0] - mean**2, 0.0) / part[0]
-        for part, mean in zip((first, second), means, strict=True)
+        np.maximum(np.maximum(half[2 * power] / half[0] - mean**2, 0.0) / half[0], _clustered(parts, power, mean))
+        for half, mean, parts in zip(halves, means, (first, second), strict=True)
     ]
     gap = np.abs(means[0] - means[1])
     differs: npt.NDArray[np.bool_] = (gap > limit * np.sqrt(variances[0] + variances[1])) & (gap > _LARGE_DRIFT)
     return differs
+
+
+def _clustered(parts: Floats, power: int, mean: Floats) -> Floats:
+    """The variance of the mean of a half from the spread of its parts, whose rows may depend on each other."""
+    count = len(parts)
+    if count < 2:
+        return np.zeros_like(mean)
+    weights = parts[:, 0] / parts[:, 0].sum(axis=0)
+    deviations = parts[:, power] / parts[:, 0] - mean
+    variance: Floats = (weights * weights * deviations * deviations).sum(axis=0) * count / (count - 1)
+    return variance
 
 
 def _hashes(rows: Rows) -> Hashes:

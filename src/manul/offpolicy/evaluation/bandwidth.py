@@ -1,7 +1,8 @@
 """SLOPE (Su, Srinath and Krishnamurthy 2020): choice of the bandwidth for evaluating a deterministic policy.
 
 Estimates with wider windows have less variance and more bias. From narrow to wide, SLOPE takes the last bandwidth whose
-interval, two standard errors to each side of its estimate, still intersects all intervals before.
+interval, one standard error to each side of its estimate, still intersects all intervals before. Estimates are those of
+`snips`, so that a constant that is added to all losses changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def slope(estimates: Floats, errors: Floats) -> int:
     >>> slope(np.array([0.5, 0.45, 0.1]), np.array([0.1, 0.05, 0.01]))
     1
     """
-    widths = 2 * np.maximum.accumulate(errors[::-1])[::-1]
+    widths = np.maximum.accumulate(errors[::-1])[::-1]
     low, high, choice = -np.inf, np.inf, 0
     for index, (estimate, width) in enumerate(zip(estimates, widths, strict=True)):
         low, high = max(low, estimate - width), min(high, estimate + width)
@@ -43,20 +44,23 @@ def choose_bandwidth(policy: Deterministic, log: Logs, actions: Within, losses: 
     True
     """
     bandwidths = (actions[1] - actions[0]) / 2 ** np.arange(STEPS, 0, -1)
-    sums, squares, hits, count = np.zeros(STEPS), np.zeros(STEPS), np.zeros(STEPS), 0
+    weights, sums, hits, count = np.zeros(STEPS), np.zeros((STEPS, 4)), np.zeros(STEPS), 0
     for rows in pieces(log):
         lows, highs = rows.ends(actions)
         centres = centres_of(policy, rows.function_inputs(), lows, highs)
         scaled = (rows.losses - losses[0]) / (losses[1] - losses[0])
         for index, bandwidth in enumerate(bandwidths):
             densities = explored_densities(centres, bandwidth, 0.0, np.column_stack([lows, highs]), rows.actions)
-            terms = densities / rows.densities * scaled
-            sums[index] += terms.sum()
-            squares[index] += (terms * terms).sum()
+            ratios = densities / rows.densities
+            weights[index] += ratios.sum()
+            sums[index] += [(ratios * scaled).sum(), *((ratios * ratios * scaled**power).sum() for power in range(3))]
             hits[index] += (densities > 0).sum()
         count += len(rows.actions)
     check_has_rows(count)
-    means = sums / count
-    errors = np.sqrt(np.maximum(squares / count - means**2, 0.0) / count)
     first = int(np.argmax(np.append(hits >= MIN_ROWS, True)))
-    return float(np.append(bandwidths, bandwidths[-1])[first + slope(means[first:], errors[first:])])
+    if first == STEPS:
+        return float(bandwidths[-1])
+    weights, (totals, squares, products, moments) = weights[first:], sums[first:].T
+    values = totals / weights
+    errors = np.sqrt(np.maximum(moments - 2 * values * products + values**2 * squares, 0.0)) / weights
+    return float(bandwidths[first + slope(values, errors)])

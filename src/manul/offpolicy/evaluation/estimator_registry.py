@@ -6,29 +6,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from manul.logs.batching import Logs, Rows
+from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.types import Floats, Policy, Within
+from manul.types import Floats
 from manul.utils.registry import Registry
 
 TermsOf = Callable[[Rows, Floats, Floats], Terms]
-Fit = Callable[[Policy, Logs, Within | None, Within], TermsOf]
+Fit = Callable[..., TermsOf]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """A registered estimator: `fit` returns the function that computes terms; `intervals` None allows all intervals."""
+    """A registered estimator: `fit` returns the function that computes terms; `intervals` None allows all intervals.
+
+    With `outcome_models`, `fit` has the keyword argument `outcome_model`.
+    """
 
     fit: Fit
     intervals: tuple[str, ...] | None
+    outcome_models: bool = False
 
 
 ESTIMATORS = Registry[Estimator]("estimator", "manul.offpolicy.evaluation", suggestion="snips")
 
 
 def register_estimator(
-    name: str, *, fitted: bool = False, intervals: Sequence[str] | None = None
+    name: str, *, fitted: bool = False, intervals: Sequence[str] | None = None, outcome_models: bool = False
 ) -> Callable[[_Function], _Function]:
     """Register an estimator under a name, for `evaluate` and `manul evaluate --estimator NAME`.
 
@@ -36,7 +40,8 @@ def register_estimator(
     `Terms` of the rows. The estimate is the sum of the numerators divided by the sum of the denominators. With
     `fitted=True`, decorate a function of the policy, the log, the range of actions (None is that of the log) and the
     range of losses that returns such a function. `intervals` are the confidence intervals that are valid for it; the
-    default is all.
+    default is all. With `outcome_models`, that function has the keyword argument `outcome_model`, which is the one of
+    `evaluate` or None.
 
     >>> import manul, numpy as np
     >>> @manul.register_estimator("clipped")
@@ -51,7 +56,7 @@ def register_estimator(
     def register(function: _Function) -> _Function:
         fit: Fit = function if fitted else lambda *_: function
         allowed = None if intervals is None else tuple(intervals)
-        ESTIMATORS.add(name, Estimator(fit, allowed), module=function.__module__)
+        ESTIMATORS.add(name, Estimator(fit, allowed, outcome_models), module=function.__module__)
         return function
 
     return register

@@ -7,26 +7,32 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.estimated_densities import check_estimated, widen
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
-from manul.types import Estimate, Floats, Policy, Within
+from manul.offpolicy.evaluation.objections import Evidence
+from manul.offpolicy.evaluation.outcome_model import Regressor
+from manul.offpolicy.evaluation.progress_bar import with_progress
+from manul.offpolicy.evaluation.weight_bounds import WeightBounds
+from manul.types import Estimate, Policy, Within
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_bandwidth, check_choice, check_has_rows, check_number, check_seed
+
+_WITH_BOUNDS = ("empirical-likelihood", *intervals.BOUNDED)
 
 
 def evaluate(
     policy: Policy | policy_densities.Deterministic,
     log: Logs,
     estimator: str = "snips",
-    interval: str = "bootstrap",
+    interval: str | None = None,
     *,
     level: float = 0.95,
     seed: int = 0,
@@ -34,14 +40,22 @@ def evaluate(
     losses: AnyRange | None = None,
     bandwidth: float | None = None,
     largest_weight: float | None = None,
+    outcome_model: str | Regressor | None = None,
+    progress: bool = False,
 ) -> Estimate:
     """Estimate the loss of a policy on the contexts of a log, or of batches of a log, with a confidence interval.
 
     A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE; the interval is that
-    of the smoothed policy. Intervals are `bootstrap`, `normal`, `clopper-pearson`, `bernstein`, and `sequence`, which
-    remains valid if it is computed repeatedly as the log grows. `largest_weight` is an upper bound of all weights, by
-    default the policy's largest density divided by the log's smallest; `sequence` has no default, but is narrower with it.
-    Intervals hold for losses in their range; with `losses="auto"` that is the range of the log, so they are a little narrow.
+    of the smoothed policy. The default interval is `empirical-likelihood`, or `normal` if the estimator does not allow it.
+    Others are `bootstrap` and `normal`, which are too narrow if few decisions match; `clopper-pearson` and `bernstein`; and
+    `sequence`, which remains valid if it is computed repeatedly as the log grows. `largest_weight` is an upper bound of all
+    weights, by default the policy's largest density divided by the column `floor` of the log. Without either,
+    `empirical-likelihood` assumes a million, and `clopper-pearson` and `bernstein` are refused. Intervals hold for losses in
+    their range; with `losses="auto"` that is the range of the log, so they are a little narrow. `objections` of the
+    estimate say why not to trust it.
+
+    The estimator `dr` predicts losses with an `outcome_model`: by default the critic of `Auto`, or the name of a registered
+    model, or a regressor of scikit-learn.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -49,74 +63,82 @@ def evaluate(
     >>> estimate.low < estimate.value < estimate.high, estimate.rows
     (True, 5000)
     """
-    _check(estimator, interval, level, largest_weight)
+    interval = _check(estimator, interval, level, largest_weight)
     span, scale = declared_ranges(log, actions, losses)
-    if not isinstance(policy, Policy):
-        policy = _smooth(policy, log, span or (0.0, 1.0), scale, bandwidth)
-    elif bandwidth is not None:
-        raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")
-    terms = ESTIMATORS[estimator].fit(policy, log, span, scale)
+    policy = as_policy(policy, log, span or (0.0, 1.0), scale, bandwidth)
+    terms = ESTIMATORS[estimator].fit(policy, log, span, scale, **_model_options(estimator, outcome_model))
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
-    for rows in pieces(log):
-        densities = policy_densities.densities(policy, rows)
-        shares = scale_losses(rows, scale)
-        contribution = terms(rows, densities / rows.densities, shares)
-        sums.add(contribution, densities, rows)
+    bounds = WeightBounds(policy, largest_weight) if interval in _WITH_BOUNDS else WeightBounds(policy, UNKNOWN_BOUND)
+    for rows in with_progress(pieces(log), log, progress=progress):
+        densities, shares = policy_densities.densities(policy, rows), scale_losses(rows, scale)
+        contribution = bounds.attach(terms(rows, densities / rows.densities, shares), rows)
+        if interval in intervals.BOUNDED:
+            bounds.require(interval)
+        sums.add(contribution, rows)
         ends.add(contribution)
-    return sums.estimate(ends, estimator, interval, level, scale, largest_weight, getattr(policy, "bandwidth", None))
+    sums.check(largest_weight)
+    bound = max(bounds.largest, sums.largest)
+    low, high = ends.ends(level, bound)
+    if sums.estimated:
+        check_estimated(estimator, sums.evidence.mean_weight)
+        low, high = widen((low, high), sums.evidence.mean_weight)
+    return sums.estimate((low, high), bound, estimator, interval, level, scale, getattr(policy, "bandwidth", None))
+
+
+def _model_options(estimator: str, outcome_model: str | Regressor | None) -> dict[str, str | Regressor | None]:
+    if ESTIMATORS[estimator].outcome_models:
+        return {"outcome_model": outcome_model}
+    if outcome_model is not None:
+        raise ParameterError(f"outcome_model applies only to dr, not to {estimator}.", "outcome_model")
+    return {}
 
 
 class _Sums:
     """The sums from which an estimate is computed, except for its interval."""
 
     def __init__(self) -> None:
-        self.rows, self.numerator, self.denominator = 0, 0.0, 0.0
-        self.weights, self.squares, self.largest = 0.0, 0.0, 0.0
-        self.policy_density, self.logged_density = 0.0, np.inf  # the largest and the smallest
+        self.numerator, self.denominator, self.largest = 0.0, 0.0, 0.0
+        self.evidence, self.estimated = Evidence(), False
 
-    def add(self, terms: Terms, densities: Floats, rows: Rows) -> None:
-        self.rows += len(terms.weights)
+    def add(self, terms: Terms, rows: Rows) -> None:
         self.numerator += float(terms.numerators.sum())
         self.denominator += float(terms.denominators.sum())
-        self.weights += float(terms.weights.sum())
-        self.squares += float((terms.weights * terms.weights).sum())
         self.largest = max(self.largest, float(terms.weights.max()))
-        self.policy_density = max(self.policy_density, float(densities.max()))
-        self.logged_density = min(self.logged_density, float(rows.densities.min()))
+        self.evidence.add(rows, terms)
+        self.estimated = self.estimated or rows.estimated
 
     def estimate(
         self,
-        ends: intervals.Interval,
+        ends: Within,
+        bound: float,
         estimator: str,
         interval: str,
         level: float,
         scale: Within,
-        largest_weight: float | None,
         bandwidth: float | None,
     ) -> Estimate:
-        self._check(largest_weight)
-        value = self.numerator / self.denominator
-        low, high = ends.ends(level, largest_weight or self.policy_density / self.logged_density)
-        lowest, highest = scale
+        value, (low, high) = self.numerator / self.denominator, ends
         # The true loss is in its range, whatever the weights are; and an interval contains its estimate.
         low, high = min(max(low, 0.0), value), max(min(high, 1.0), value)
+        lowest, highest = scale
         return Estimate(
             value=lowest + (highest - lowest) * value,
             low=lowest + (highest - lowest) * low,
             high=lowest + (highest - lowest) * high,
-            effective_size=self.weights**2 / self.squares,
+            effective_size=self.evidence.effective_size,
             largest_weight=self.largest,
-            mean_weight=self.weights / self.rows,
-            rows=self.rows,
+            mean_weight=self.evidence.mean_weight,
+            rows=self.evidence.rows,
             estimator=estimator,
             interval=interval,
             level=level,
             bandwidth=bandwidth,
+            objections=self.evidence.objections(bound, interval, (low, high)),
         )
 
-    def _check(self, largest_weight: float | None) -> None:
-        check_has_rows(self.rows)
-        if not self.weights:
+    def check(self, largest_weight: float | None) -> None:
+        check_has_rows(self.evidence.rows)
+        if not self.evidence.weights:
             advice = "Check that both use the same units, or use a larger bandwidth or epsilon."
             raise InputError(f"The policy has density 0 at every logged action. {advice}", "log")
         if largest_weight is not None and self.largest > largest_weight:
@@ -124,9 +146,14 @@ class _Sums:
             raise InputError(f"largest_weight must be {rule}, got {largest_weight:g}.", "largest_weight")
 
 
-def _smooth(
-    policy: policy_densities.Deterministic, log: Logs, actions: Within, losses: Within, bandwidth: float | None
-) -> policy_densities.Smoothed:
+def as_policy(
+    policy: Policy | policy_densities.Deterministic, log: Logs, actions: Within, losses: Within, bandwidth: float | None
+) -> Policy:
+    """A policy as it is, or a function of a context smoothed with a bandwidth, by default the choice of SLOPE."""
+    if isinstance(policy, Policy):
+        if bandwidth is not None:
+            raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")
+        return policy
     if not callable(policy):
         raise ParameterError(
             f"policy must have a method distribution or be a function of a context, got {policy!r}.", "policy"
@@ -136,10 +163,15 @@ def _smooth(
     return policy_densities.Smoothed(policy, check_bandwidth(bandwidth, Actions(*actions)), actions)
 
 
-def _check(estimator: str, interval: str, level: float, largest_weight: float | None) -> None:
+def _check(estimator: str, interval: str | None, level: float, largest_weight: float | None) -> str:
+    """Check the settings; returns the interval."""
     allowed = ESTIMATORS[estimator].intervals
+    if interval is None:
+        preferred = ("empirical-likelihood", "normal")
+        interval = next((name for name in preferred if name in (allowed or preferred)), preferred[0])
     advice = None if allowed is None else f"Estimator {estimator} has no others."
     check_choice("interval", interval, allowed or intervals.NAMES, advice)
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
         check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")
+    return interval

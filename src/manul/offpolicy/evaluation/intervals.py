@@ -1,8 +1,8 @@
 """Confidence intervals for the loss of a policy, computed piece by piece in constant memory.
 
 Symbols: a row has an importance weight w, a loss u scaled to [0, 1], and a pair (g, d) such that the estimate is
-sum g / sum d: (w u, 1) for ips, (w u, w) for snips. Clopper-Pearson, Bernstein and the confidence sequence are intervals for
-the mean of w u, which is the loss of the policy, whatever the estimator.
+sum g / sum d: (w u, 1) for ips, (w u, w) for snips. Empirical likelihood, Clopper-Pearson, Bernstein and the confidence
+sequence are intervals for the mean of w u, which is the loss of the policy, whatever the estimator.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.types import Floats, Within
 
 REPLICATES = 400  # of the bootstrap
@@ -22,12 +23,18 @@ _LOG_BETS = np.arange(-16, 4) * math.log(2)  # a geometric grid of bets
 
 
 class Terms(NamedTuple):
-    """The contributions of the rows of a piece to an estimate."""
+    """The contributions of the rows of a piece to an estimate.
+
+    `bounds` are upper bounds of the weights that each row could have had, and `epsilons` are the shares of uniform
+    exploration of the logged policy; None if unknown. `evaluate` fills them in.
+    """
 
     numerators: Floats
     denominators: Floats
     weights: Floats
     losses: Floats
+    bounds: Floats | None = None
+    epsilons: Floats | None = None
 
 
 class Interval(Protocol):
@@ -247,6 +254,7 @@ _COUNTS = _poisson_counts()
 
 
 _INTERVALS: dict[str, Callable[[int, float | None], Interval]] = {
+    "empirical-likelihood": lambda *_: EmpiricalLikelihood(),
     "bootstrap": lambda seed, _: Bootstrap(seed),
     "normal": lambda *_: Normal(),
     "clopper-pearson": lambda *_: ClopperPearson(),
@@ -254,6 +262,7 @@ _INTERVALS: dict[str, Callable[[int, float | None], Interval]] = {
     "sequence": lambda _, largest_weight: Sequence(largest_weight),
 }
 NAMES = tuple(_INTERVALS)
+BOUNDED = ("clopper-pearson", "bernstein")  # valid only with an upper bound of the weights
 
 
 def start(name: str, seed: int, largest_weight: float | None = None) -> Interval:

@@ -1,86 +1,126 @@
-"""The loss model of the doubly robust estimator: ridge regression on the context and the action, cross-fitted.
+"""Outcome models: they predict the loss of a context and an action, for the doubly robust estimator.
 
-The model is quadratic in the action, with a slope that depends on the context, so its expectation under a policy needs only
-the first two moments of the policy's action. Row i belongs to fold i mod FOLDS and is predicted by the model of the other
-folds.
+Models are cross-fitted: each row is predicted by the model that was trained on the other folds. The default is the
+critic, which learns from logs of any size; a regressor in the manner of scikit-learn gets all its rows at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from functools import partial
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
 import numpy as np
 
-from manul.logs.batching import Rows
-from manul.offpolicy.evaluation.policy_densities import Moments
-from manul.types import Floats, Within
+from manul.errors import InputError
+from manul.logs.batching import Logs, Rows, pieces
+from manul.offpolicy import cross_fitting
+from manul.offpolicy.cross_fitting import FOLDS, IN_ORDER, CriticSettings
+from manul.offpolicy.evaluation.loss_scaling import scale_losses
+from manul.types import Floats
+from manul.utils.registry import Registry
+from manul.utils.validation import check_workers
 
-FOLDS = 5
-RIDGE = 1e-3  # relative to the mean square of each feature
+Predict = Callable[[Rows, Floats], Floats]
+"""Predicts the losses of several actions per row, scaled to [0, 1]."""
+CrossFit = Callable[[Logs, CriticSettings], Sequence[Predict]]
+_Function = TypeVar("_Function", bound=Callable[[], Any])
 
 
-class LossModel:
-    """Ridge regression from sums per fold: one pass over the log to fit, a second one to predict.
+@runtime_checkable
+class Regressor(Protocol):
+    """A regressor in the manner of scikit-learn."""
 
-    >>> model = LossModel((0.0, 1.0))
-    >>> actions = np.linspace(0, 1, 50)
-    >>> rows = Rows(0, np.zeros((50, 0), np.float32), actions, np.ones(50), actions**2, None, None)
-    >>> model.add(rows, rows.losses)
-    >>> model.fit()
-    >>> bool(np.abs(model.predict(rows) - actions**2).max() < 0.01)
-    True
+    def fit(self, rows: Any, targets: Any, /) -> Any:
+        """Learn to predict targets from rows."""
+
+    def predict(self, rows: Any, /) -> Any:
+        """The predicted targets."""
+
+
+OUTCOME_MODELS = Registry[CrossFit]("outcome_model", "manul.offpolicy.evaluation", suggestion="critic")
+
+
+def register_outcome_model(name: str) -> Callable[[_Function], _Function]:
+    """Register an outcome model under a name, for `evaluate(..., "dr", outcome_model=NAME)`.
+
+    Decorate a function that returns a new regressor: `fit(rows, losses)` and `predict(rows)` as in scikit-learn, where a
+    row is the context followed by the action.
+
+    >>> import manul
+    >>> from sklearn.linear_model import Ridge
+    >>> @manul.register_outcome_model("ridge")
+    ... def ridge():
+    ...     return Ridge()
+    >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=500)).log
+    >>> manul.evaluate(lambda context: 0.5, log, "dr", "normal", bandwidth=1/4, outcome_model="ridge").estimator
+    'dr'
+    >>> OUTCOME_MODELS.remove("ridge")
     """
 
-    def __init__(self, actions: Within) -> None:
-        self.low, self.span = actions[0], actions[1] - actions[0]
-        self.grams: Floats | None = None
-        self.products: Floats | None = None
-        self.weights: Floats | None = None
+    def register(function: _Function) -> _Function:
+        OUTCOME_MODELS.add(name, partial(cross_fit_regressors, function), module=function.__module__)
+        return function
 
-    def add(self, rows: Rows, losses: Floats) -> None:
-        """Add a piece for fitting."""
-        table = self._features(rows, self._scale(rows.actions), self._scale(rows.actions) ** 2)
-        if self.grams is None or self.products is None:
-            width = table.shape[1]
-            self.grams, self.products = np.zeros((FOLDS, width, width)), np.zeros((FOLDS, width))
-        folds = _folds(rows)
-        for fold in range(FOLDS):
-            part = table[folds == fold]
-            self.grams[fold] += np.einsum("ni,nj->ij", part, part)
-            self.products[fold] += (part * losses[folds == fold, np.newaxis]).sum(axis=0)
-
-    def fit(self) -> None:
-        """Solve for the weights of each fold."""
-        assert self.grams is not None
-        assert self.products is not None
-        others, products = self.grams.sum(axis=0) - self.grams, self.products.sum(axis=0) - self.products
-        # The small constant keeps the matrix regular for features that are always 0.
-        scale = np.einsum("kii->ki", others)
-        penalty = np.eye(scale.shape[1]) * (RIDGE * scale + 1e-12)[:, np.newaxis, :]
-        self.weights = np.linalg.solve(others + penalty, products[..., np.newaxis])[..., 0]
-
-    def predict(self, rows: Rows) -> Floats:
-        """The expected loss of each logged action, by the model that was not fitted to the row."""
-        scaled = self._scale(rows.actions)
-        return self._predict(rows, scaled, scaled**2)
-
-    def expected(self, rows: Rows, moments: Moments) -> Floats:
-        """The expected loss of a policy on each row, from the moments of its action."""
-        means = self._scale(moments.means)
-        squares = (moments.squares - 2 * self.low * moments.means + self.low**2) / self.span**2
-        return self._predict(rows, means, squares)
-
-    def _predict(self, rows: Rows, actions: Floats, squares: Floats) -> Floats:
-        assert self.weights is not None
-        losses: Floats = (self._features(rows, actions, squares) * self.weights[_folds(rows)]).sum(axis=1)
-        return losses
-
-    def _scale(self, actions: Floats) -> Floats:
-        return (actions - self.low) / self.span
-
-    def _features(self, rows: Rows, actions: Floats, squares: Floats) -> Floats:
-        contexts = rows.contexts.astype(np.float64)
-        ones = np.ones(len(actions))
-        return np.column_stack([ones, actions, squares, contexts, contexts * actions[:, np.newaxis]])
+    return register
 
 
-def _folds(rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return (rows.first + np.arange(len(rows.actions))) % FOLDS
+def cross_fit(model: str | Regressor, log: Logs, settings: CriticSettings) -> CrossFitted:
+    """Train a model, given by its name or as an untrained regressor, on the other folds of each fold."""
+    if isinstance(model, str):
+        return CrossFitted(OUTCOME_MODELS[model](log, settings), settings.total)
+    if not isinstance(model, Regressor):
+        rule = "the name of an outcome model or a regressor with the methods fit and predict"
+        raise InputError(f"outcome_model must be {rule}, got {model!r}.", "outcome_model")
+    return CrossFitted(cross_fit_regressors(partial(deepcopy, model), log, settings), settings.total)
+
+
+class CrossFitted:
+    """Predictions of the models of all folds, clipped to the range of losses."""
+
+    def __init__(self, models: Sequence[Predict], total: int) -> None:
+        self._models, self._total = models, total
+
+    def predict(self, rows: Rows, actions: Floats) -> Floats:
+        """The losses of several actions per row, predicted by the model that was not trained on the row."""
+        predicted = np.empty(actions.shape)
+        for fold, places, part in cross_fitting.fold_rows(rows, self._total):
+            predicted[places] = self._models[fold](part, actions[places])
+        return np.clip(predicted, 0.0, 1.0)
+
+
+def cross_fit_critics(log: Logs, settings: CriticSettings) -> Sequence[Predict]:
+    """One critic per fold, in one pass over the log."""
+    critics = [settings.critic() for _ in range(FOLDS)]
+    with ThreadPoolExecutor(min(FOLDS, check_workers("threads", None))) as executor:
+        cross_fitting.train(log, critics, range(FOLDS), IN_ORDER, settings, executor=executor)
+    return [partial(cross_fitting.predict, critic) for critic in critics]
+
+
+def cross_fit_regressors(make: Callable[[], Regressor], log: Logs, settings: CriticSettings) -> Sequence[Predict]:
+    """One regressor per fold, which gets the rows of the other folds at once."""
+    folds, tables, targets = [], [], []
+    for rows in pieces(log):
+        folds.append(cross_fitting.fold_numbers(rows, settings.total))
+        tables.append(_table(rows, rows.actions[:, np.newaxis]))
+        targets.append(scale_losses(rows, settings.losses))
+    fold, table, target = np.concatenate(folds), np.concatenate(tables), np.concatenate(targets)
+    models = [make() for _ in range(FOLDS)]
+    for number, model in enumerate(models):
+        model.fit(table[fold != number], target[fold != number])
+    return [partial(_predict, model) for model in models]
+
+
+def _table(rows: Rows, actions: Floats) -> Any:
+    """Contexts with one action each, row by row."""
+    contexts = np.repeat(rows.contexts, actions.shape[1], axis=0)
+    return np.column_stack([contexts, actions.reshape(-1)])
+
+
+def _predict(model: Regressor, rows: Rows, actions: Floats) -> Floats:
+    return np.asarray(model.predict(_table(rows, actions)), dtype=np.float64).reshape(actions.shape)
+
+
+OUTCOME_MODELS.add("critic", cross_fit_critics, module=__name__)

@@ -48,8 +48,23 @@ def densities(policy: Policy, rows: Rows) -> Floats:
     """
     if isinstance(policy, Batched):
         return policy.densities_many(_inputs(policy, rows), rows.actions, rows.within)
-    pairs = zip(_distributions(policy, rows), rows.actions, strict=True)
+    pairs = zip(distributions(policy, rows), rows.actions, strict=True)
     return np.array([distribution.density(action) for distribution, action in pairs])
+
+
+def largest_densities(policy: Policy, rows: Rows) -> Floats:
+    """The largest density that a policy gives any action, for each row.
+
+    >>> import manul
+    >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=2)).log
+    >>> from manul.logs.batching import pieces
+    >>> largest_densities(manul.Cats(leaves=8, bandwidth=1/4, epsilon=0.0), next(pieces(log)))
+    array([2., 2.])
+    """
+    batch = getattr(policy, "largest_densities_many", None)
+    if batch is not None:
+        return np.asarray(batch(_inputs(policy, rows), rows.within), np.float64)
+    return np.array([distribution.largest_density() for distribution in distributions(policy, rows)])
 
 
 def moments(policy: Policy, rows: Rows) -> Moments:
@@ -63,7 +78,7 @@ def moments(policy: Policy, rows: Rows) -> Moments:
     """
     if isinstance(policy, Batched):
         return Moments(*policy.moments_many(_inputs(policy, rows), rows.within))
-    every = _distributions(policy, rows)
+    every = distributions(policy, rows)
     return Moments(np.array([one.mean() for one in every]), np.array([one.square() for one in every]))
 
 
@@ -91,6 +106,11 @@ class Smoothed:
         """The density of each row's action."""
         centres, ends = self._centres(contexts, within)
         return explored_densities(centres, self.bandwidth, 0.0, ends, np.asarray(actions, dtype=np.float64))
+
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The largest density of any action of each row."""
+        centres, ends = self._centres(contexts, within)
+        return explored_densities(centres, self.bandwidth, 0.0, ends, centres)
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The mean and the mean square of the action of each row."""
@@ -127,15 +147,24 @@ def centres_of(action: Deterministic, contexts: Any, lows: Floats, highs: Floats
     return np.clip(actions, lows, highs)
 
 
-def _distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
+def distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
+    """The distribution of a policy on each row."""
     within = [None] * len(rows.actions) if rows.within is None else [(low, high) for low, high in rows.within.tolist()]
     return [policy.distribution(context, ends) for context, ends in zip(_inputs(policy, rows), within, strict=True)]
 
 
 def _inputs(policy: object, rows: Rows) -> Any:
-    """The contexts for a policy: numbers if they have no names or the policy takes as many numbers, otherwise dicts."""
+    """The contexts for a policy: numbers if they have no names or the policy takes as many columns, otherwise dicts."""
     if isinstance(policy, Smoothed):
         return rows.function_inputs()
-    if rows.fields is None or getattr(policy, "width", None) == rows.contexts.shape[1]:
+    if rows.numbers is not None:
+        return rows.numbers
+    width = getattr(policy, "width", None)
+    if not width:
+        return rows.to_dicts()
+    if rows.features is None and width == rows.contexts.shape[1]:
         return rows.contexts
-    return rows.to_dicts()
+    advice = "Train it on named contexts, or put it into a manul.Mapped with manul.maps.Features or Columns."
+    raise InputError(
+        f"The contexts of the log are named, but the policy takes rows of {width} numbers. {advice}", "policy"
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
+from manul.offpolicy.evaluation.compare import Comparison
 from manul.types import Estimate
 
 _BATCH = 65_536
@@ -31,12 +32,12 @@ class Stored:
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:
-    """Format one line per estimate.
+    """Format one line per estimate, and below them the objections.
 
     >>> estimate = Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000)
     >>> print(estimates_table([estimate]))
-    estimator    loss     low    high       interval   rows  effective size  mean weight  largest weight
-        snips  0.2500  0.2000  0.3000  95% bootstrap  1,000             120        1.000             4.0
+    estimator    loss     low    high                  interval   rows  effective size  mean weight  largest weight
+        snips  0.2500  0.2000  0.3000  95% empirical-likelihood  1,000             120        1.000             4.0
     """
     rows: list[tuple[str, ...]] = [_HEADER]
     for estimate in estimates:
@@ -46,7 +47,8 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
         rows.append((estimate.estimator, *ends, interval, f"{estimate.rows:,}", *weights))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = [[f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]
-    return "\n".join("  ".join(cells) for cells in aligned)
+    objections = dict.fromkeys(str(objection) for estimate in estimates for objection in estimate.objections)
+    return "\n".join(["  ".join(cells) for cells in aligned] + list(objections))
 
 
 def estimates_json(estimates: Sequence[Estimate]) -> str:
@@ -56,6 +58,23 @@ def estimates_json(estimates: Sequence[Estimate]) -> str:
     '{"estimates": []}'
     """
     return json.dumps({"estimates": [asdict(estimate) for estimate in estimates]})
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """Format all fields of each row of a comparison as JSON.
+
+    >>> comparison_json(Comparison(()))
+    '{"level": 0.95, "comparisons": []}'
+    """
+    rows = [
+        row._asdict() | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
+        for row in comparison
+    ]
+    return json.dumps({"level": comparison.level, "comparisons": [_without_nan(row) for row in rows]})
+
+
+def _without_nan(row: dict[str, object]) -> dict[str, object]:
+    return {name: None if value != value else value for name, value in row.items()}
 
 
 def fit(findings: Sequence[Finding]) -> bool:
@@ -76,6 +95,8 @@ def findings_text(findings: Sequence[Finding]) -> str:
     if not findings:
         return "No problems found: the log is suitable for off-policy evaluation."
     usable = "The log can be used with care." if fit(findings) else "The log is not suitable for off-policy evaluation."
+    if all(finding.severity == "note" for finding in findings):
+        usable = "No problems found: the log is suitable for off-policy evaluation."
     return "\n".join([*map(str, findings), usable])
 
 

@@ -21,7 +21,7 @@ from manul.utils.atomic_files import write_error, write_whole
 
 SECONDS = 10.0  # the shortest time between checkpoints, which is the most work that a crash loses
 SHARE = 0.05  # the largest share of the time for writing checkpoints
-PROGRESS = {"settings", "rows", "sums", "checksums"}  # the keys of progress.json
+PROGRESS = {"settings", "rows", "sums", "clipped", "checksums"}  # the keys of progress.json
 
 
 class Checkpoint:
@@ -78,6 +78,7 @@ class Checkpoint:
             "settings": self._settings,
             "rows": self._replay.rows,
             "sums": [float(total).hex() for total in self._replay.sums],
+            "clipped": self._replay.clipped.tolist(),
             "checksums": seen.checksums,
         }
         write_whole(self.folder / "progress.json", json.dumps(progress, indent=1))
@@ -109,7 +110,7 @@ class Checkpoint:
         source = self.folder / f"rows-{saved['rows']}"
         for name, agents in self._groups():
             agents[:] = [model_files.load(source / f"{name}-{number:04}.manul") for number in range(len(agents))]
-        self._replay.resume_from(saved["rows"], [float.fromhex(total) for total in saved["sums"]])
+        self._replay.resume_from(saved["rows"], [float.fromhex(total) for total in saved["sums"]], saved["clipped"])
 
     def _mismatch(self, difference: str) -> ParameterError:
         return ParameterError(

@@ -88,6 +88,15 @@ class Grid:
         powers = product(range(widest, 14), range(2, 14))
         return cls(cells=[(2.0**-h, 2**k) for h, k in powers if 0 <= k - h <= 11])
 
+    @classmethod
+    def small(cls) -> Self:
+        """The cells of the paper's grid that are chosen most often: h in 2^-6..2^-3 and K in 2^3..2^7.
+
+        >>> len(Grid.small())
+        14
+        """
+        return cls(cells=[(2.0**-h, 2**k) for h, k in product(range(3, 7), range(2, 8)) if 0 <= k - h <= 4])
+
     def __len__(self) -> int:
         return len(self.cells) + len(self.others)
 

@@ -1,47 +1,62 @@
-"""CATS_Off, Algorithm 3 of the paper: train every candidate on a log, and choose the lowest penalised loss."""
+"""Off-policy optimisation: train candidates on a log, estimate the loss of each, and choose the best.
+
+The candidates "auto" are the critic of `Auto` with several bandwidths, valued on rows that it was not trained on. The
+candidates "cats" are a grid of trees; with the paper's penalty, they are CATS_Off, Algorithm 3 of the paper.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
-from manul.contexts.maps import Columns
 from manul.errors import ParameterError
+from manul.logs.batching import repeatable
+from manul.logs.log import Log
 from manul.offpolicy import named_logs
-from manul.offpolicy.optimization.engines import TrainingResult, local
-from manul.offpolicy.optimization.grid import RULES, AnyAgent, Candidate, Grid, Rule
+from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
+from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
+from manul.offpolicy.optimization.pessimism import Restrained, optimize_without_densities
 from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
-from manul.paper import theory
+from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidths
+from manul.offpolicy.optimization.verdict import Verdict
+from manul.policies.restricted import Restricted
 from manul.types import Within
-from manul.utils.rewards import known_range
 from manul.utils.validation import check_choice, check_number, check_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Engine = Literal["local", "ray"]
+CANDIDATES = ("auto", "cats")
 
 
 @dataclass(frozen=True, eq=False)
 class Optimized:
-    """The best policy, and the table of all candidates."""
+    """The best policy, the table of all candidates, and what the log says of the gain over the logged policy.
+
+    `verdict` is None if the penalty is the paper's, which needs only one pass over the log, and if the densities of the log
+    are estimated; then `without_densities` has the estimated loss, or why there is none. Printing shows the table and the
+    verdict.
+    """
 
     table: Table
-    policy: AnyAgent | Mapped
+    policy: AnyAgent | Mapped | Restricted
+    verdict: Verdict | None = None
+    without_densities: Restrained | None = None
 
     @property
     def chosen(self) -> Row:
         """The row of the best policy."""
-        return self.table.rows[self.table.lowest]
+        return self.table.rows[self.table.lowest if self.table.chosen is None else self.table.chosen]
 
     @property
-    def bandwidth(self) -> float:
-        """The bandwidth of the policy, in action units."""
+    def bandwidth(self) -> float | None:
+        """The bandwidth of the policy, in action units, or None if the policy chooses it in every decision."""
         return self.chosen.bandwidth
 
     @property
@@ -55,19 +70,26 @@ class Optimized:
         self.table.to_csv(Path(path).with_suffix(".csv"))
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the objective over bandwidth and leaves."""
+        """Draw the objective over bandwidth and leaves; the critic has no leaves."""
         from manul.utils.plotting import cell_map
 
-        cells = [(row.bandwidth, row.leaves, row.objective) for row in self.table if row.leaves is not None]
+        cells = [(row.bandwidth, row.leaves, row.objective) for row in self.table if row.bandwidth and row.leaves]
+        if not cells:
+            raise ParameterError("plot needs trees, but candidates has no 'cats'.", "candidates")
         return cell_map(cells, axes)
+
+    def __str__(self) -> str:
+        closing = self.verdict or self.without_densities
+        return str(self.table) if closing is None else f"{self.table}\n\n{closing}"
 
 
 def optimize(
     log: Logs,
     *,
+    candidates: Iterable[str] | None = None,
     grid: Grid | None = None,
     rule: Rule = "path",
-    penalty: float | Literal["paper"] = 1.0,
+    penalty: Penalty = "measured",
     failure: float = 0.05,
     draw: bool = False,
     actions: Within | None = None,
@@ -79,75 +101,76 @@ def optimize(
     engine: Engine = "local",
     progress: bool = False,
 ) -> Optimized:
-    """Train every candidate of a grid, by default the paper's, in one pass over a log or batches of a log.
+    """Train candidates on a log or batches of a log, and return the policy with the lowest estimated loss.
+
+    `candidates` are "auto", the critic of `Auto` with bandwidths from 1/128 to 1/8 of the range, and "cats", the trees of
+    a `grid`, by default a small one. If only a grid is given, only its trees are candidates. The critic is chosen unless
+    the best tree is better by more than three standard errors. The log is read several times, so it may not be an iterator.
 
     Trees learn by the `rule` of `Cats` ("path"), of `Cats.paper` ("paper"), or of `Cats.paper` with one regressor per
-    node, as in Vowpal Wabbit ("margin"), which is twice as fast as "paper". `penalty` is the constant of Algorithm 3: 1
-    as in the paper's experiments, or "paper" for that of its theorem, which fails with probability `failure`. With
-    `draw`, the policy is the one before a random round, as in the paper, instead of the one after the last round. The
-    policy explores with `epsilon`. With `resume`, a folder, an interrupted run can be resumed. `actions` and `losses`
-    are by default the ranges of the log, or (0, 1). If contexts are named, the policy accepts named contexts.
+    node, as in Vowpal Wabbit ("margin"), which is twice as fast as "paper". Their `penalty` is "measured" from the
+    importance weights, or the one of Algorithm 3: with the constant 1, as in the paper's experiments, any other number, or
+    that of its theorem ("paper"), which fails with probability `failure`; `candidates=["cats"], grid=Grid.paper(),
+    penalty=1` is CATS_Off. With `draw`, a tree is the one before a random round, as in the paper, instead of the one after
+    the last round. The policy explores with `epsilon`. With `resume`, a folder, an interrupted run can be resumed.
+    `actions` and `losses` are by default the ranges of the log, or (0, 1). If contexts are named, the policy accepts named
+    contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`, which stays
+    where the log has actions, unless you give candidates or a grid.
 
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=4, bandwidth=1/4), manul.worlds.linear(rounds=2000, width=2))
-    >>> best = optimize(run.log, grid=Grid(bandwidths=[1/4, 1/16], leaves=[4, 64]))
-    >>> best.bandwidth, len(best.table)
-    (0.25, 4)
+    >>> best = optimize(run.log)
+    >>> best.chosen.candidate, best.verdict.status
+    ('auto', 'likely')
     """
-    constant = _check_penalty(penalty)
+    names = _check_candidates(candidates, grid)
+    _check_penalty(penalty)
     check_choice("rule", rule, RULES)
+    check_choice("engine", engine, ("local", "ray"))
+    if "auto" in names or penalty == "measured":
+        repeatable(log, "optimize")
     first, log = named_logs.peek(log)
+    if candidates is None and grid is None and first is not None and first.densities_estimated:
+        return _without_densities(log, actions=actions, losses=losses, seed=seed)
     ranges = {
         "actions": check_range("actions", named_logs.choose_range(actions, first.action_range if first else None)),
         "losses": check_range("losses", named_logs.choose_range(losses, first.loss_range if first else None)),
     }
-    columns = None if first is None or first.fields is None else Columns.fit(first.fields)
-    log = log if columns is None else named_logs.Numbers(log, columns)
-    grid = Grid.paper() if grid is None else grid
-    candidates = grid.candidates(rule=rule, epsilon=epsilon, seed=seed, **ranges)
-    _check_bandwidths(candidates)
-    options: dict[str, Any] = {"draw": seed if draw else None, "progress": progress}
-    check_choice("engine", engine, ("local", "ray"))
-    if engine == "local":
-        trained = local.train(candidates, log, threads=threads, resume=resume, **options)
-    else:
-        from manul.offpolicy.optimization.engines import ray
-
-        ray.reject_resume(resume)
-        trained = ray.train(candidates, log, **options)
-    if constant is None:
-        constant = theory.off_policy_constant(horizon=trained.seen.rows, cells=len(candidates), failure=failure)
-    table = Table(tuple(_row(candidate, number, trained, constant) for number, candidate in enumerate(candidates)))
-    return Optimized(table, named_logs.with_columns(trained.agent(table.lowest), columns))
-
-
-def _row(candidate: Candidate, number: int, trained: TrainingResult, constant: float) -> Row:
-    agent: Any = candidate.agent
-    (low, high), (lowest, highest) = agent.actions, known_range(agent.losses, "optimize")
-    mean = float(trained.sums[number]) / trained.seen.rows
-    penalty = theory.off_policy_penalty(
-        mean_loss=mean,
-        horizon=trained.seen.rows,
-        bandwidth=agent.bandwidth / (high - low),
-        minimum_density=min(trained.seen.lowest_density * (high - low), 1.0),
-        constant=constant,
+    grid = grid or (Grid.small() if penalty == "measured" else Grid.paper())
+    trees = Trees(*(grid.candidates(rule=rule, epsilon=each, seed=seed, **ranges) for each in (epsilon, 0.0)))
+    check_bandwidths(trees.trees, penalty)
+    settings = SearchSettings(
+        **ranges, penalty=penalty, failure=failure, draw=seed if draw else None, epsilon=epsilon, seed=seed,
+        threads=threads, resume=None if resume is None else Path(resume), engine=engine, progress=progress,
+    )  # fmt: skip
+    search = CandidateSearch(
+        log, first, settings, critic="auto" in names, trees=trees if "cats" in names else Trees([], [])
     )
-    estimate, penalty = lowest + (highest - lowest) * mean, (highest - lowest) * penalty
-    leaves = getattr(agent, "leaves", None)
-    return Row(candidate.name, agent.bandwidth, leaves, estimate, penalty, estimate + penalty)
+    return Optimized(*search.run())
 
 
-def _check_bandwidths(candidates: list[Candidate]) -> None:
-    for candidate in candidates:
-        if not getattr(candidate.agent, "bandwidth", 0) > 0:
-            raise ParameterError(
-                f"candidates must have a bandwidth above 0, got {candidate.agent!r} as {candidate.name!r}.",
-                "candidates",
-            )
+def _without_densities(log: Logs, **settings: Any) -> Optimized:
+    """The policy that stays where the log has actions, because estimated densities say little about other actions."""
+    whole = log if isinstance(log, Log) else Log.concat(list(log))
+    result = optimize_without_densities(whole, **settings)
+    value = math.nan if result.estimate is None else result.estimate.value
+    row = Row("auto, restricted", result.policy.bandwidth, None, value, 0.0, value)
+    return Optimized(Table((row,), chosen=0), result.policy, without_densities=result)
 
 
-def _check_penalty(penalty: float | str) -> float | None:
-    """The constant of the penalty; None if it depends on the length of the log."""
-    if penalty == "paper":
-        return None
-    return check_number("penalty", penalty, 0, math.inf, "Try 1, or 'paper'.", ends="[)")
+def _check_candidates(candidates: Iterable[str] | None, grid: Grid | None) -> tuple[str, ...]:
+    if candidates is None:
+        return CANDIDATES if grid is None else ("cats",)
+    names = (candidates,) if isinstance(candidates, str) else tuple(candidates)
+    for name in names:
+        check_choice("candidates", name, CANDIDATES)
+    if not names:
+        raise ParameterError("candidates must have at least one of 'auto' and 'cats', got none.", "candidates")
+    if grid is not None and "cats" not in names:
+        raise ParameterError("grid has trees, but candidates has no 'cats'. Omit one of them.", "grid")
+    return names
+
+
+def _check_penalty(penalty: float | str) -> None:
+    if penalty not in ("measured", "paper"):
+        check_number("penalty", penalty, 0, math.inf, "Try 1, 'paper' or 'measured'.", ends="[)")

@@ -52,48 +52,73 @@ class Replay:
     """Agents that learn from the same log, and the sum of the progressive losses of each.
 
     With `draw`, a seed, `snapshots` are the agents before a round that is drawn uniformly from all rounds by reservoir
-    sampling, since their number is not known in advance.
+    sampling, since their number is not known in advance. With `clip`, `clipped` has for each agent the sums of its
+    importance weights, of the weighted losses, and of the squared weights, with weights clipped at this number.
     """
 
-    def __init__(self, candidates: Sequence[Candidate], *, draw: int | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        draw: int | None = None,
+        threads: int | None = None,
+        clip: float | None = None,
+    ) -> None:
         self.agents = [candidate.fresh() for candidate in candidates]
         self.snapshots = self.agents if draw is None else [candidate.fresh() for candidate in candidates]
         self.sums: Floats = np.zeros(len(candidates))
+        self.clipped: Floats = np.zeros((len(candidates), 3))
+        self._clip = clip
         self.rows = 0
         self._threads = check_workers("threads", threads)
         self._draws: Iterator[int] = iter(()) if draw is None else draws(draw)
         self._next = next(self._draws, None)
 
-    def learn(self, piece: Log) -> None:
-        """Learn from rows, in order; if one is invalid, from none."""
+    def learn(self, piece: Log) -> Floats:
+        """Learn from rows, in order; if one is invalid, from none. Returns the weights of each agent if they are clipped."""
         check(piece, self.agents)
+        weights = []
         while len(piece):
             if self._next == self.rows:
                 self._snapshot()
                 self._next = next(self._draws)
             ahead = len(piece) if self._next is None else min(len(piece), self._next - self.rows)
-            self._learn(piece.rows(slice(ahead)))
+            weights.append(self._learn(piece.rows(slice(ahead))))
             piece = piece.rows(slice(ahead, None))
+        return np.hstack(weights) if weights else np.empty((len(self.agents), 0))
 
-    def resume_from(self, rows: int, sums: Sequence[float]) -> None:
+    def resume_from(self, rows: int, sums: Sequence[float], clipped: Sequence[Sequence[float]]) -> None:
         """Set the counters to those of a checkpoint; the caller restores the agents."""
-        self.rows, self.sums = rows, np.array(sums)
+        self.rows, self.sums, self.clipped = rows, np.array(sums), np.array(clipped)
         while self._next is not None and self._next < rows:
             self._next = next(self._draws)
 
-    def _learn(self, piece: Log) -> None:
+    def _learn(self, piece: Log) -> Floats:
         players = [agent.player_for(piece.contexts) for agent in self.agents]
         columns = _columns(piece)
         native = [number for number, player in enumerate(players) if isinstance(player, _core.Player)]
         # The largest trees take longest; with them first, all threads finish at about the same time.
         native.sort(key=lambda number: -players[number].nbytes)
+        weights = np.empty((len(players), 0 if self._clip is None else len(piece)))
         if native:
-            sums = self.sums[native]
-            _core.replay([players[number] for number in native], *columns, sums, self._threads)
-            self.sums[native] = sums
+            sums, parts = self.sums[native], np.empty((len(native), weights.shape[1]))
+            _core.replay([players[number] for number in native], *columns, sums, parts.reshape(-1), self._threads)
+            self.sums[native], weights[native] = sums, parts
         for number in set(range(len(players))) - set(native):
-            self.sums[number] = _replay_in_python(self.agents[number], columns, float(self.sums[number]))
+            row = weights[number]
+            self.sums[number] = _replay_in_python(self.agents[number], columns, float(self.sums[number]), row)
         self.rows += len(piece)
+        if self._clip is not None:
+            self._add(np.minimum(weights, self._clip), columns[3])
+        return weights
+
+    def _add(self, weights: Floats, losses: Floats) -> None:
+        least, worst = known_range(self.agents[0].losses, "optimize")
+        terms = weights, weights * ((losses - least) / (worst - least)), weights * weights
+        for column, values in enumerate(terms):
+            # One addition after the other, so that the result does not depend on the sizes of batches.
+            sums = np.cumsum(np.column_stack([self.clipped[:, column], values]), axis=1)
+            self.clipped[:, column] = sums[:, -1]
 
     def _snapshot(self) -> None:
         for snapshot, agent in zip(self.snapshots, self.agents, strict=True):
@@ -145,7 +170,7 @@ def _numbers(column: Floats) -> Floats:
     return np.ascontiguousarray(column, dtype=np.float64)
 
 
-def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float) -> float:
+def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float, weights: Floats) -> float:
     contexts, actions, densities, losses, lows, highs = columns
     player, (least, worst) = agent.player_for(contexts), known_range(agent.losses, "optimize")
     for row, (action, density, loss) in enumerate(
@@ -153,6 +178,9 @@ def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float) -
     ):
         within = (float(lows[row]), float(highs[row])) if len(lows) else agent.actions
         centre, bandwidth = player.window(contexts[row], *within)
-        total += smooth(centre, bandwidth, within).density(action) / density * ((loss - least) / (worst - least))
+        weight = smooth(centre, bandwidth, within).density(action) / density
+        total += weight * ((loss - least) / (worst - least))
+        if len(weights):
+            weights[row] = weight
         player.learn(contexts[row], action, density, loss, *within)
     return total

@@ -14,7 +14,7 @@ class Row(NamedTuple):
     """One candidate: its bandwidth in action units, and its estimated loss with the penalty for its uncertainty."""
 
     candidate: str
-    bandwidth: float
+    bandwidth: float | None
     leaves: int | None
     estimate: float
     penalty: float
@@ -23,7 +23,9 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """One row per candidate, in the order of the grid.
+    """One row per candidate, in the order of the grid; `references` are other policies, which are only printed.
+
+    `chosen` is the index of the chosen row, by default the one with the lowest objective.
 
     >>> print(Table((Row("Cats", 0.25, 4, 0.2, 0.01, 0.21), Row("Cats", 0.125, 8, 0.1, 0.02, 0.12))))
     candidate  bandwidth  leaves  estimate  penalty  objective
@@ -32,6 +34,8 @@ class Table:
     """
 
     rows: tuple[Row, ...]
+    references: tuple[Row, ...] = ()
+    chosen: int | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -54,19 +58,23 @@ class Table:
         candidate,bandwidth,leaves,estimate,penalty,objective
         Cats,0.25,4,0.2,0.01,0.21
         """
-        write_csv(path, Row._fields, self.rows)
+        write_csv(path, Row._fields, (*self.rows, *self.references))
 
     def __str__(self) -> str:
-        cells = [Row._fields, *(_cells(row) for row in self.rows)]
+        cells = [Row._fields, *(_cells(row) for row in (*self.rows, *self.references))]
         widths = [max(len(row[column]) for row in cells) for column in range(len(Row._fields))]
         lines = []
         for row in cells:
             first, *rest = (text.rjust(width) for text, width in zip(row, widths, strict=True))
             lines.append("  ".join([row[0].ljust(len(first)), *rest]))
-        lines[1 + self.lowest] += "  <- lowest"
+        if self.chosen is None:
+            lines[1 + self.lowest] += "  <- lowest"
+        else:
+            lines[1 + self.chosen] += "  <- chosen"
         return "\n".join(lines)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     losses = (f"{value:.5f}" for value in (row.estimate, row.penalty, row.objective))
-    return (row.candidate, f"{row.bandwidth:.6g}", "" if row.leaves is None else str(row.leaves), *losses)
+    bandwidth = "" if row.bandwidth is None else f"{row.bandwidth:.6g}"
+    return (row.candidate, bandwidth, "" if row.leaves is None else str(row.leaves), *losses)

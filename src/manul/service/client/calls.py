@@ -159,6 +159,7 @@ class Calls:
         *,
         action: float,
         density: float | None = None,
+        floor: float | None = None,
         within: Within | None = None,
         loss: float | None = None,
         reward: float | None = None,
@@ -173,6 +174,7 @@ class Calls:
             "loss": loss,
             "reward": reward,
         }
+        body |= {} if floor is None else {"floor": floor}
         return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, schema.Observed))
 
     @call

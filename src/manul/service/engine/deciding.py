@@ -16,7 +16,7 @@ from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Loop, refusal
 from manul.service.engine.losses import stated_loss
 from manul.service.engine.write_operations import OWN, Future, WriteBlock, WriteDecisions, decision_answer
-from manul.service.errors import Conflict
+from manul.service.errors import Conflict, Invalid
 from manul.service.store import Store
 from manul.service.store.blocks import DecisionRow, pack_columns
 from manul.utils.validation import check_outcomes
@@ -47,8 +47,9 @@ class Decider:
         context = loop.context(request.context)
         check_context(loop, context, self._limits)
         key = number if request.id is None else models.key(loop.name, request.id)
-        action, density, model = loop.draw(key, context, request.within)
-        row = DecisionRow(number, request.id, context, request.within, action, density, self._now(), model)
+        drawn, model = loop.draw(key, context, request.within)
+        decided = (request.within, drawn.action, drawn.density, self._now(), model)
+        row = DecisionRow(number, request.id, context, *decided, floor=drawn.floor)
         return self._enqueue(loop, row)
 
     async def _reserve(self, loop: Loop, count: int) -> int:
@@ -87,19 +88,21 @@ class Decider:
         if named:
             pairs = zip(numbers, requests, strict=True)
             keys = [number if each.id is None else models.key(loop.name, each.id) for number, each in pairs]
-        actions, densities, model = loop.draw_many(keys, contexts, rows, withins)
+        decisions, model = loop.draw_many(keys, contexts, rows, withins)
+        actions, densities, floors = decisions.actions, decisions.densities, decisions.floors
         future = asyncio.get_running_loop().create_future()
         if not named:
-            columns = (numbers, actions, densities, contexts if rows is None else rows, withins)
+            columns = (numbers, actions, densities, contexts if rows is None else rows, withins, floors)
             self._measure(loop, future, len(requests), now)
             self._writer.submit(WriteBlock(loop, pack_columns(now, model, *columns), future, self._note_first))
             await future
             drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
             return [schema.Decision(id=f"{OWN}{n}", action=a, density=d, model=model) for n, a, d in drawn]
+        known_floors = [None] * len(requests) if floors is None else floors.tolist()
         rows_to_store = [
-            DecisionRow(number, each.id, context, each.within, action, density, now, model)
-            for number, each, context, action, density in zip(
-                numbers, requests, contexts, actions.tolist(), densities.tolist(), strict=True
+            DecisionRow(number, each.id, context, each.within, action, density, now, model, floor=floor)
+            for number, each, context, action, density, floor in zip(
+                numbers, requests, contexts, actions.tolist(), densities.tolist(), known_floors, strict=True
             )
         ]
         self._measure(loop, future, len(requests), now)
@@ -120,6 +123,8 @@ class Decider:
             check_outcomes(*(np.array([value], np.float64) for value in values), loss_range=span, rewards=rewards)
         except ManulError as error:
             raise refusal(error) from None
+        if observation.floor is not None and not observation.floor <= (observation.density or 0.0):
+            raise Invalid(f"floor must be at most the density, got {observation.floor:g}.", "floor")
         number = await self._reserve(loop, 1)
         row = DecisionRow(
             number,
@@ -131,6 +136,7 @@ class Decider:
             self._now(),
             loop.model,
             observed=True,
+            floor=observation.floor,
         )
         stored: DecisionRow = await self._enqueue(loop, row)
         return stored

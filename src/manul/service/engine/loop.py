@@ -11,18 +11,18 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from manul.errors import ManulError
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.service.engine import models
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
-from manul.service.loop_settings import NewLoop
+from manul.service.loop_settings import stored_loop
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import DecisionRow
-from manul.types import Decision, Decisions, Floats, Within
+from manul.types import Decision, Decisions, Within
 from manul.utils import model_files
 from manul.utils.rewards import outcome_of, outcomes_of
 
@@ -32,7 +32,6 @@ Fact = tuple[Event, DecisionRow | None]
 LEARN_BATCH = 32
 # Events queued in memory for the learner; beyond these it reads them from the store.
 MAX_QUEUED = 20_000
-_settings = msgspec.json.Decoder(NewLoop)
 
 
 class Loop:
@@ -42,7 +41,7 @@ class Loop:
         self.row = row
         self.number, self.name, self.created = row.number, row.name, row.created
         self.paused, self.apprentice = row.paused, row.apprentice
-        self.settings = _settings.decode(row.settings)
+        self.settings = stored_loop(row.settings)
         self.agent = models.make_agent(self.settings)
         self.model = self.learned = self.refused = 0
         self.first: Any = None
@@ -99,19 +98,19 @@ class Loop:
             self.agent.distribution(context, within)
             self._shape = context if self._shape is None else self._shape
 
-    def draw(self, number: int, context: Any, within: Within | None) -> tuple[float, float, int]:
-        """Draw an action; returns it with its density and the last event that the model contains."""
+    def draw(self, number: int, context: Any, within: Within | None) -> tuple[Decision, int]:
+        """Draw an action; returns the decision and the last event that the model contains."""
         # The core takes an array without a conversion.
         features = context if isinstance(context, dict) else np.array(context, np.float64)
         with self.lock:
             try:
-                action, density, _ = self.agent.decide_again(number, features, within)
+                decision = self.agent.decide_again(number, features, within)
             except ManulError as error:
                 self._start()
                 raise refusal(error) from None
             if self._shape is None:
                 self._shape = context
-            return action, density, self.model
+            return decision, self.model
 
     def draw_many(
         self,
@@ -119,12 +118,12 @@ class Loop:
         contexts: Sequence[Any],
         rows: models.Rows | None,
         withins: Sequence[Within | None],
-    ) -> tuple[Floats, Floats, int]:
+    ) -> tuple[Decisions, int]:
         """Draw many actions from one state of the model; `rows` is the matrix of the contexts unless they are mappings."""
         with self.lock, self._translate_errors():
-            actions, densities = models.draw_many(self.agent, numbers, contexts, rows, withins)
+            decisions = models.draw_many(self.agent, numbers, contexts, rows, withins)
             self._shape = contexts[0] if self._shape is None else self._shape
-            return actions, densities, self.model
+            return decisions, self.model
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -242,6 +241,7 @@ class Loop:
         self.history.add(facts)
         outcomes = [fact for fact in facts if fact[0].kind in OUTCOMES]
         with self.lock:
+            self._judge(outcomes)
             if outcomes and not self.learn_many(outcomes):
                 for event, decision in outcomes:
                     with self._skip_on_error(event):
@@ -249,6 +249,17 @@ class Loop:
                     self.model = event.number
             self.refused += sum(event.kind == "damaged" for event, _ in facts)
             self.model = facts[-1][0].number if facts else self.model
+
+    def _judge(self, facts: Sequence[Fact]) -> None:
+        """Note how likely the model was to take the caller's actions, before it learns from them."""
+        for event, decision in facts:
+            if decision is None or not decision.observed or decision.density is None or self.agent.width is None:
+                continue
+            with suppress(ManulError):
+                distribution = self.agent.distribution(decision.context, decision.within)
+                weight = distribution.density(decision.action) / decision.density
+                bound = distribution.largest_density() / decision.floor if decision.floor else UNKNOWN_BOUND
+                self.history.judge(weight, bound, event.loss)
 
     def learn_many(self, facts: Sequence[Fact]) -> bool:
         """Learn outcomes in one call if their contexts are rows of one width; returns False if nothing was learned."""

@@ -140,11 +140,14 @@ def matrix(contexts: Sequence[Any]) -> Rows | None:
 
 def draw_many(
     agent: Any, numbers: Sequence[int], contexts: Sequence[Any], rows: Rows | None, withins: Sequence[Within | None]
-) -> tuple[Floats, Floats]:
+) -> Decisions:
     """Draw many actions, each exactly as if it were drawn alone; `rows` is the matrix of the contexts."""
     if rows is None or not hasattr(agent, "decide_many_again"):
-        drawn = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
-        return np.array([each.action for each in drawn]), np.array([each.density for each in drawn])
+        each_drawn = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
+        floors = [np.nan if each.floor is None else each.floor for each in each_drawn]
+        columns = ([each.action for each in each_drawn], [each.density for each in each_drawn], floors)
+        actions, densities, known_floors = (np.array(column, np.float64) for column in columns)
+        return Decisions(actions, densities, floors=known_floors)
     narrowed = [agent.actions if within is None else within for within in withins] if any(withins) else None
-    made = agent.decide_many_again(np.array(numbers, np.uint64), rows, narrowed)
-    return made.actions, made.densities
+    drawn: Decisions = agent.decide_many_again(np.array(numbers, np.uint64), rows, narrowed)
+    return drawn

@@ -134,7 +134,7 @@ def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
 
 def _question(decision: DecisionRow) -> tuple[object, ...]:
     request = (decision.context, decision.within, decision.observed)
-    return (*request, decision.action, decision.density) if decision.observed else request
+    return (*request, decision.action, decision.density, decision.floor) if decision.observed else request
 
 
 class WriteBlock(Operation):

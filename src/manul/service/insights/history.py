@@ -21,6 +21,8 @@ Span = Literal["minutes", "day", "all"]
 BUCKETS, BINS = 120, 32
 # Contexts that are remembered.
 RECENT = 128
+# Decisions of the caller on which the model was judged that are remembered.
+JUDGED = 4000
 # Events that are counted in one pass.
 BATCH = 256
 SUMS = ("outcomes", "loss", "square", "late", "defaulted")
@@ -34,6 +36,11 @@ class _SavedBuckets(msgspec.Struct, array_like=True):
     used: int
     sums: bytes
     parts: bytes
+
+
+class _SavedHistory(msgspec.Struct):
+    spans: list[_SavedBuckets]
+    judged: bytes
 
 
 class Buckets:
@@ -103,6 +110,7 @@ class History:
             "all": Buckets(1.0, grows=True),
         }
         self.contexts: deque[Any] = deque(maxlen=RECENT)
+        self._judged: deque[tuple[float, float, float]] = deque(maxlen=JUDGED)
         self._pending: list[Fact] = []
         self._lock = threading.Lock()
 
@@ -119,6 +127,18 @@ class History:
         with self._lock:
             self._count()
             yield self
+
+    def judge(self, weight: float, bound: float, loss: float) -> None:
+        """Remember the importance weight of a decision of the caller for the model before it learned from it, an upper
+        bound of such weights, and the loss."""
+        with self._lock:
+            self._judged.append((weight, bound, loss))
+
+    @property
+    def judged(self) -> Floats:
+        """Weight, bound and loss of the latest decisions of the caller, one row each."""
+        with self._lock:
+            return np.array(self._judged).reshape(-1, 3)
 
     def add_contexts(self, facts: Sequence[Fact]) -> None:
         """Remember the contexts of outcomes."""
@@ -138,15 +158,20 @@ class History:
     def to_bytes(self) -> bytes:
         """Encode all sums in a few kilobytes; contexts are read from the store again."""
         with self.snapshot():
-            saved = [each.saved() for each in self.spans.values()]
-        return zlib.compress(msgspec.msgpack.encode(saved), 1)
+            spans = [each.saved() for each in self.spans.values()]
+            judged = np.array(self._judged).tobytes()
+        return zlib.compress(msgspec.msgpack.encode(_SavedHistory(spans, judged)), 1)
 
     def restore(self, body: bytes) -> None:
         """Continue from encoded sums."""
         if not body:
             return
-        saved = msgspec.msgpack.decode(zlib.decompress(body), type=list[_SavedBuckets])
-        for buckets, each in zip(self.spans.values(), saved, strict=True):
+        # Snapshots of earlier versions have the spans only.
+        saved = msgspec.msgpack.decode(zlib.decompress(body), type=_SavedHistory | list[_SavedBuckets])
+        spans, judged = (saved.spans, saved.judged) if isinstance(saved, _SavedHistory) else (saved, b"")
+        columns = np.frombuffer(judged).reshape(-1, 3).T.tolist()
+        self._judged = deque(zip(*columns, strict=True), maxlen=JUDGED)
+        for buckets, each in zip(self.spans.values(), spans, strict=True):
             buckets.seconds, buckets.start, buckets.used = each.seconds, each.start, each.used
             for table, numbers in ((buckets.sums, each.sums), (buckets.parts, each.parts)):
                 table[: each.used] = np.frombuffer(numbers).reshape(each.used, *table.shape[1:])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.contexts.table_encoding import flatten_fields
-from manul.logs.formats.log_schema import RESERVED, Metadata
+from manul.logs.formats.log_schema import FLOOR, RESERVED, Metadata
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.loop import Loop
 from manul.service.engine.write_operations import id_of
@@ -26,7 +26,7 @@ BLOCKS = 64
 Row = tuple[DecisionRow, float]
 Fields = dict[str, bool]
 VIEWS = {"action": "actions", "density": "densities", "loss": "losses", "low": "lows", "high": "highs", "time": "times"}
-VIEWS |= {"id": "ids"}
+VIEWS |= {"id": "ids", FLOOR: "floors"}
 
 
 def write(
@@ -135,12 +135,14 @@ def log_of(
 def _columns(loop: Loop, rows: Sequence[Row]) -> dict[str, Any]:
     decisions = [each for each, _ in rows]
     ends = np.array([each.within or loop.settings.actions for each in decisions], np.float64)
+    floors = np.array([np.nan if each.floor is None else each.floor for each in decisions])
     return {
         "action": np.array([each.action for each in decisions]),
         "density": np.array([each.density for each in decisions], np.float64),
         "loss": np.array([loss for _, loss in rows]),
         "low": ends[:, 0],
         "high": ends[:, 1],
+        FLOOR: floors,
         "time": np.array([each.time for each in decisions]),
         "id": [id_of(each) for each in decisions],
     }

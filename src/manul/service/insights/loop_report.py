@@ -6,22 +6,26 @@ import dataclasses
 import math
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from manul.agents import AdaptiveCats, Auto
 from manul.errors import ManulError
-from manul.logs.exploration_cost import exploration_cost
+from manul.logs.batching import observed_range
+from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
 from manul.offpolicy import doctor, evaluate
+from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
+from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.objections import SMALL
 from manul.service import schema
 from manul.service.engine import models
 from manul.service.engine.loop import Loop
 from manul.service.insights import log_export
 from manul.service.store import Snapshot, Store
-from manul.types import Policy, Within
+from manul.types import Estimate, Floats, Within
 from manul.utils.rewards import AnyRange
 
 # Decisions that a report is based on, constant actions that are compared, and columns that the doctor examines.
@@ -48,7 +52,7 @@ def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> s
         model=snapshot.event,
         rows=len(rows),
         beliefs=_beliefs(agent),
-        candidates=_candidates(rows, agent, loop) if rows else [],
+        candidates=_candidates(rows, loop) if rows else [],
         exploration=_exploration([row for row in rows if not row[0].observed], loop),
     )
 
@@ -119,46 +123,86 @@ def _column(pair: tuple[str, float | str | None]) -> tuple[str, float]:
     return (f"{name}={value}", 1.0) if isinstance(value, str) else (name, value or 0.0)
 
 
-class _PolicyByRow:
-    """An agent for contexts that are mappings, on a log that holds row numbers.
+def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[schema.Candidate]:
+    log = log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0)))
+    low, high = log.loss_range or observed_range(log)
+    shares = (log.losses - low) / (high - low)
+    greedy = greedy_rows(log) & ~np.array([decision.observed for decision, _ in rows])
+    candidates = [_candidate("played", _mean(shares), (low, high))]
+    if greedy.any() and not greedy.all():
+        candidates.append(_candidate("greedy", _mean(shares[greedy]), (low, high)))
+    judged = loop.history.judged
+    if loop.apprentice and len(judged):
+        outcomes = np.clip((judged[:, 2] - low) / (high - low), 0.0, 1.0)
+        candidates.append(_candidate("model", _weighted(judged[:, 0], outcomes, judged[:, 1].max()), (low, high)))
+    return [*candidates, *_best_constant(log, loop)]
 
-    The columns of a log cannot hold nested or boolean fields unchanged, and agents refuse a field of another type.
-    """
 
-    def __init__(self, agent: Any, rows: Sequence[log_export.Row]) -> None:
-        self._agent, self._rows = agent, rows
+class _Judged(NamedTuple):
+    """An estimate of losses scaled to [0, 1], its interval, the effective sample size and the number of decisions."""
 
-    def distribution(self, row: Any, within: Within | None = None) -> Any:
-        """The distribution in the context of a row."""
-        return self._agent.distribution(self._rows[int(row[0])][0].context, within)
+    value: float
+    ends: Within
+    size: float
+    rows: int
 
 
-def _candidates(rows: Sequence[log_export.Row], agent: Any, loop: Loop) -> list[schema.Candidate]:
-    named = _named(rows)
-    log = log_export.log_of(loop, rows, contexts=np.arange(len(rows))[:, np.newaxis] if named else None)
-    policy = _PolicyByRow(agent, rows) if named else agent
-    mean, error = float(log.losses.mean()), float(log.losses.std() / math.sqrt(len(log)))
-    played = schema.Candidate(
-        name="played", loss=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, effective_size=float(len(log))
-    )
+def _mean(shares: Floats) -> _Judged:
+    return _weighted(np.ones(len(shares)), shares, 1.0)
+
+
+def _weighted(weights: Floats, shares: Floats, bound: float) -> _Judged:
+    likelihood = EmpiricalLikelihood()
+    likelihood.add(Terms(weights * shares, weights, weights, shares))
+    total = float(weights.sum())
+    if not total:
+        return _Judged(0.0, (0.0, 1.0), 0.0, len(weights))
+    value = float((weights * shares).sum()) / total
+    low, high = likelihood.ends(0.95, bound)
+    return _Judged(value, (min(low, value), max(high, value)), total**2 / float((weights**2).sum()), len(weights))
+
+
+def _candidate(name: str, judged: _Judged, scale: Within) -> schema.Candidate:
+    """A candidate in the units of the losses; its numbers are null if too few decisions match."""
+    if judged.size < SMALL:
+        note = _too_few(judged.size, judged.rows)
+        return schema.Candidate(name=name, loss=None, low=None, high=None, effective_size=judged.size, note=note)
+    low, span = scale[0], scale[1] - scale[0]
+    loss, bottom, top = (low + share * span for share in (judged.value, *judged.ends))
+    return schema.Candidate(name=name, loss=loss, low=bottom, high=top, effective_size=judged.size)
+
+
+def _too_few(size: float, rows: int) -> str:
+    matching = f"{rows:,} decisions" if size == rows else f"{size:,.0f} of {rows:,} decisions match"
+    return f"{matching}: not enough to say"
+
+
+def _best_constant(log: Log, loop: Loop) -> list[schema.Candidate]:
+    """The constant action that is best on every other row, judged on the remaining rows; none if no action has enough."""
     low, high = loop.settings.actions
     constants = [low + (place + 0.5) / CONSTANTS * (high - low) for place in range(CONSTANTS)]
-    others: dict[str, Any] = {"model": policy}
-    others |= {f"constant {action:g}": (lambda _, action=action: action) for action in constants}
-    model, *fixed = [_candidate(name, policy, log, (high - low) / 16, _losses(loop)) for name, policy in others.items()]
-    best = min((each for each in fixed if each is not None), key=lambda each: each.loss, default=None)
-    return [each for each in (played, model, best) if each is not None]
+    chosen, judging = log.rows(np.arange(0, len(log), 2)), log.rows(np.arange(1, len(log), 2))
+    estimates = {action: _evaluate(action, chosen, loop) for action in constants}
+    known = {
+        action: estimate for action, estimate in estimates.items() if estimate and estimate.effective_size >= SMALL
+    }
+    if not known:
+        return []
+    best = min(known, key=lambda action: known[action].value)
+    judged = _evaluate(best, judging, loop)
+    if judged is None:
+        return []
+    size = judged.effective_size
+    numbers = (judged.value, judged.low, judged.high) if size >= SMALL else (None, None, None)
+    note = None if size >= SMALL else _too_few(size, len(judging))
+    loss, bottom, top = numbers
+    name = f"constant {best:g}"
+    return [schema.Candidate(name=name, loss=loss, low=bottom, high=top, effective_size=size, note=note)]
 
 
-def _candidate(name: str, policy: Any, log: Log, bandwidth: float, losses: AnyRange | None) -> schema.Candidate | None:
-    """Evaluate a policy; None if the log does not support an estimate."""
+def _evaluate(action: float, log: Log, loop: Loop) -> Estimate | None:
+    low, high = loop.settings.actions
     try:
-        window = None if isinstance(policy, Policy) else bandwidth
-        estimate = evaluate(policy, log, estimator="snips", interval="normal", bandwidth=window, losses=losses)
+        return evaluate(lambda _: action, log, bandwidth=(high - low) / 16, losses=_losses(loop))
     except ManulError:
         return None
-    values = (estimate.value, estimate.low, estimate.high, estimate.effective_size)
-    if not np.isfinite(values).all():
-        return None
-    value, low, high, size = map(float, values)
-    return schema.Candidate(name=name, loss=value, low=low, high=high, effective_size=size)

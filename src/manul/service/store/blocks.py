@@ -15,7 +15,10 @@ UNKNOWN = float("nan")
 
 
 class DecisionRow(NamedTuple):
-    """One decision as it is stored; `density` is None if the caller chose the action and did not report a density."""
+    """One decision as it is stored; `density` is None if the caller chose the action and did not report a density.
+
+    `floor` is the smallest density of any action of the range; None if it is unknown, as in data of earlier versions.
+    """
 
     number: int
     id: str | None
@@ -26,6 +29,7 @@ class DecisionRow(NamedTuple):
     time: float
     model: int
     observed: bool = False
+    floor: float | None = None
 
 
 class DamagedBlock(Exception):  # noqa: N818 - the state of a row
@@ -45,6 +49,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     ends: bytes | None = None
     ids: list[str | None] | None = None
     observed: bool = False
+    floors: bytes | None = None
 
     @property
     def first(self) -> int:
@@ -81,6 +86,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 
     def _at(self, place: int, number: int) -> DecisionRow:
         action, density = (float(_floats(column, place, 1)[0]) for column in (self.actions, self.densities))
+        floor = UNKNOWN if self.floors is None else _floats(self.floors, place, 1)[0]
         low, high = (UNKNOWN, UNKNOWN) if self.ends is None else _floats(self.ends, 2 * place, 2)
         return DecisionRow(
             number,
@@ -92,6 +98,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
             self.time,
             self.model,
             self.observed,
+            None if floor != floor else floor,
         )
 
     def _context(self, place: int) -> Context:
@@ -112,10 +119,12 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
 
     >>> block = pack([DecisionRow(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
     >>> block.decision(7)
-    DecisionRow(number=7, id=None, context=[0.5, 2.0], within=None, action=21.4, density=0.24, time=1.5, model=3, observed=False)
+    DecisionRow(number=7, id=None, context=[0.5, 2.0], within=None, action=21.4, density=0.24, time=1.5, model=3,
+        observed=False, floor=None)
     """
     head = decisions[0]
     densities = [UNKNOWN if each.density is None else each.density for each in decisions]
+    floors = np.array([UNKNOWN if each.floor is None else each.floor for each in decisions])
     block = pack_columns(
         head.time,
         head.model,
@@ -124,6 +133,7 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
         np.array(densities),
         [each.context for each in decisions],
         [each.within for each in decisions],
+        floors if any(each.floor is not None for each in decisions) else None,
     )
     ids = [each.id for each in decisions] if any(each.id is not None for each in decisions) else None
     return msgspec.structs.replace(block, ids=ids, observed=head.observed)
@@ -137,6 +147,7 @@ def pack_columns(
     densities: Floats,
     contexts: Sequence[Context] | Floats,
     withins: Sequence[Within | None],
+    floors: Floats | None = None,
 ) -> Block:
     """Pack decisions without ids that are given as columns; see `pack` for an example."""
     return Block(
@@ -148,6 +159,7 @@ def pack_columns(
         densities=densities.astype("<f8", copy=False).tobytes(),
         contexts=pack_contexts(contexts),
         ends=pack_ranges(withins),
+        floors=None if floors is None else floors.astype("<f8", copy=False).tobytes(),
     )
 
 
@@ -219,6 +231,7 @@ def _is_whole(block: Block) -> bool:
         block.count > 0
         and all(len(array) == 8 * block.count for array in arrays)
         and (len(contexts) % (8 * block.count) == 0 if isinstance(contexts, bytes) else len(contexts) == block.count)
+        and (block.floors is None or len(block.floors) == 8 * block.count)
         and (block.ends is None or len(block.ends) == 16 * block.count)
         and (block.ids is None or len(block.ids) == block.count)
     )

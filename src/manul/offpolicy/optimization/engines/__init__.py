@@ -12,8 +12,9 @@ from manul.types import Floats
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """A summary of the log, the sum of the progressive losses of each candidate, and the trained agents by index."""
+    """A summary of the log, the sums of the losses and clipped weights of each candidate, and the trained agents."""
 
     seen: LogSummary
     sums: Floats
+    clipped: Floats
     agent: Callable[[int], AnyAgent]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tqdm import tqdm
-
-from manul.logs.log import Log
 from manul.offpolicy.optimization.checkpoint import Checkpoint
 from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import Candidate
@@ -20,23 +17,22 @@ def train(
     log: Logs,
     *,
     draw: int | None,
+    clip: float | None,
     threads: int | None,
     resume: str | Path | None,
-    progress: bool,
+    advance: Callable[[int], object],
 ) -> TrainingResult:
     """Train every candidate; with `resume`, continue the run in that folder."""
-    replay, seen = Replay(candidates, draw=draw, threads=threads), LogSummary()
-    checkpoint = None if resume is None else Checkpoint(resume, replay, {"draw": draw})
+    replay, seen = Replay(candidates, draw=draw, threads=threads, clip=clip), LogSummary()
+    checkpoint = None if resume is None else Checkpoint(resume, replay, {"draw": draw, "clip": clip})
     stream = pieces(log)
-    total = len(log) if isinstance(log, Log) else None
-    with tqdm(total=total, unit=" rows", unit_scale=True, disable=not progress) as bar:
-        for piece in stream if checkpoint is None else checkpoint.skip(stream, seen):
-            replay.learn(piece)
-            seen.add(piece)
-            bar.update(seen.rows - bar.n)
-            if checkpoint is not None:
-                checkpoint.keep(seen)
+    for piece in stream if checkpoint is None else checkpoint.skip(stream, seen):
+        replay.learn(piece)
+        seen.add(piece)
+        advance(len(piece))
+        if checkpoint is not None:
+            checkpoint.keep(seen)
     check_has_rows(seen.rows)
     if checkpoint is not None:
         checkpoint.keep(seen, now=True)
-    return TrainingResult(seen, replay.sums, lambda index: replay.snapshots[index])
+    return TrainingResult(seen, replay.sums, replay.clipped, lambda index: replay.snapshots[index])

@@ -1,20 +1,30 @@
-"""Training on a Ray cluster, one task per candidate. The log is put into the object store once, piece by piece.
+"""Training on a Ray cluster, one task per tree and per fold of a critic.
 
-A task that is lost with its node runs again on another one. Only the sums and the chosen agent are transferred back.
+A log in files, given as `Log.batches(path)`, is read by every task, so the nodes must share the path. A log in memory is
+put into the object store once, piece by piece. A task that is lost with its node runs again on another one. Only sums,
+critics and the chosen agent are transferred back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
+from manul.agents.auto import Auto
 from manul.errors import MissingDependency, ParameterError
+from manul.logs.log import Batches, Log
+from manul.offpolicy import cross_fitting
+from manul.offpolicy.cross_fitting import FOLDS, CriticSettings, Schedule
+from manul.offpolicy.evaluation.paired_values import PairedValue
+from manul.offpolicy.named_logs import Numbers
+from manul.offpolicy.optimization import critic_candidates
+from manul.offpolicy.optimization.critic_search import Advance, empty_stack, stack, unstack
 from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.offpolicy.optimization.replay import Logs, LogSummary, Replay, check, pieces
+from manul.utils import model_files
 from manul.utils.validation import check_has_rows
 
 try:
@@ -26,16 +36,24 @@ PIECE = 131_072  # rows per object: few large objects are faster than many small
 RETRIES = 20  # nodes may fail this often during a task
 
 
-def train(candidates: Sequence[Candidate], log: Logs, *, draw: int | None, progress: bool) -> TrainingResult:
+def train(
+    candidates: Sequence[Candidate], log: Logs, *, draw: int | None, clip: float | None, advance: Advance
+) -> TrainingResult:
     """Train every candidate on the connected cluster, or on a new local one."""
-    if not ray.is_initialized():
-        ray.init(log_to_driver=False)
-    stored, seen = _store(candidates, log)
+    seen, agents = LogSummary(), [candidate.agent for candidate in candidates]
+
+    def check_piece(piece: Log) -> None:
+        check(piece, agents)
+        seen.add(piece)
+
+    stored = shared(log, check_piece)
+    check_has_rows(seen.rows)
     # With two return objects, the arrays stay on their node until they are requested.
     task: Any = ray.remote(num_cpus=1, num_returns=2, max_retries=RETRIES)(_train_one)
-    results = [task.remote(candidate, stored, draw) for candidate in candidates]
-    _wait([total for total, _ in results], progress=progress)
-    sums = np.array(ray.get([total for total, _ in results]))
+    results = [task.remote(candidate, stored, draw, clip) for candidate in candidates]
+    _wait([total for total, _ in results])
+    advance(seen.rows)
+    totals = np.array(ray.get([total for total, _ in results]))
 
     def agent(number: int) -> AnyAgent:
         width, arrays = ray.get(results[number][1])
@@ -44,32 +62,113 @@ def train(candidates: Sequence[Candidate], log: Logs, *, draw: int | None, progr
             trained.restore(trained.start(width), arrays)
         return trained
 
-    return TrainingResult(seen, sums, agent)
+    return TrainingResult(seen, totals[:, 0], totals[:, 1:], agent)
 
 
-def _store(candidates: Sequence[Candidate], log: Logs) -> tuple[list[Any], LogSummary]:
-    stored, seen = [], LogSummary()
-    agents = [candidate.agent for candidate in candidates]
+class StoredLog:
+    """A log in the object store."""
+
+    def __init__(self, pieces: list[Any]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[Log]:
+        for piece in self._pieces:
+            yield ray.get(piece)
+
+
+def shared(log: Logs, check_piece: Callable[[Log], None] = lambda _: None) -> Any:
+    """The log as tasks read it: from its files, or from the object store of the connected or a new cluster."""
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False)
+    in_files = isinstance(log.log if isinstance(log, Numbers) else log, Batches)
+    stored = []
     for piece in pieces(log, PIECE):
-        check(piece, agents)
-        seen.add(piece)
-        stored.append(ray.put(piece))
-    check_has_rows(seen.rows)
-    return stored, seen
+        check_piece(piece)
+        if not in_files:
+            stored.append(ray.put(piece))
+    return log if in_files else StoredLog(stored)
 
 
-def _train_one(candidate: Candidate, stored: list[Any], draw: int | None) -> tuple[float, tuple[int | None, Any]]:
-    replay = Replay([candidate], draw=draw, threads=1)
-    for piece in stored:
-        replay.learn(ray.get(piece))
-    return float(replay.sums[0]), (replay.snapshots[0].width, replay.snapshots[0].state())
+class RayPhases:
+    """The phases of the search for the best critic, one task per fold."""
+
+    def __init__(self, log: Logs, settings: CriticSettings, advance: Advance) -> None:
+        self._log, self._settings, self._advance = shared(log), settings, advance
+
+    def train(self, schedule: Schedule) -> list[Auto]:
+        """One critic per fold, trained on the other folds."""
+        trained = self._run(_train_critic, [(fold, schedule, None) for fold in range(FOLDS)])
+        self._advance(schedule.passes * self._settings.total)
+        return [model_files.loads(critic) for critic in trained]
+
+    def errors(self, critics: Sequence[Sequence[Auto]]) -> list[float]:
+        """The squared error on held-out rows of each group of critics."""
+        groups = [[model_files.dumps(group[fold]) for group in critics] for fold in range(FOLDS)]
+        sums = self._run(_errors, list(enumerate(groups)))
+        self._advance(self._settings.total)
+        errors: list[float] = np.sum(sums, axis=0).tolist()
+        return errors
+
+    def values(self, critics: Sequence[Auto]) -> list[PairedValue]:
+        """The value of each bandwidth on held-out rows."""
+        sums = self._run(_values, [(fold, model_files.dumps(critic)) for fold, critic in enumerate(critics)])
+        self._advance(self._settings.total)
+        return unstack(np.sum(sums, axis=0))
+
+    def fit(self, schedule: Schedule, bandwidth: float) -> Auto:
+        """An agent that is trained on all rows."""
+        (critic,) = self._run(_train_critic, [(None, schedule, bandwidth)])
+        self._advance(schedule.passes * self._settings.total)
+        agent: Auto = model_files.loads(critic)
+        return agent
+
+    def _run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        task: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(function)
+        results: list[Any] = ray.get([task.remote(self._log, self._settings, *given) for given in arguments])
+        return results
 
 
-def _wait(totals: list[Any], *, progress: bool) -> None:
-    with tqdm(total=len(totals), unit=" cells", disable=not progress) as bar:
-        while totals:
-            done, totals = ray.wait(totals)
-            bar.update(len(done))
+def _train_critic(
+    log: Logs, settings: CriticSettings, fold: int | None, schedule: Schedule, bandwidth: float | None
+) -> bytes:
+    critic = settings.critic(bandwidth)
+    cross_fitting.train(log, [critic], [fold], schedule, settings)
+    return model_files.dumps(critic)
+
+
+def _errors(log: Logs, settings: CriticSettings, fold: int, critics: Sequence[bytes]) -> Any:
+    agents = [model_files.loads(critic) for critic in critics]
+    total = np.zeros(len(agents))
+    for rows in _fold(log, settings, fold):
+        total = total + critic_candidates.squared_errors(agents, rows, settings)
+    return total
+
+
+def _values(log: Logs, settings: CriticSettings, fold: int, critic: bytes) -> Any:
+    agent, total = model_files.loads(critic), empty_stack()
+    for rows in _fold(log, settings, fold):
+        total = total + stack(critic_candidates.bandwidth_values(agent, rows, settings))
+    return total
+
+
+def _fold(log: Logs, settings: CriticSettings, fold: int) -> Iterator[Any]:
+    for parts in critic_candidates.held_out_windows(log, settings.total):
+        yield from (rows for number, rows in parts if number == fold)
+
+
+def _train_one(
+    candidate: Candidate, log: Logs, draw: int | None, clip: float | None
+) -> tuple[list[float], tuple[int | None, Any]]:
+    replay = Replay([candidate], draw=draw, threads=1, clip=clip)
+    for piece in pieces(log, PIECE):
+        replay.learn(piece)
+    snapshot = replay.snapshots[0]
+    return [float(replay.sums[0]), *replay.clipped[0].tolist()], (snapshot.width, snapshot.state())
+
+
+def _wait(totals: list[Any]) -> None:
+    while totals:
+        _, totals = ray.wait(totals)
 
 
 def reject_resume(resume: object) -> None:

@@ -2,7 +2,7 @@
 import { clock, count, make, number } from "./format.js"
 import { words } from "./outcomes.js"
 
-const NAMES = { played: "logged policy", model: "current model" }
+const NAMES = { played: "all decisions", greedy: "without exploration", model: "the model" }
 
 const note = text => make("p", { className: "caption", textContent: text })
 
@@ -39,22 +39,30 @@ export function candidates(box, examined, { apprentice, rewards }) {
   const policies = examined?.report.candidates ?? []
   if (!policies.length)
     return box.replaceChildren(
-      note(`Once ${many} are reported, this compares the logged policy, the current model and the best constant action.`),
+      note(`Once ${many} are reported, this compares what was decided with the best constant action.`),
     )
-  const low = Math.min(...policies.map(each => each.low)),
-    high = Math.max(...policies.map(each => each.high))
+  const known = policies.filter(each => each.loss !== null)
+  const low = Math.min(...known.map(each => each.low)),
+    high = Math.max(...known.map(each => each.high))
   const room = 0.06 * (high - low || 1)
   const rows = policies.map(each => ({
     row: [
-      NAMES[each.name] ?? each.name.replace(/[-\d.e+]+$/, action => number(Number(action))),
-      { text: number(each.loss) },
-      { node: interval(each, [low - room, high + room]) },
+      each.name === "played" && apprentice
+        ? "the caller"
+        : (NAMES[each.name] ?? each.name.replace(/[-\d.e+]+$/, action => number(Number(action)))),
+      { text: each.loss === null ? "–" : number(each.loss) },
+      each.loss === null
+        ? { node: make("span", { className: "caption", textContent: each.note }) }
+        : { node: interval(each, [low - room, high + room]) },
     ],
-    plays: each.name === (apprentice ? "played" : "model"),
+    plays: each.name === "played",
   }))
-  const who = apprentice ? "The caller decides and the model learns." : "The model decides."
-  const caption = `${who} Estimated ${one} on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. The model's estimate is slightly optimistic, because it has learned from these decisions.`
-  return box.replaceChildren(table(["", { text: one }, `${number(low)} to ${number(high)}`], rows), note(caption))
+  const who = apprentice
+    ? "The caller decides. The model is judged on each decision before it learns from it."
+    : "The model decides."
+  const caption = `${who} Estimated ${one} on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. The constant action was chosen on one half of them and judged on the other.`
+  const range = known.length ? `${number(low)} to ${number(high)}` : ""
+  return box.replaceChildren(table(["", { text: one }, range], rows), note(caption))
 }
 
 function share(weight) {

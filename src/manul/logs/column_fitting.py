@@ -1,0 +1,109 @@
+"""Columns for the named contexts of a log, fitted to all of its rows, so that they do not depend on its batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.contexts import exact_sums
+from manul.contexts.sparse_features import Features
+from manul.contexts.table_encoding import LEVELS, MISSING, Columns, Number, Text
+from manul.errors import InputError
+from manul.logs.log import Log
+
+LogColumns = Columns | Features
+BLOCK = 65_536  # rows after which the texts of a column are thinned out
+MOST_TEXTS = 100_000  # distinct texts of a column that are counted, to bound the memory
+
+
+def fit_columns(log: Log | Iterable[Log]) -> LogColumns | None:
+    """Fit columns to the contexts of a log, in one pass; None if they are rows of numbers.
+
+    Texts are counted over the whole log, and means are exact, so batches do not matter.
+
+    >>> log = Log.from_table({"kind": ["a", "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
+    >>> fit_columns([log.rows(slice(1)), log.rows(slice(1, 2))]).names()
+    ['kind=a', 'kind=b']
+    """
+    fit = _Fit()
+    for batch in [log] if isinstance(log, Log) else log:
+        if len(batch):
+            fit.add(batch)
+    return fit.columns()
+
+
+class _Fit:
+    """What has been seen of each column."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.plain = False
+        self.fields: dict[str, _Column] = {}
+        self.features: set[str] | None = None
+        self.names: tuple[str, ...] | None = None
+
+    def add(self, batch: Log) -> None:
+        """Add the rows of a batch."""
+        if batch.features is not None:
+            if batch.features.names != self.names:
+                self.names, self.features = batch.features.names, (self.features or set()) | {*batch.features.names}
+        elif batch.fields is not None:
+            self._add_fields(batch.fields, len(batch))
+        else:
+            self.plain = self.plain or batch.contexts.shape[1] > 0
+        self.rows += len(batch)
+        if self.plain + bool(self.fields) + (self.features is not None) > 1:
+            raise InputError("All batches must have rows of numbers, or all must have named contexts.", "contexts")
+
+    def _add_fields(self, fields: dict[str, npt.NDArray[Any]], count: int) -> None:
+        for name, values in fields.items():
+            column = self.fields.setdefault(name, _Column(name))
+            for first in range(-(self.rows % BLOCK), count, BLOCK):
+                column.add(values[max(first, 0) : first + BLOCK])
+                if first + BLOCK <= count:
+                    column.thin_out()
+
+    def columns(self) -> LogColumns | None:
+        """The columns."""
+        if self.features is not None:
+            return Features(tuple(sorted(self.features)))
+        return Columns(tuple(column.fitted(self.rows) for column in self.fields.values())) if self.fields else None
+
+
+class _Column:
+    """The texts of a column with their counts, or the sum of its numbers."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.texts: Counter[str] = Counter()
+        self.text_rows = self.numbers = self.total = 0
+
+    def add(self, values: npt.NDArray[Any]) -> None:
+        """Add values; a column without any value in a batch may be of either kind."""
+        if values.dtype == object:
+            texts = [value for value in values.tolist() if value is not None]
+            self.texts.update(texts)
+            self.text_rows += len(texts)
+        else:
+            known = values[~np.isnan(values)]
+            self.total = exact_sums.add(self.total, known)
+            self.numbers += len(known)
+        if self.numbers and self.text_rows:
+            raise InputError(f"column {self.name!r} has numbers in one batch and text in another.", self.name)
+
+    def thin_out(self) -> None:
+        """Forget the rarest texts if there are too many to be categories."""
+        if len(self.texts) > MOST_TEXTS:
+            ranked = sorted(self.texts.items(), key=lambda item: (-item[1], item[0]))
+            self.texts = Counter(dict(ranked[: MOST_TEXTS // 2]))
+
+    def fitted(self, rows: int) -> Number | Text:
+        """The column, given the number of rows of the log."""
+        if not self.text_rows:
+            return Number(self.name, exact_sums.mean(self.total, self.numbers), self.numbers < rows)
+        missing = Counter({MISSING: rows - self.text_rows} if self.text_rows < rows else {})
+        return Text.from_counts(self.name, self.texts + missing, LEVELS)

@@ -1,0 +1,152 @@
+"""Estimation of densities for logs that have none, with a registered density model.
+
+The log cannot show whether the model is right, so the resulting log is marked, and the doctor reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.logs.formats.log_schema import context_layout, user_columns
+from manul.types import Floats, Within
+from manul.utils.registry import Registry
+from manul.utils.validation import (
+    are_within,
+    check_choice,
+    check_has_rows,
+    check_range,
+    check_seed,
+    range_advice,
+    reject,
+)
+
+if TYPE_CHECKING:
+    from manul.logs.log import Log
+
+DEFAULT = "critic"
+FOLDS = 2
+BLOCKS = 50  # of neighbouring rows, dealt to the folds in turn, so that each fold sees the whole time
+Density = Literal["logged", "estimate"]
+
+
+class DensityModel(Protocol):
+    """A model of the logged policy: the density of any action given the context."""
+
+    def densities(self, contexts: Any, actions: Floats, ranges: Floats) -> Floats:
+        """The density of one action per context, or of a row of actions per context; `ranges` are (low, high) pairs."""
+
+
+Fit = Callable[[Any, Floats, Floats, int], DensityModel]
+_Function = TypeVar("_Function", bound=Fit)
+
+DENSITY_MODELS = Registry[Fit]("density model", "manul.agents", suggestion=DEFAULT)
+
+
+def register_density_model(name: str) -> Callable[[_Function], _Function]:
+    """Register a density model under a name, for `estimate_densities`.
+
+    Decorate a function of contexts, logged actions, their ranges, one (low, high) per row, and a seed, that returns an
+    object with `densities(contexts, actions, ranges)`. Contexts are rows of numbers, or an Arrow table or dicts if they
+    have names.
+
+    >>> import manul, numpy as np
+    >>> class Uniform:
+    ...     def densities(self, contexts, actions, ranges):
+    ...         return np.ones_like(actions) / (ranges[:, 1] - ranges[:, 0]).reshape(-1, *[1] * (actions.ndim - 1))
+    >>> @manul.register_density_model("uniform")
+    ... def uniform(contexts, actions, ranges, seed):
+    ...     return Uniform()
+    >>> log = manul.Log(np.zeros((4, 1), np.float32), np.arange(4.0), np.ones(4), np.ones(4), action_range=(0, 4))
+    >>> manul.offpolicy.estimate_densities(log, model="uniform").densities
+    array([0.25, 0.25, 0.25, 0.25])
+    >>> DENSITY_MODELS.remove("uniform")
+    """
+
+    def register(function: _Function) -> _Function:
+        DENSITY_MODELS.add(name, function, module=function.__module__)
+        return function
+
+    return register
+
+
+def estimate_densities(log: Log, *, actions: Within | None = None, model: str = DEFAULT, seed: int = 0) -> Log:
+    """Estimate the densities of a log from its contexts and actions, for logs without densities.
+
+    The density of each row is that of a model of the other half of the log. The whole log is in memory, and each half
+    of the model learns from at most 50,000 rows. The log is marked: `densities_estimated` is True.
+
+    >>> import manul
+    >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/4), manul.worlds.linear(rounds=2000)).log
+    >>> estimated = estimate_densities(log)
+    >>> estimated.densities_estimated
+    True
+    >>> [finding.title for finding in manul.offpolicy.doctor(estimated) if finding.title.startswith("estimated")]
+    ['estimated densities']
+    """
+    check_has_rows(len(log))
+    fit, first = DENSITY_MODELS[model], check_seed(seed)
+    contexts, ranges = contexts_of(log), ranges_of(log, actions)
+    densities = np.empty(len(log))
+    for number, (train, held_out) in enumerate(folds(len(log), FOLDS)):
+        fitted = fit(select(contexts, train), log.actions[train], ranges[train], first + number)
+        densities[held_out] = fitted.densities(select(contexts, held_out), log.actions[held_out], ranges[held_out])
+    return log.with_estimated_densities(densities)
+
+
+def ranges_of(log: Log, actions: Within | None) -> Floats:
+    """One (low, high) per row; raises InputError if an action is outside."""
+    low, high = check_range("actions", actions or log.action_range or (0.0, 1.0))
+    ranges = np.tile([low, high], (len(log), 1))
+    if log.lows is not None and log.highs is not None:
+        ranges = np.column_stack([log.lows, log.highs])
+    outside = ~are_within(log.actions, np.maximum(ranges[:, 0], low), np.minimum(ranges[:, 1], high))
+    reject(outside, log.actions, "actions", f"in [{low:g}, {high:g}]", range_advice("actions"))
+    return ranges
+
+
+def contexts_of(log: Log) -> Any:
+    """The contexts of a log for the batch methods of agents: rows of numbers, an Arrow table, or dicts if they are sparse."""
+    layout = context_layout(log.table.schema)
+    if layout == "columns":
+        return log.table.select(user_columns(log.table.schema))
+    return log.contexts if layout == "dense" else list(log.context_rows())
+
+
+def select(contexts: Any, rows: npt.NDArray[np.intp]) -> Any:
+    """A selection of contexts.
+
+    >>> select([{"age": 1}, {"age": 2}], np.array([1]))
+    [{'age': 2}]
+    """
+    if isinstance(contexts, list):
+        return [contexts[row] for row in rows]
+    return contexts[rows] if isinstance(contexts, np.ndarray) else contexts.take(rows)
+
+
+def folds(count: int, parts: int) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
+    """The rows to train on and the held-out rows of each fold; a single row is in both.
+
+    >>> [(train.tolist(), held_out.tolist()) for train, held_out in folds(3, 2)]
+    [([1], [0, 2]), ([0, 2], [1])]
+    """
+    numbers = np.arange(count)
+    fold = numbers * min(BLOCKS, count) // count % parts
+    for part in range(parts):
+        held_out = numbers[fold == part]
+        train = numbers[fold != part]
+        if len(held_out):
+            yield (train if len(train) else held_out), held_out
+
+
+def needs_density(density: Density) -> bool:
+    """Whether rows must have densities, because they are not estimated.
+
+    >>> needs_density("estimate")
+    False
+    """
+    check_choice("density", density, ("logged", "estimate"))
+    return density == "logged"

@@ -1,0 +1,158 @@
+"""Cross-fitting: the rows of a log are predicted by critics that were trained on the other rows.
+
+The log is cut into 50 blocks of consecutive rows, which are dealt to three folds in turn, so that neighbouring rows, which
+are often alike, are mostly in one fold. A critic is an `Auto` that only predicts; it learns from the whole log, in memory
+that does not depend on its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.actions.schedules import Epsilon
+from manul.agents.auto import Auto
+from manul.logs.batching import Logs, Rows, pieces
+from manul.types import Decisions, Floats, Within
+from manul.utils.rewards import known_range
+
+FOLDS, BLOCKS = 3, 50
+WINDOW = 65_536  # rows that are shuffled at once
+CHUNK = 8192  # rows that a critic learns at once; between them, progress is shown and saved
+MANY = 20_000  # rows from which a second pass may help; on fewer, it overfits
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How often a critic learns from every row, and whether in shuffled order."""
+
+    name: str
+    passes: int
+    shuffled: bool
+
+    def order(self, rows: Rows, number: int, seed: int) -> Numbers:
+        """The order in which the rows of a window are learned in a pass."""
+        if not self.shuffled:
+            return np.arange(len(rows.actions))
+        return np.random.default_rng([seed, number, rows.first]).permutation(len(rows.actions))
+
+
+IN_ORDER = Schedule("in-order", passes=1, shuffled=False)
+SHUFFLED = Schedule("shuffled", passes=2, shuffled=True)
+
+
+def schedules(total: int) -> tuple[Schedule, ...]:
+    """The schedules to try for a log of this length.
+
+    >>> [schedule.name for schedule in schedules(20_000)]
+    ['in-order', 'shuffled']
+    """
+    return (IN_ORDER,) if total < MANY else (IN_ORDER, SHUFFLED)
+
+
+@dataclass(frozen=True)
+class CriticSettings:
+    """The number of rows of the log, and the ranges and the seed of the critics."""
+
+    total: int
+    actions: Within
+    losses: Within
+    seed: int
+    epsilon: Epsilon = 0.0
+
+    def critic(self, bandwidth: float | None = None) -> Auto:
+        """An untrained critic; epsilon matters only when it decides."""
+        return Auto(actions=self.actions, losses=self.losses, epsilon=self.epsilon, seed=self.seed, bandwidth=bandwidth)
+
+
+def fold_numbers(rows: Rows, total: int) -> Numbers:
+    """The fold of each row of a log with `total` rows.
+
+    >>> fold_numbers(Rows(0, np.empty((6, 0)), np.ones(6), np.ones(6), np.ones(6), None, None), 100)
+    array([0, 0, 1, 1, 2, 2])
+    """
+    return (rows.first + np.arange(len(rows.actions))) * BLOCKS // total % FOLDS
+
+
+def critic_contexts(rows: Rows) -> Any:
+    """The contexts of rows as critics take them: rows of numbers, dicts of features, or a table with the fields."""
+    if rows.numbers is not None:
+        return rows.numbers
+    if not rows.fields:
+        return rows.to_dicts()
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(values, from_pandas=True) for name, values in rows.fields.items()})
+
+
+def learn(critic: Auto, rows: Rows) -> None:
+    """Train a critic on rows, in their order."""
+    if len(rows.actions):
+        decisions = Decisions(rows.actions, rows.densities, rows.lows, rows.highs)
+        critic.learn_many(critic_contexts(rows), decisions, rows.losses)
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a training: the pass, the first row of a window, and the number of rows of it that were learned."""
+
+    number: int = 0
+    window: int = 0
+    learned: int = 0
+
+
+def train(
+    log: Logs,
+    critics: Sequence[Auto],
+    held_out: Sequence[int | None],
+    schedule: Schedule,
+    settings: CriticSettings,
+    *,
+    executor: Executor | None = None,
+    start: Position | None = None,
+    learned: Callable[[Position, int], None] = lambda _position, _rows: None,
+) -> None:
+    """Train each critic on all rows outside of the fold that it holds out; None holds out nothing.
+
+    `learned` is called after every chunk with the next position and the number of rows; training can `start` there.
+    """
+    start = start or Position()
+    for number in range(start.number, schedule.passes):
+        for window in pieces(log, WINDOW):
+            if number == start.number and window.first < start.window:
+                continue
+            done = start.learned if (number, window.first) == (start.number, start.window) else 0
+            order = schedule.order(window, number, settings.seed)
+            folds = fold_numbers(window, settings.total)
+            for first in range(done, len(order), CHUNK):
+                chunk = order[first : first + CHUNK]
+                parts = [chunk if fold is None else chunk[folds[chunk] != fold] for fold in held_out]
+                _learn_all(critics, [window.select(part) for part in parts], executor)
+                learned(Position(number, window.first, first + len(chunk)), len(chunk))
+
+
+def _learn_all(critics: Sequence[Auto], parts: Sequence[Rows], executor: Executor | None) -> None:
+    for _ in (map if executor is None else executor.map)(learn, critics, parts):
+        pass
+
+
+def fold_rows(rows: Rows, total: int) -> Iterator[tuple[int, Numbers, Rows]]:
+    """The rows of each fold, with their places among the given rows."""
+    folds = fold_numbers(rows, total)
+    for fold in range(FOLDS):
+        places = np.flatnonzero(folds == fold)
+        if len(places):
+            yield fold, places, rows.select(places)
+
+
+def predict(critic: Auto, rows: Rows, actions: Floats) -> Floats:
+    """The losses that a critic predicts for one action or several per row, scaled to [0, 1] and clipped."""
+    low, high = known_range(critic.losses, "the critic")
+    predicted = critic.predict_losses(critic_contexts(rows), actions)
+    return np.clip((predicted - low) / (high - low), 0.0, 1.0)

@@ -1,0 +1,90 @@
+"""Plain counts of what a log records about its rows: repeated ids, descending times, and a single action."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+
+import numpy as np
+
+from manul.logs.batching import Logs, batches
+from manul.logs.log import Log
+from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
+
+
+class Bookkeeping:
+    """Counts repeated ids and descending times, and keeps the ends of the actions; in a fixed amount of memory.
+
+    >>> log = Log(np.zeros((3, 1), np.float32), np.ones(3), np.ones(3), np.ones(3), ids=["a", "b", "a"])
+    >>> book = Bookkeeping()
+    >>> [len(batch) for batch in book.read(log)]
+    [3]
+    >>> [title for _, title, _ in book.findings()]
+    ['repeated ids', 'one action']
+    """
+
+    def __init__(self) -> None:
+        self.ids, self.rows = HashSample(), 0
+        self.time, self.descents, self.first_descent = -math.inf, 0, 0
+        self.lowest, self.highest = math.inf, -math.inf
+
+    def read(self, log: Logs) -> Iterable[Log]:
+        """The batches of a log, which are counted when they are first read; an iterator can be read only once."""
+        return self._count(batches(log)) if isinstance(log, Iterator) else _Counted(batches(log), self._count)
+
+    def _count(self, log: Iterable[Log]) -> Iterator[Log]:
+        for batch in log:
+            if len(batch):
+                self._add(batch)
+            yield batch
+
+    def _add(self, log: Log) -> None:
+        if log.ids is not None:
+            given = [identifier for identifier in log.ids if identifier is not None]
+            digests = b"".join(blake2b(identifier.encode(), digest_size=8).digest() for identifier in given)
+            self.ids.add(np.frombuffer(digests, np.uint64))
+        if log.times is not None:
+            self._add_times(log)
+        self.lowest, self.highest = min(self.lowest, log.actions.min()), max(self.highest, log.actions.max())
+        self.rows += len(log)
+
+    def _add_times(self, log: Log) -> None:
+        assert log.times is not None
+        known = np.flatnonzero(~np.isnan(log.times))
+        if not len(known):
+            return
+        times = np.concatenate([[self.time], log.times[known]])
+        descends = np.flatnonzero(np.diff(times) < 0)
+        if len(descends) and not self.descents:
+            self.first_descent = self.rows + int(known[descends[0]])
+        self.descents, self.time = self.descents + len(descends), float(times[-1])
+
+    def findings(self) -> list[Symptom]:
+        """One symptom for each count that is not as it should be."""
+        symptoms: list[Symptom] = []
+        share = self.ids.share
+        if share:
+            text = f"{100 * share:.2g} % of the rows have an id that occurred before, so their losses count twice. "
+            advice = "Join decisions and losses again so that each decision has one row."
+            severity = "error" if share > MANY_COPIES else "warning"
+            symptoms.append((severity, "repeated ids", text + advice))
+        if self.descents:
+            text = f"The time descends {self.descents:,} times, first at row {self.first_descent}. "
+            advice = "Sort the rows by time before the log is split, learned from, or searched for drift."
+            symptoms.append(("warning", "time out of order", text + advice))
+        if self.rows > 1 and self.lowest == self.highest:
+            text = f"Every row has the action {self.lowest:g}, so the log says nothing about other actions. "
+            symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
+        return symptoms
+
+
+class _Counted:
+    """Batches that are counted by the first iteration only."""
+
+    def __init__(self, log: Iterable[Log], count: Callable[[Iterable[Log]], Iterator[Log]]) -> None:
+        self.log, self.count, self.counted = log, count, False
+
+    def __iter__(self) -> Iterator[Log]:
+        first, self.counted = not self.counted, True
+        return self.count(self.log) if first else iter(self.log)

@@ -1,0 +1,137 @@
+"""The importance weights of a policy on a log: their mean, which must be 1, the effective sample size and the largest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manul.logs.batching import Rows
+from manul.offpolicy.diagnosis.symptoms import Symptom
+from manul.offpolicy.evaluation import policy_densities
+from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
+from manul.types import Floats, Policy, Within
+
+SMALL, TINY = 100, 30  # effective sample sizes below which there is a warning and an error
+HEAVY = 0.05  # of the total weight, in one row
+
+
+class MeanTest:
+    """Tests whether nonnegative values average 1.
+
+    >>> test = MeanTest()
+    >>> test.add(np.full(1000, 2.0))
+    >>> test.ends(2.0, 1e-4)[0] > 1
+    True
+    """
+
+    def __init__(self) -> None:
+        self.wealth, self.count, self.total = Wealth(), 0, 0.0
+
+    def add(self, values: Floats, zeros: int = 0) -> None:
+        """Add values, and a number of zeros."""
+        self.wealth.add(values, zeros)
+        self.count += len(values) + zeros
+        self.total += float(values.sum())
+
+    @property
+    def mean(self) -> float:
+        """The mean so far."""
+        return self.total / self.count if self.count else 0.0
+
+    def ends(self, largest: float, failure: float) -> Within:
+        """Bounds of the mean, each wrong with a probability of at most `failure`, if no value exceeds `largest`."""
+        upper = ClopperPearson()
+        upper.count, upper.total = self.count, self.total
+        return self.wealth.lower(failure, largest), upper.ends(1 - 2 * failure, largest)[1]
+
+
+class EffectiveSize:
+    """The effective sample size of a uniform policy: about the number of rows that explored.
+
+    >>> size = EffectiveSize()
+    >>> size.add(np.array([10.0, 0.1]))
+    >>> size.findings()[0][:2]
+    ('warning', 'small effective sample')
+    """
+
+    def __init__(self) -> None:
+        self.rows, self.total, self.squares = 0, 0.0, 0.0
+
+    def add(self, weights: Floats) -> None:
+        """Add the weights of rows."""
+        self.rows += len(weights)
+        self.total += float(weights.sum())
+        self.squares += float((weights * weights).sum())
+
+    @property
+    def size(self) -> float:
+        """The effective sample size so far."""
+        return self.total**2 / self.squares if self.squares else 0.0
+
+    def findings(self) -> list[Symptom]:
+        """A note if few rows explored, and a warning if next to none did."""
+        if self.size >= SMALL:
+            return []
+        text = (
+            f"About {self.size:,.0f} of {self.rows:,} rows explored; a policy very different from the logged one can be judged "
+            "by those only. Log with a larger epsilon if you plan to compare such policies."
+        )
+        return [("warning" if self.size < TINY else "note", "small effective sample", text)]
+
+
+class PolicyWeights:
+    """The weights of a given policy."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.test, self.sample = policy, MeanTest(), EffectiveSize()
+        self.largest, self.heaviest = 0.0, 0
+        self.policy_density, self.logged_density = 0.0, np.inf
+
+    def add(self, rows: Rows) -> None:
+        """Add a piece of rows with valid actions and densities."""
+        if not len(rows.actions):
+            return
+        densities = policy_densities.densities(self.policy, rows)
+        weights = densities / rows.densities
+        self.test.add(weights)
+        self.sample.add(weights)
+        if weights.max() > self.largest:
+            self.largest, self.heaviest = float(weights.max()), rows.first + int(np.argmax(weights))
+        known = rows.densities if rows.floors is None else np.fmin(rows.floors, rows.densities)
+        known = known[known > 0]
+        self.policy_density = max(self.policy_density, float(densities.max()))
+        self.logged_density = min(self.logged_density, float(known.min()))
+
+    def findings(self, failure: float) -> list[Symptom]:
+        """A note with the weights, and what is wrong with them."""
+        size, mean, rows = self.sample.size, self.test.mean, self.sample.rows
+        weights = (
+            f"mean weight {mean:.3g}, largest {self.largest:.3g}, effective sample size {size:,.0f} of {rows:,} rows"
+        )
+        if not self.sample.total:
+            text = "This policy has density 0 at every logged action. Check its units, or log with an epsilon above 0."
+            return [("error", "no support", text)]
+        symptoms: list[Symptom] = [("note", "weights of the policy", f"This policy has {weights}.")]
+        low, high = self.test.ends(max(self.policy_density / self.logged_density, self.largest), failure / 2)
+        if low > 1:
+            text = f"The weights of this policy must average 1, but average {mean:.3g}, more than chance explains. "
+            advice = "The logged densities are too small where it plays; log the density of the whole mixture."
+            symptoms.append(("error", "wrong weights", text + advice))
+        elif high < 1:
+            text = f"The weights of this policy average {mean:.2g}, at most {high:.2g}, instead of 1: the log lacks what it plays. "
+            symptoms.append(
+                ("error", "no support", text + "Log with a larger epsilon, or narrow the range of the policy.")
+            )
+        return symptoms + self._sample_findings(size, rows)
+
+    def _sample_findings(self, size: float, rows: int) -> list[Symptom]:
+        if size < SMALL:
+            text = f"The effective sample size for this policy is {size:,.0f} of {rows:,} rows, and at least {SMALL} are needed. "
+            advice = "Log more rows, or use a larger epsilon."
+            return [("error" if size < TINY else "warning", "small effective sample", text + advice)]
+        share = self.largest / self.sample.total
+        if share > HEAVY:
+            text = (
+                f"Row {self.heaviest} has {100 * share:.0f} % of the weight of all rows (weight {self.largest:.3g}). "
+            )
+            return [("warning", "one heavy row", text + "Check its density, or use a policy closer to the logged one.")]
+        return []

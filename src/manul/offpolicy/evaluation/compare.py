@@ -1,0 +1,310 @@
+"""Comparison of policies on one log: paired differences of their losses, for all rows or for segments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.errors import InputError, ParameterError
+from manul.logs.batching import Logs, Rows, declared_ranges, pieces
+from manul.offpolicy.evaluation import policy_densities
+from manul.offpolicy.evaluation.evaluate import as_policy
+from manul.offpolicy.evaluation.gain import ClusteredGain, Gain
+from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.loss_scaling import scale_losses
+from manul.offpolicy.evaluation.objections import Evidence
+from manul.offpolicy.evaluation.progress_bar import with_progress
+from manul.offpolicy.evaluation.weight_bounds import WeightBounds
+from manul.types import Floats, Objection, Policy, Within
+from manul.utils.atomic_files import write_csv
+from manul.utils.rewards import AnyRange
+from manul.utils.validation import check_has_rows, check_number
+
+AnyPolicy = Policy | policy_densities.Deterministic
+Mask = npt.NDArray[np.bool_]
+LOGGED = "logged"
+MOST_SEGMENTS = 100
+_HEADER = ("policy", "against", "segment", "loss", "difference", "low", "high", "verdict", "rows", "effective size")
+
+
+class ComparisonRow(NamedTuple):
+    """The loss of a policy minus that of the one it is compared with, with an interval; negative is better."""
+
+    policy: str
+    against: str
+    segment: object
+    loss: float
+    difference: float
+    low: float
+    high: float
+    rows: int
+    effective_size: float
+    objections: tuple[Objection, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """Whether the interval shows that the policy is better or worse."""
+        return "better" if self.high < 0 else "worse" if self.low > 0 else "not shown"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row per policy and segment.
+
+    >>> print(Comparison((ComparisonRow("new", "logged", None, 0.2, -0.1, -0.15, -0.05, 1000, 120.0),)))
+    policy  against    loss  difference      low     high  verdict   rows  effective size
+       new   logged  0.2000     -0.1000  -0.1500  -0.0500   better  1,000             120
+    low and high: 95 % confidence interval of the difference
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    level: float = 0.95
+
+    def __iter__(self) -> Iterator[ComparisonRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def usable(self) -> bool:
+        """Whether no objection is an error."""
+        return all(objection.severity != "error" for row in self.rows for objection in row.objections)
+
+    def __str__(self) -> str:
+        table = [_HEADER, *map(_cells, self.rows)]
+        if all(row.segment is None for row in self.rows):
+            table = [cells[:2] + cells[3:] for cells in table]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for cells in table]
+        own = "" if all(row.segment is None for row in self.rows) else ", for each row on its own"
+        lines.append(f"low and high: {100 * self.level:g} % confidence interval of the difference{own}")
+        objections = [f"{_name(row)}: {objection}" for row in self.rows for objection in row.objections]
+        return "\n".join(lines + objections)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table as CSV, with full precision.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     row = ComparisonRow("new", "logged", None, 0.2, -0.1, -0.15, -0.05, 1000, 120.0)
+        ...     Comparison((row,)).to_csv(Path(folder, "table.csv"))
+        ...     print(Path(folder, "table.csv").read_text())
+        policy,against,segment,loss,difference,low,high,rows,effective_size,objections
+        new,logged,,0.2,-0.1,-0.15,-0.05,1000,120.0,
+        """
+        rows = ((*row[:-1], " ".join(map(str, row.objections))) for row in self.rows)
+        write_csv(path, ComparisonRow._fields, rows)
+
+
+def compare(
+    policies: Mapping[str, AnyPolicy] | Sequence[AnyPolicy],
+    log: Logs,
+    against: str | AnyPolicy = LOGGED,
+    *,
+    by: str | None = None,
+    clusters: str | None = None,
+    level: float = 0.95,
+    actions: Within | None = None,
+    losses: AnyRange | None = None,
+    bandwidth: float | None = None,
+    largest_weight: float | None = None,
+    progress: bool = False,
+) -> Comparison:
+    """Compare policies with the logged policy, or with another one, by the difference of their losses on one log.
+
+    `against` is "logged", a name in `policies`, or a policy. `by` is a column of the contexts: each of its values is a
+    segment with its own row; `level` holds for each row, not for all of them together. `clusters` is a column, such as a
+    user, whose rows depend on each other. Intervals are those of empirical likelihood; see `evaluate` for the other
+    parameters.
+
+    >>> import manul
+    >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8, epsilon=0.5), manul.worlds.linear(rounds=5000)).log
+    >>> comparison = compare({"low": lambda context: 0.1, "high": lambda context: 0.9}, log, bandwidth=1/8)
+    >>> [(row.policy, row.against, row.verdict) for row in comparison]
+    [('low', 'logged', 'worse'), ('high', 'logged', 'worse')]
+    """
+    check_number("level", level, 0, 1, "Try 0.95.", ends="()")
+    if largest_weight is not None:
+        check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")
+    span, scale = declared_ranges(log, actions, losses)
+    candidates, name, baseline = _named(policies, against)
+    smoothed: dict[int, Policy] = {}
+
+    def prepare(policy: AnyPolicy) -> Policy:
+        if id(policy) not in smoothed:
+            window = None if isinstance(policy, Policy) else bandwidth
+            smoothed[id(policy)] = as_policy(policy, log, span or (0.0, 1.0), scale, window)
+        return smoothed[id(policy)]
+
+    pairs = _Pairs(
+        {key: prepare(policy) for key, policy in candidates.items()},
+        None if baseline is None else prepare(baseline),
+        largest_weight,
+        clustered=clusters is not None,
+    )
+    count = 0
+    for rows in with_progress(pieces(log), log, progress=progress):
+        count += len(rows.actions)
+        segments = None if by is None else column(rows, by, "by")
+        members = None if clusters is None else column(rows, clusters, "clusters")
+        pairs.add(rows, scale_losses(rows, scale), segments, members)
+    check_has_rows(count)
+    return Comparison(tuple(pairs.rows(name, level, scale[1] - scale[0], scale[0])), level)
+
+
+def column(rows: Rows, name: str, parameter: str) -> list[object]:
+    """The values of a column of the contexts; columns of rows of numbers are named by their index.
+
+    Missing values are None.
+    """
+    if rows.fields is not None and name in rows.fields:
+        values = rows.fields[name].tolist()
+    elif getattr(rows, "features", None) is not None:  # sparse rows, in which a feature that is absent is missing
+        values = [row.get(name) for row in rows.to_dicts()]
+    elif rows.fields is None and name.isdecimal() and int(name) < rows.contexts.shape[1]:
+        values = rows.contexts[:, int(name)].tolist()
+    else:
+        known = ", ".join(map(str, rows.fields or range(rows.contexts.shape[1])))
+        raise ParameterError(f"{parameter} must be a column of the contexts ({known}), got {name!r}.", parameter)
+    return [value if value == value else None for value in values]
+
+
+def _named(
+    policies: Mapping[str, AnyPolicy] | Sequence[AnyPolicy], against: str | AnyPolicy
+) -> tuple[dict[str, AnyPolicy], str, AnyPolicy | None]:
+    """The policies by name, and the name and the policy of the one they are compared with; None is the logged one."""
+    named = dict(policies) if isinstance(policies, Mapping) else {str(i + 1): each for i, each in enumerate(policies)}
+    if not isinstance(against, str):
+        name, baseline = "against", against
+    elif against == LOGGED:
+        return _required(named), LOGGED, None
+    elif against in named:
+        name, baseline = against, named.pop(against)
+    else:
+        known = ", ".join([LOGGED, *named])
+        raise ParameterError(f"against must be one of {known}, or a policy, got {against!r}.", "against")
+    return _required(named), name, baseline
+
+
+def _required(named: dict[str, AnyPolicy]) -> dict[str, AnyPolicy]:
+    if not named:
+        raise ParameterError("policies must have at least one policy to compare, got none.", "policies")
+    return named
+
+
+class _Pair:
+    """One policy on one segment: the gain, and the sums of its own loss."""
+
+    def __init__(self, *, clustered: bool) -> None:
+        self.gain: Gain = ClusteredGain() if clustered else Gain()
+        self.evidence, self.total, self.largest = Evidence(), 0.0, 0.0
+
+
+class _Pairs:
+    """All policies on all segments."""
+
+    def __init__(
+        self, policies: dict[str, Policy], baseline: Policy | None, largest_weight: float | None, *, clustered: bool
+    ) -> None:
+        self.policies, self.baseline, self.clustered = policies, baseline, clustered
+        self.bounds = {name: WeightBounds(policy, largest_weight) for name, policy in policies.items()}
+        self.baseline_bounds = None if baseline is None else WeightBounds(baseline, largest_weight)
+        self.given, self.pairs = largest_weight, dict[tuple[str, object], _Pair]()
+
+    def add(self, rows: Rows, losses: Floats, segments: list[object] | None, members: list[object] | None) -> None:
+        """Add a piece."""
+        others = self._weights(self.baseline, self.baseline_bounds, rows)
+        places = _places(segments, len(losses))
+        if len(self.pairs) + len(places) > MOST_SEGMENTS * max(len(self.policies), 1):
+            self._check_segments(places)
+        if members is not None and None in members:
+            row = rows.first + members.index(None)
+            raise InputError(f"clusters needs a value in every row; row {row} has none.", "clusters")
+        for name, policy in self.policies.items():
+            weights = self._weights(policy, self.bounds[name], rows)
+            assert weights is not None
+            for segment, which in places.items():
+                pair = self.pairs.setdefault((name, segment), _Pair(clustered=self.clustered))
+                some = None if others is None else others[which]
+                self._add(pair, name, rows.select(which), weights[which], losses[which], some, members, which)
+
+    def _add(
+        self,
+        pair: _Pair,
+        name: str,
+        rows: Rows,
+        weights: Floats,
+        losses: Floats,
+        others: Floats | None,
+        members: list[object] | None,
+        which: Mask,
+    ) -> None:
+        pair.evidence.add(rows, Terms(weights * losses, weights, weights, losses))
+        pair.total += float((weights * losses).sum())
+        pair.largest = max(pair.largest, float(weights.max()))
+        limits = max(self.bounds[name].largest, pair.largest), others
+        limit = 1.0 if self.baseline_bounds is None else max(self.baseline_bounds.largest, 1.0)
+        if isinstance(pair.gain, ClusteredGain) and members is not None:
+            clusters = [members[index] for index in np.flatnonzero(which)]
+            pair.gain.add_clusters(clusters, weights, losses, *limits, limit)
+        else:
+            pair.gain.add(weights, losses, *limits, limit)
+
+    def _weights(self, policy: Policy | None, bounds: WeightBounds | None, rows: Rows) -> Floats | None:
+        """The weights of a policy; None for the logged policy."""
+        if policy is None or bounds is None:
+            return None
+        bounds.of_rows(rows)
+        weights = policy_densities.densities(policy, rows) / rows.densities
+        if self.given is not None and weights.max() > self.given:
+            rule = f"at least the largest weight, {weights.max():g}"
+            raise InputError(f"largest_weight must be {rule}, got {self.given:g}.", "largest_weight")
+        return weights
+
+    def _check_segments(self, places: Mapping[object, object]) -> None:
+        segments = {segment for _, segment in self.pairs} | set(places)
+        if len(segments) > MOST_SEGMENTS:
+            raise InputError(f"by has more than {MOST_SEGMENTS} values. Choose a column with fewer values.", "by")
+
+    def rows(self, against: str, level: float, length: float, lowest: float) -> Iterator[ComparisonRow]:
+        """The rows of the comparison, policy by policy, segments in order."""
+        order = {name: index for index, name in enumerate(self.policies)}
+        for (name, segment), pair in sorted(self.pairs.items(), key=lambda item: (order[item[0][0]], str(item[0][1]))):
+            if not pair.evidence.weights:
+                loss, size, ends, value = math.nan, 0.0, (-1.0, 1.0), math.nan
+                advice = "It has density 0 at every logged action. Log decisions that explore more."
+                objections: tuple[Objection, ...] = (Objection("error", "no support", advice),)
+            else:
+                loss, size = lowest + length * pair.total / pair.evidence.weights, pair.evidence.effective_size
+                ends, value = pair.gain.interval(level), pair.gain.value
+                bound = max(self.bounds[name].largest, pair.largest)
+                objections = pair.evidence.objections(bound, "empirical-likelihood", ends)
+            low, high = (length * end for end in ends)
+            rows = pair.evidence.rows
+            yield ComparisonRow(name, against, segment, loss, length * value, low, high, rows, size, objections)
+
+
+def _places(segments: list[object] | None, count: int) -> dict[object, Mask]:
+    """The rows of each segment, as a mask."""
+    if segments is None:
+        return {None: np.ones(count, bool)}
+    names: dict[object, int] = {}
+    codes = np.array([names.setdefault(segment, len(names)) for segment in segments])
+    return {"(missing)" if segment is None else segment: codes == code for segment, code in names.items()}
+
+
+def _name(row: ComparisonRow) -> str:
+    return row.policy if row.segment is None else f"{row.policy}, {row.segment}"
+
+
+def _cells(row: ComparisonRow) -> tuple[str, ...]:
+    numbers = (f"{number:.4f}" for number in (row.loss, row.difference, row.low, row.high))
+    size = f"{row.effective_size:,.0f}"
+    return row.policy, row.against, str(row.segment), *numbers, row.verdict, f"{row.rows:,}", size

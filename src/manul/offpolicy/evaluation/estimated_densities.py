@@ -1,0 +1,61 @@
+"""What an estimate from estimated densities must satisfy: weights that average 1, and no estimator that trusts them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manul.errors import InputError, ParameterError
+from manul.types import Floats, Within
+
+LOWEST, HIGHEST = 0.8, 1.25  # mean weights outside show that the model does not know the actions of the policy
+MOST_REPEATED = 0.5  # of the rows may have an action that occurs twice; otherwise actions are rounded
+
+
+def check_estimated(estimator: str, mean_weight: float) -> None:
+    """Refuse an estimate from estimated densities if it cannot be trusted.
+
+    >>> check_estimated("snips", 0.97)
+    >>> check_estimated("snips", 0.3)
+    Traceback (most recent call last):
+    manul.errors.InputError: The log hardly ever played what this policy plays (mean weight 0.3); no estimate.
+    >>> check_estimated("ips", 0.97)
+    Traceback (most recent call last):
+    manul.errors.ParameterError: estimator ips needs logged densities, but those of this log were estimated. Try snips.
+    """
+    if estimator == "ips":
+        raise ParameterError(
+            "estimator ips needs logged densities, but those of this log were estimated. Try snips.", "estimator"
+        )
+    if mean_weight < LOWEST:
+        raise InputError(
+            f"The log hardly ever played what this policy plays (mean weight {mean_weight:.2g}); no estimate.", "log"
+        )
+    if mean_weight > HIGHEST:
+        raise InputError(
+            f"The estimated densities are too small where this policy plays (mean weight {mean_weight:.3g}); no estimate.",
+            "log",
+        )
+
+
+def check_not_rounded(actions: Floats) -> None:
+    """Refuse an estimate if most actions repeat: the log then says nothing about the actions between them.
+
+    >>> check_not_rounded(np.array([0.1, 0.2, 0.1, 0.2]))
+    Traceback (most recent call last):
+    manul.errors.InputError: The log has only 2 distinct actions in 4 rows, and says nothing about those between; no estimate.
+    """
+    distinct, counts = np.unique(actions, return_counts=True)
+    if counts[counts > 1].sum() > MOST_REPEATED * len(actions):
+        size = f"{len(distinct):,} distinct actions in {len(actions):,} rows"
+        raise InputError(f"The log has only {size}, and says nothing about those between; no estimate.", "log")
+
+
+def widen(ends: Within, mean_weight: float) -> Within:
+    """The interval of a loss in [0, 1] if any loss is possible for the share of the weight that is missing or in excess.
+
+    >>> [round(end, 3) for end in widen((0.2, 0.4), 0.9)]
+    [0.18, 0.46]
+    """
+    missing = min(abs(1 - mean_weight), 1.0)
+    low, high = ends
+    return (1 - missing) * low, (1 - missing) * high + missing

@@ -1,0 +1,74 @@
+"""Reasons not to trust an estimate: weights that do not average 1, too small a sample, one logged action."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from manul.logs.batching import Rows
+from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
+from manul.offpolicy.evaluation.intervals import Terms
+from manul.types import Objection, Within
+
+EVIDENCE = 5.4  # against a mean weight of 1; 1 false alarm in 6,000 logs
+SMALL = 30.0  # effective size: below, the normal interval covers at most 55 %
+TINY = 10.0  # effective size: below, the normal interval covers 22 %
+WIDE = 0.5  # of the range of losses
+FEW_ROWS = 20  # with fewer rows, one action may be chance if actions are discrete
+
+
+class Evidence:
+    """Collects what objections are made of, piece by piece."""
+
+    def __init__(self) -> None:
+        self.likelihood, self.rows, self.weights, self.squares = EmpiricalLikelihood(), 0, 0.0, 0.0
+        self.lowest_action, self.highest_action = np.inf, -np.inf
+
+    def add(self, rows: Rows, terms: Terms) -> None:
+        """Add a piece."""
+        self.likelihood.add(terms)
+        self.rows += len(terms.weights)
+        self.weights += float(terms.weights.sum())
+        self.squares += float((terms.weights * terms.weights).sum())
+        self.lowest_action = min(self.lowest_action, float(rows.actions.min()))
+        self.highest_action = max(self.highest_action, float(rows.actions.max()))
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean weight, which is 1 if the logged densities are right."""
+        return self.weights / self.rows
+
+    @property
+    def effective_size(self) -> float:
+        """The effective sample size."""
+        return self.weights**2 / self.squares
+
+    def objections(self, largest_weight: float, interval: str, ends: Within) -> tuple[Objection, ...]:
+        """The objections to an estimate with an interval of losses scaled to [0, 1]; errors first."""
+        every = [*self._about_actions(), *self._about_weights(largest_weight), *self._about_size(interval, ends)]
+        return tuple(sorted(every, key=lambda objection: objection.severity))
+
+    def _about_actions(self) -> Iterator[Objection]:
+        if self.lowest_action == self.highest_action and self.rows >= FEW_ROWS:
+            sentence = f"All {self.rows:,} logged actions are {self.lowest_action:g}, so the log does not show what other actions lead to."
+            yield Objection("error", "only one logged action", f"{sentence} Log decisions with exploration.")
+
+    def _about_weights(self, largest_weight: float) -> Iterator[Objection]:
+        sentence = f"Weights average {self.mean_weight:.3g}, not 1."
+        if self.likelihood.evidence_against_weights(largest_weight) > EVIDENCE:
+            advice = "Check that the logged densities are those of the logged actions, in units of the actions."
+            yield Objection("error", "wrong densities", f"{sentence} {advice}")
+        elif not 0.5 <= self.mean_weight <= 2:
+            advice = "The log has too few of the policy's decisions, or its densities are wrong. Run manul check."
+            yield Objection("warning", "mean weight", f"{sentence} {advice}")
+
+    def _about_size(self, interval: str, ends: Within) -> Iterator[Objection]:
+        size, narrow = self.effective_size, interval in ("normal", "bootstrap")
+        if size < SMALL:
+            sentence = f"{size:,.0f} of {self.rows:,} decisions match: not enough to say."
+            advice = "Log more decisions, or explore more."
+            yield Objection("error" if narrow and size < TINY else "warning", "small sample", f"{sentence} {advice}")
+        elif ends[1] - ends[0] > WIDE:
+            sentence = "This log says almost nothing about this policy."
+            yield Objection("warning", "wide interval", f"{sentence} Log more decisions, or explore more.")

@@ -1,0 +1,109 @@
+"""The doubly robust value of a policy from sums over rows, and its difference to the logged policy on the same rows.
+
+The value is mean Q + r with the self-normalised residual r = sum w (u - q) / sum w: u is the loss, q the
+predicted loss of the logged action, Q that of the policy, w the importance weight. Without predictions, it is `snips`. The
+influence of a row is (Q - mean Q) + w (u - q - r) / mean w, a linear form in (1, Q, w (u - q), w, u), so the sums of their
+products suffice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manul.types import Floats
+
+
+@dataclass
+class PairedValue:
+    """Sums over rows; losses and predictions are scaled to [0, 1].
+
+    >>> value = PairedValue()
+    >>> value.add(np.array([0.0, 2.0]), np.array([0.5, 0.25]))
+    >>> value.value, value.logged, value.gain
+    (0.25, 0.375, 0.125)
+    """
+
+    products: Floats = field(default_factory=lambda: np.zeros((5, 5)))
+    hits: int = 0  # rows with a positive weight
+
+    def add(
+        self, weights: Floats, losses: Floats, predicted: Floats | float = 0.0, expected: Floats | float = 0.0
+    ) -> None:
+        """Add rows; `predicted` are the losses of the logged actions, `expected` those of the policy."""
+        ones = np.ones(len(losses))
+        terms = np.stack([ones, expected * ones, weights * (losses - predicted), weights, losses])
+        self.products += np.einsum("in,jn->ij", terms, terms)
+        self.hits += int(np.count_nonzero(weights))
+
+    def __iadd__(self, other: PairedValue) -> PairedValue:
+        self.products = self.products + other.products
+        self.hits += other.hits
+        return self
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.products[0, 0])
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean importance weight, which is about 1 if the densities are right."""
+        return float(self.products[0, 3] / self.products[0, 0])
+
+    @property
+    def raw_residual(self) -> float:
+        """The self-normalised residual; 0 if all weights are 0."""
+        _, _, residual, weight, _ = self.products[0]
+        return float(residual / weight) if weight > 0 else 0.0
+
+    @property
+    def residual(self) -> float:
+        """The self-normalised residual, limited so that the value stays in [0, 1]."""
+        expected = float(self.products[0, 1] / self.products[0, 0])
+        return min(max(expected + self.raw_residual, 0.0), 1.0) - expected
+
+    @property
+    def value(self) -> float:
+        """The estimated loss of the policy."""
+        return float(self.products[0, 1] / self.products[0, 0]) + self.residual
+
+    @property
+    def logged(self) -> float:
+        """The mean logged loss."""
+        return float(self.products[0, 4] / self.products[0, 0])
+
+    @property
+    def gain(self) -> float:
+        """How much lower the loss of the policy is than the logged one."""
+        return self.logged - self.value
+
+    @property
+    def error(self) -> float:
+        """The standard error of the value."""
+        return self._deviation(self._influence)
+
+    @property
+    def logged_error(self) -> float:
+        """The standard error of the mean logged loss."""
+        return self._deviation(self._logged_influence)
+
+    @property
+    def gain_error(self) -> float:
+        """The standard error of the gain."""
+        return self._deviation(self._influence - self._logged_influence)
+
+    @property
+    def _influence(self) -> Floats:
+        expected, weight = self.products[0, 1] / self.rows, self.mean_weight
+        inverse = 1.0 / weight if weight > 0 else 0.0
+        return np.array([-expected, 1.0, inverse, -self.raw_residual * inverse, 0.0])
+
+    @property
+    def _logged_influence(self) -> Floats:
+        return np.array([-self.logged, 0.0, 0.0, 0.0, 1.0])
+
+    def _deviation(self, form: Floats) -> float:
+        return math.sqrt(max(float(form @ self.products @ form), 0.0)) / self.rows

@@ -1,0 +1,70 @@
+"""Upper bounds of importance weights: the largest density of the policy divided by the floor of the logged density."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manul.errors import ParameterError
+from manul.logs.batching import Rows
+from manul.offpolicy.evaluation import policy_densities
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.intervals import Terms
+from manul.types import Floats, Policy
+
+LARGEST_BOUND = 1e12  # larger bounds say no more, and overflow
+
+
+class WeightBounds:
+    """An upper bound of all weights that a policy could have on a log, from the rows so far.
+
+    A row has a bound if its floor is known and not 0, or if `largest_weight` is given.
+
+    >>> import manul
+    >>> from manul.logs.batching import pieces
+    >>> column = np.ones(2)
+    >>> log = manul.Log(np.zeros((2, 1), np.float32), column / 2, column, column, floors=column / 10)
+    >>> bounds = WeightBounds(manul.Cats(leaves=8, bandwidth=1/8, epsilon=0.0))
+    >>> bounds.of_rows(next(pieces(log))), bounds.largest
+    (array([40., 40.]), 40.0)
+    """
+
+    def __init__(self, policy: Policy, largest_weight: float | None = None) -> None:
+        self.policy, self.given = policy, largest_weight
+        self.known, self.highest = True, min(largest_weight or 0.0, LARGEST_BOUND)
+
+    def of_rows(self, rows: Rows) -> Floats | None:
+        """The bound of each row; None if one is unknown."""
+        if self.given is not None:
+            return np.full(len(rows.actions), self.highest)
+        floors = rows.floors
+        self.known = self.known and floors is not None and bool((floors > 0).all())
+        if not self.known or floors is None:
+            return None
+        largest = policy_densities.largest_densities(self.policy, rows)
+        bounds: Floats = largest / np.maximum(floors, largest / LARGEST_BOUND)
+        self.highest = max(self.highest, float(bounds.max()))
+        return bounds
+
+    def attach(self, terms: Terms, rows: Rows) -> Terms:
+        """Terms with their bounds and epsilons, if they are known."""
+        return terms._replace(bounds=self.of_rows(rows), epsilons=epsilons(rows))
+
+    @property
+    def largest(self) -> float:
+        """The bound of all rows; 1e6 if one is unknown."""
+        return self.highest if self.known else UNKNOWN_BOUND
+
+    def require(self, interval: str) -> None:
+        """Raise ParameterError if the bound of a row is unknown."""
+        if not self.known:
+            missing = "largest_weight, or a log with a column floor that is above 0 in every row"
+            raise ParameterError(
+                f"interval {interval} needs an upper bound of the weights: {missing}.", "largest_weight"
+            )
+
+
+def epsilons(rows: Rows) -> Floats | None:
+    """The floors relative to the length of the range, up to a constant; None if they are unknown."""
+    if rows.floors is None or np.isnan(rows.floors).any():
+        return None
+    return rows.floors if rows.lows is None or rows.highs is None else rows.floors * (rows.highs - rows.lows)

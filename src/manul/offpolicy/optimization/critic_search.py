@@ -1,0 +1,151 @@
+"""The search for the best critic: train cross-fitted critics, choose a schedule, value bandwidths, and fit to all rows.
+
+The phases run in the threads of this machine or as tasks on a Ray cluster, with identical results: sums are computed per
+fold, in the order of the rows, and added in the order of the folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from manul.agents.auto import Auto
+from manul.logs.batching import Logs
+from manul.offpolicy import cross_fitting
+from manul.offpolicy.cross_fitting import FOLDS, CriticSettings, Position, Schedule
+from manul.offpolicy.evaluation.paired_values import PairedValue
+from manul.offpolicy.optimization import critic_candidates
+from manul.offpolicy.optimization.phase_files import PhaseFiles
+
+Advance = Callable[[int], object]
+
+
+class Phases(Protocol):
+    """The phases of the search, on one machine or on a cluster."""
+
+    def train(self, schedule: Schedule) -> list[Auto]:
+        """One critic per fold, trained on the other folds."""
+
+    def errors(self, critics: Sequence[Sequence[Auto]]) -> list[float]:
+        """The squared error on held-out rows of each group of critics, one per fold."""
+
+    def values(self, critics: Sequence[Auto]) -> list[PairedValue]:
+        """The value of each bandwidth on held-out rows."""
+
+    def fit(self, schedule: Schedule, bandwidth: float) -> Auto:
+        """An agent that is trained on all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class CriticSearch:
+    """The chosen schedule, its critic of each fold, the value of each bandwidth, and the fit to all rows."""
+
+    schedule: Schedule
+    critics: list[Auto]
+    values: list[PairedValue]
+    fit: Callable[[float], Auto]
+
+
+def search(phases: Phases, settings: CriticSettings) -> CriticSearch:
+    """Run all phases except the fit to all rows, which is left to the caller."""
+    tried = cross_fitting.schedules(settings.total)
+    trained = [phases.train(schedule) for schedule in tried]
+    best = int(np.argmin(phases.errors(trained))) if len(tried) > 1 else 0
+    values = phases.values(trained[best])
+    return CriticSearch(tried[best], trained[best], values, lambda bandwidth: phases.fit(tried[best], bandwidth))
+
+
+def passes(total: int) -> int:
+    """About how often the search reads a log of this length, for progress bars."""
+    tried = cross_fitting.schedules(total)
+    return sum(schedule.passes for schedule in tried) + (len(tried) > 1) + 1 + tried[-1].passes
+
+
+class LocalPhases:
+    """The phases in threads; each pass over the log serves all folds."""
+
+    def __init__(
+        self, log: Logs, settings: CriticSettings, executor: Executor, files: PhaseFiles, advance: Advance
+    ) -> None:
+        self._log, self._settings, self._executor = log, settings, executor
+        self._files, self._advance = files, advance
+
+    def train(self, schedule: Schedule) -> list[Auto]:
+        """One critic per fold, trained on the other folds."""
+        return self._trained(schedule.name, schedule, tuple(range(FOLDS)), None)
+
+    def fit(self, schedule: Schedule, bandwidth: float) -> Auto:
+        """An agent that is trained on all rows."""
+        return self._trained("all-rows", schedule, (None,), bandwidth)[0]
+
+    def errors(self, critics: Sequence[Sequence[Auto]]) -> list[float]:
+        """The squared error on held-out rows of each group of critics."""
+
+        def errors(fold: int, rows: Any) -> Any:
+            return critic_candidates.squared_errors([group[fold] for group in critics], rows, self._settings)
+
+        saved = self._files.result("errors")
+        if saved is None:
+            sums = self._sum_by_fold(errors, lambda: np.zeros(len(critics)))
+            saved = np.sum(sums, axis=0).tolist()
+            self._files.keep("errors", saved)
+        return list(saved)
+
+    def values(self, critics: Sequence[Auto]) -> list[PairedValue]:
+        """The value of each bandwidth on held-out rows."""
+
+        def values(fold: int, rows: Any) -> Any:
+            return stack(critic_candidates.bandwidth_values(critics[fold], rows, self._settings))
+
+        saved = self._files.result("values")
+        if saved is None:
+            saved = np.sum(self._sum_by_fold(values, empty_stack), axis=0).tolist()
+            self._files.keep("values", saved)
+        return unstack(np.array(saved))
+
+    def _trained(
+        self, phase: str, schedule: Schedule, held_out: Sequence[int | None], bandwidth: float | None
+    ) -> list[Auto]:
+        fresh = Position(), [self._settings.critic(bandwidth) for _ in held_out]
+        start, critics = self._files.critics(phase) or fresh
+
+        def learned(position: Position, rows: int) -> None:
+            self._advance(rows)
+            self._files.keep_critics(phase, position, critics)
+
+        options: dict[str, Any] = {"executor": self._executor, "start": start, "learned": learned}
+        cross_fitting.train(self._log, critics, held_out, schedule, self._settings, **options)
+        self._files.keep_critics(phase, Position(schedule.passes), critics, now=start.number < schedule.passes)
+        return critics
+
+    def _sum_by_fold(self, compute: Callable[[int, Any], Any], zero: Callable[[], Any]) -> list[Any]:
+        sums = [zero() for _ in range(FOLDS)]
+        for parts in critic_candidates.held_out_windows(self._log, self._settings.total):
+            folds, rows = zip(*parts, strict=True)
+            for fold, result in zip(folds, self._executor.map(compute, folds, rows), strict=True):
+                sums[fold] = sums[fold] + result
+            self._advance(sum(len(each.actions) for each in rows))
+        return sums
+
+
+def stack(values: Sequence[PairedValue]) -> Any:
+    """The sums of values as one array."""
+    return np.array([np.append(value.products.ravel(), value.hits) for value in values])
+
+
+def empty_stack() -> Any:
+    """The sums of no rows."""
+    return stack([PairedValue() for _ in critic_candidates.SHARES])
+
+
+def unstack(sums: Any) -> list[PairedValue]:
+    """The values of an array of sums.
+
+    >>> [value.hits for value in unstack(empty_stack())]
+    [0, 0, 0, 0, 0]
+    """
+    return [PairedValue(row[:-1].reshape(5, 5), int(row[-1])) for row in sums]

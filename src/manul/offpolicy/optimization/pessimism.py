@@ -1,0 +1,161 @@
+"""Optimization on logs without densities: the lowest predicted loss among the actions that the log supports.
+
+A log shows nothing about actions that it never played, where a critic extrapolates. The policy is therefore restricted to
+actions whose estimated logging density is at least a fifth of the uniform one and of the densest action's
+(`manul.policies.restricted`). Logged actions are jittered by the bandwidth before their density is estimated: rounded
+actions would otherwise be spikes between the actions that are compared. The loss of the policy is estimated on held-out
+rows, with critics of the other rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manul.agents.auto import Auto
+from manul.agents.density_critic import fit_critic
+from manul.errors import InputError
+from manul.logs.batching import declared_ranges
+from manul.logs.density_models import contexts_of, folds, ranges_of, select
+from manul.logs.log import Log
+from manul.offpolicy.evaluation import intervals
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
+from manul.offpolicy.evaluation.intervals import Terms
+from manul.policies.restricted import Restricted
+from manul.types import Decisions, Estimate, Floats, Within
+from manul.utils.rewards import AnyRange
+from manul.utils.validation import check_has_rows, check_number, check_outcomes, check_seed
+
+FOLDS = 3
+BANDWIDTH = 1 / 32  # of the range
+
+
+@dataclass(frozen=True, eq=False)
+class Restrained:
+    """A policy for a log without densities, and the estimate of its loss or, if there is none, the reason.
+
+    >>> print(Restrained(policy=None, estimate=None, refusal="The log is too short.", logged=0.25))
+    The log lost 0.25 on average. The log is too short.
+    """
+
+    policy: Restricted
+    estimate: Estimate | None
+    refusal: str | None
+    logged: float = float("nan")
+
+    def __str__(self) -> str:
+        logged = f"The log lost {self.logged:.4g} on average."
+        if self.estimate is None:
+            return f"{logged} {self.refusal}"
+        return f"{logged} The policy's estimate rests on estimated densities: {self.estimate}"
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to a `.manul` file."""
+        self.policy.save(path)
+
+
+def optimize_without_densities(
+    log: Log,
+    *,
+    actions: Within | None = None,
+    losses: AnyRange | None = None,
+    bandwidth: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Restrained:
+    """Learn the best policy that a log without densities can support, and estimate its loss on held-out rows.
+
+    Densities of the log, if any, are ignored. The policy is uniform within `bandwidth`, by default 1/32 of the range, of
+    its best action. `logged` is the mean loss of the log. There is no estimate if actions are rounded or if the weights
+    do not average about 1; its interval allows for any loss of the weight that is missing. The whole log is in memory.
+
+    >>> import manul
+    >>> agent = manul.Cats(leaves=8, bandwidth=1/8, epsilon=0.2)
+    >>> log = manul.simulate(agent, manul.worlds.linear(rounds=2000, width=2)).log
+    >>> result = optimize_without_densities(log)
+    >>> result.estimate is None or result.estimate.value < result.logged
+    True
+    """
+    check_has_rows(len(log))
+    check_number("level", level, 0, 1, "Try 0.95.", ends="()")
+    _, (least, worst) = declared_ranges(log, actions, losses)
+    ranges = ranges_of(log, actions)
+    check_outcomes(
+        log.actions, np.ones(len(log)), log.losses, ranges[:, 0], ranges[:, 1], loss_range=(least, worst), rewards=False
+    )
+    train = _Training(log, ranges, (least, worst), bandwidth, check_seed(seed))
+    estimate, refusal = _estimate(train, level)
+    return Restrained(train.policy(np.arange(len(log))), estimate, refusal, float(log.losses.mean()))
+
+
+class _Training:
+    """Trains policies on rows of a log."""
+
+    def __init__(self, log: Log, ranges: Floats, losses: Within, bandwidth: float | None, seed: int) -> None:
+        self.log, self.ranges, self.losses, self.seed = log, ranges, losses, seed
+        self.contexts = contexts_of(log)
+        low, high = float(ranges[:, 0].min()), float(ranges[:, 1].max())
+        self.actions, self.bandwidth = (low, high), BANDWIDTH * (high - low) if bandwidth is None else bandwidth
+
+    def policy(self, rows: Any) -> Restricted:
+        """The policy of some rows."""
+        rng = np.random.default_rng(self.seed)
+        jitter = self.bandwidth * rng.uniform(-1, 1, len(rows))
+        actions = np.clip(self.log.actions[rows] + jitter, self.ranges[rows, 0], self.ranges[rows, 1])
+        support = fit_critic(select(self.contexts, rows), actions, self.ranges[rows], self.seed)
+        order = rng.permutation(rows)
+        critic = Auto(actions=self.actions, losses=self.losses, seed=self.seed)
+        decisions = Decisions(self.log.actions[order], np.ones(len(order)))
+        critic.learn_many(select(self.contexts, order), decisions, self.log.losses[order])
+        return Restricted(critic=critic, support=support, bandwidth=self.bandwidth)
+
+    def terms(self, policy: Restricted, rows: Any) -> Terms:
+        """The weights and scaled losses of held-out rows."""
+        contexts, actions, ranges = select(self.contexts, rows), self.log.actions[rows], self.ranges[rows]
+        within = None if self.log.lows is None else ranges
+        weights = policy.densities_many(contexts, actions, within) / policy.support.densities(contexts, actions, ranges)
+        least, worst = self.losses
+        losses = (self.log.losses[rows] - least) / (worst - least)
+        return Terms(weights * losses, weights, weights, losses)
+
+
+def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str | None]:
+    ends = intervals.start("empirical-likelihood", training.seed)
+    parts = []
+    for train, held_out in folds(len(training.log), FOLDS):
+        parts.append(training.terms(training.policy(train), held_out))
+        ends.add(parts[-1])
+    numerators, weights = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("numerators", "weights")
+    )
+    try:
+        check_not_rounded(training.log.actions)
+        check_estimated("snips", float(weights.mean()))
+    except InputError as error:
+        return None, str(error)
+    bound = max(float(weights.max()), UNKNOWN_BOUND)
+    low, high = widen(ends.ends(level, bound), float(weights.mean()))
+    least, worst = training.losses
+    value, low, high = (
+        least + (worst - least) * share
+        for share in (float(numerators.sum() / weights.sum()), max(low, 0.0), min(high, 1.0))
+    )
+    return (
+        Estimate(
+            value,
+            low,
+            high,
+            effective_size=float(weights.sum() ** 2 / (weights * weights).sum()),
+            largest_weight=float(weights.max()),
+            mean_weight=float(weights.mean()),
+            rows=len(weights),
+            interval="empirical-likelihood",
+            level=level,
+            bandwidth=training.bandwidth,
+        ),
+        None,
+    )

@@ -1,0 +1,107 @@
+"""The candidates "cats": trees and other agents that are valued while they learn, each row before it is learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from manul.agents.auto import Auto
+from manul.errors import ParameterError
+from manul.logs.batching import Logs, Rows, pieces
+from manul.offpolicy import cross_fitting
+from manul.offpolicy.evaluation.doubly_robust import action_points
+from manul.offpolicy.optimization.critic_candidates import WindowTerms
+from manul.offpolicy.optimization.engines import TrainingResult
+from manul.offpolicy.optimization.grid import AnyAgent, Candidate
+from manul.offpolicy.optimization.results import Row
+from manul.paper import theory
+from manul.types import Decisions
+from manul.utils.rewards import known_range
+
+Penalty = float | Literal["measured", "paper"]
+
+
+def rows(candidates: Sequence[Candidate], trained: TrainingResult, penalty: Penalty, failure: float) -> list[Row]:
+    """The row of each candidate in the table of results."""
+    if penalty == "measured":
+        return [_measured(candidate, trained, number) for number, candidate in enumerate(candidates)]
+    constant = penalty
+    if constant == "paper":
+        constant = theory.off_policy_constant(horizon=trained.seen.rows, cells=len(candidates), failure=failure)
+    return [_paper(candidate, trained, number, float(constant)) for number, candidate in enumerate(candidates)]
+
+
+def _measured(candidate: Candidate, trained: TrainingResult, number: int) -> Row:
+    """With weights clipped at the root of the number of rows, one small density changes nothing."""
+    weights, weighted, squares = trained.clipped[number].tolist()
+    rows = trained.seen.rows
+    if weights <= 0:
+        return _row(candidate, 1.0, math.inf)
+    value, size = weighted / weights, squares / weights
+    return _row(candidate, value, float(np.sqrt(value * size / rows) + size / rows))
+
+
+def _paper(candidate: Candidate, trained: TrainingResult, number: int, constant: float) -> Row:
+    agent: Any = candidate.agent
+    low, high = agent.actions
+    mean = float(trained.sums[number]) / trained.seen.rows
+    penalty = theory.off_policy_penalty(
+        mean_loss=mean,
+        horizon=trained.seen.rows,
+        bandwidth=agent.bandwidth / (high - low),
+        minimum_density=min(trained.seen.lowest_density * (high - low), 1.0),
+        constant=constant,
+    )
+    return _row(candidate, mean, penalty)
+
+
+def _row(candidate: Candidate, mean: float, penalty: float) -> Row:
+    agent: Any = candidate.agent
+    lowest, highest = known_range(agent.losses, "optimize")
+    estimate, penalty = lowest + (highest - lowest) * mean, (highest - lowest) * penalty
+    return Row(candidate.name, agent.bandwidth, getattr(agent, "leaves", None), estimate, penalty, estimate + penalty)
+
+
+def check_bandwidths(candidates: Sequence[Candidate], penalty: Penalty) -> None:
+    """Reject agents without a density, and agents without a bandwidth if the penalty depends on it."""
+    for candidate in candidates:
+        bandwidth = getattr(candidate.agent, "bandwidth", 0)
+        if not (penalty == "measured" if bandwidth is None else bandwidth > 0):
+            raise ParameterError(
+                f"candidates must have a bandwidth above 0, got {candidate.agent!r} as {candidate.name!r}.",
+                "candidates",
+            )
+
+
+def cross_fit(candidate: Candidate, log: Logs, total: int) -> list[AnyAgent]:
+    """One agent per fold, trained on the other folds in the order of the log."""
+    agents = [candidate.fresh() for _ in range(cross_fitting.FOLDS)]
+    for piece in pieces(log):
+        folds = cross_fitting.fold_numbers(piece, total)
+        for fold, agent in enumerate(agents):
+            rows = piece.select(folds != fold)
+            if len(rows.actions):
+                decisions = Decisions(rows.actions, rows.densities, rows.lows, rows.highs)
+                agent.learn_many(rows.contexts, decisions, rows.losses)
+    return agents
+
+
+def window_terms(agent: AnyAgent, rows: Rows, critic: Auto | None, critic_rows: Rows) -> WindowTerms:
+    """The weights of an agent on held-out rows, and the losses that a critic predicts for the logged and its own actions.
+
+    `critic_rows` are the same rows as the critic takes them; without a critic, predictions are 0.
+    """
+    low, high = agent.actions
+    weights = agent.densities_many(rows.contexts, rows.actions, rows.within) / rows.densities
+    share = getattr(agent, "bandwidth", None) or Auto.narrowest_share * (high - low)
+    lows, highs = rows.ends(agent.actions)
+    halves = np.minimum(share, (highs - lows) / 2)
+    if critic is None:
+        nothing = np.zeros(len(weights))
+        return WindowTerms(weights, halves, nothing, nothing)
+    points, shares = action_points(agent, rows, agent.actions)
+    losses = cross_fitting.predict(critic, critic_rows, np.column_stack([rows.actions, np.clip(points, low, high)]))
+    return WindowTerms(weights, halves, losses[:, 0], (losses[:, 1:] * shares).sum(axis=1))

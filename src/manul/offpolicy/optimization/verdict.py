@@ -1,0 +1,113 @@
+"""What a log says about the chosen policy against the logged one: proven, likely, or not shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from manul.logs.batching import Rows
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.gain import Gain
+from manul.offpolicy.evaluation.loss_scaling import scale_losses
+from manul.offpolicy.evaluation.paired_values import PairedValue
+from manul.offpolicy.optimization.critic_candidates import WindowTerms
+from manul.types import Floats, Within
+
+LEVEL = 0.95
+NORMAL = 1.959963984540054  # the quantile of the standard normal distribution at (1 + LEVEL) / 2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The gain of the chosen policy over the logged one: positive is better.
+
+    `value` is the estimated loss of the policy, `logged` the mean logged loss, and `greedy` that of the logged policy
+    without its uniform exploration, which needs floors in the log; each comes with its standard error. `low` and `high`
+    are the 95 % interval of the gain by empirical likelihood, which says what is proven; `gain` and `error` are doubly
+    robust, and say what is likely.
+    """
+
+    value: tuple[float, float]
+    gain: float
+    error: float
+    low: float
+    high: float
+    logged: tuple[float, float]
+    greedy: tuple[float, float] | None
+
+    @property
+    def status(self) -> Literal["proven", "likely", "not shown"]:
+        """What the log shows of the gain."""
+        if self.low > 0:
+            return "proven"
+        return "likely" if self.gain - NORMAL * self.error > 0 else "not shown"
+
+    def __str__(self) -> str:
+        expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {NORMAL * self.error:.2g}"
+        if self.status == "proven":
+            return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence."
+        if self.status == "likely":
+            return f"{expected}; likely, but not proven by this log. Log with a larger epsilon to prove it."
+        return f"{expected}; not shown by this log. More rows or a larger epsilon can show it."
+
+
+class VerdictSums:
+    """Sums over the rows of a log, from which a verdict is computed; weights above `cap` are capped in the value."""
+
+    def __init__(self, actions: Within, losses: Within, cap: float) -> None:
+        self._actions, self._losses, self._cap = actions, losses, cap
+        self._value, self._greedy, self._gain = PairedValue(), PairedValue(), Gain()
+        self._floors_known = True
+
+    def add(
+        self,
+        rows: Rows,
+        terms: WindowTerms,
+    ) -> None:
+        """Add held-out rows with the weights, windows and predictions of the policy."""
+        losses, weights = scale_losses(rows, self._losses), terms.weights
+        self._value.add(np.minimum(weights, self._cap), losses, terms.predicted, terms.expected)
+        self._gain.add(weights, losses, self._bound(rows, weights, terms.halves))
+        greedy = greedy_weights(rows, self._actions)
+        self._floors_known = self._floors_known and greedy is not None
+        if greedy is not None:
+            self._greedy.add(greedy, losses)
+
+    def verdict(self) -> Verdict:
+        """The verdict, in units of the loss."""
+        low, high = self._losses
+        unit, (least, most) = high - low, self._gain.interval(LEVEL)
+        greedy = self._greedy if self._floors_known and self._greedy.mean_weight > 0 else None
+        return Verdict(
+            value=(low + unit * self._value.value, unit * self._value.error),
+            gain=self._value.gain * unit,
+            error=self._value.gain_error * unit,
+            low=-most * unit,
+            high=-least * unit,
+            logged=(low + unit * self._value.logged, unit * self._value.logged_error),
+            greedy=None if greedy is None else (low + unit * greedy.value, unit * greedy.error),
+        )
+
+    def _bound(self, rows: Rows, weights: Floats, halves: Floats) -> float:
+        floors = np.zeros(len(weights)) if rows.floors is None else np.nan_to_num(rows.floors)
+        bounds = np.divide(0.5 / halves, floors, out=np.full(len(weights), UNKNOWN_BOUND), where=floors > 0)
+        return max(float(bounds.max()), float(weights.max()))
+
+
+def greedy_weights(rows: Rows, actions: Within) -> Floats | None:
+    """The importance weights of the logged policy without its uniform exploration; None if a floor is not known.
+
+    The logged density is floor + (1 - epsilon) greedy density, with epsilon = floor times the length of the range.
+
+    >>> rows = Rows(0, np.empty((2, 0)), np.ones(2), np.array([4.6, 0.1]), np.ones(2), None, None, floors=np.full(2, 0.1))
+    >>> greedy_weights(rows, (0.0, 2.0)).round(3)
+    array([1.223, 0.   ])
+    """
+    if rows.floors is None or np.isnan(rows.floors).any():
+        return None
+    lows, highs = rows.ends(actions)
+    greedy = 1.0 - rows.floors * (highs - lows)
+    explained = (rows.densities - rows.floors) / rows.densities
+    return np.divide(explained, greedy, out=np.zeros(len(greedy)), where=greedy > 1e-9)

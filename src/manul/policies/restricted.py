@@ -1,0 +1,179 @@
+"""A policy that minimises a predicted loss among the actions that a log supports: pessimism about all others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.actions.distribution import Distribution
+from manul.actions.ranges import Actions
+from manul.actions.smoothing import explore
+from manul.agents.auto import Auto
+from manul.agents.density_critic import CriticDensity
+from manul.policies.plot_mixin import PlotMixin
+from manul.types import Context, Floats, Within
+from manul.utils import model_files
+from manul.utils.validation import check_bandwidth, check_epsilon, check_number, check_shape
+
+POINTS = 64  # actions that are compared
+LEAST_DENSITY = 0.2  # of the densest action, and of a uniform policy: the estimated density of a supported action
+
+
+class Windows(NamedTuple):
+    """The ends of the window of each row, and those of its range."""
+
+    lows: Floats
+    highs: Floats
+    ends: Floats
+
+
+@model_files.saveable()
+class Restricted(PlotMixin):
+    """Plays within `bandwidth` of the action with the lowest predicted loss among those that the log supports.
+
+    `critic` predicts losses, and `support` the density of the logged policy. An action is supported if its density is at
+    least `least_density` of the uniform density and of the densest action's; if none is, the policy plays the densest one.
+
+    >>> import manul
+    >>> rng = np.random.default_rng(0)
+    >>> actions, ones = rng.uniform(0.2, 0.5, 2000), np.ones(2000)
+    >>> log = manul.Log(rng.random((2000, 1), np.float32), actions, ones, np.abs(actions - 0.9))
+    >>> result = manul.offpolicy.optimize_without_densities(log)
+    >>> 0.4 < result.policy.best([0.5]) < 0.55  # the log says nothing about 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        critic: Auto,
+        support: CriticDensity,
+        bandwidth: float,
+        least_density: float = LEAST_DENSITY,
+        epsilon: float = 0.0,
+    ) -> None:
+        self.critic, self.support, self.actions = critic, support, critic.actions
+        self._range = Actions(*self.actions)
+        self.bandwidth = check_bandwidth(bandwidth, self._range)
+        self.least_density = check_number("least_density", least_density, 0, 1, f"Try {LEAST_DENSITY}.")
+        self.epsilon = check_epsilon(epsilon)
+
+    @property
+    def width(self) -> int | None:
+        """The number of columns of a context; 0 for named contexts."""
+        return self.critic.width
+
+    def distribution(self, context: Context, within: Within | None = None) -> Distribution:
+        """The distribution of the action for a context."""
+        ends = self._range.narrow(within, self.bandwidth)
+        windows = self._windows(self._single(context), np.array([ends]))
+        window = Distribution.uniform(float(windows.lows[0]), float(windows.highs[0]))
+        return explore(window, self.epsilon, ends)
+
+    def best(self, context: Context, within: Within | None = None) -> float:
+        """The action with the lowest predicted loss among those that the log supports."""
+        ends = np.array([self._range.narrow(within, self.bandwidth)])
+        return float(self._choose(self._single(context), ends)[0][0])
+
+    def densities_many(
+        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
+    ) -> Floats:
+        """The density of each row's action."""
+        lows, highs, ends = self._windows_of_many(contexts, within)
+        points = np.asarray(actions, dtype=np.float64)
+        check_shape("actions", points, len(lows))
+        inside = (points >= lows) & (points <= highs)
+        uniform = (points >= ends[:, 0]) & (points <= ends[:, 1])
+        spans = ends[:, 1] - ends[:, 0]
+        return (1 - self.epsilon) * inside / (highs - lows) + self.epsilon * uniform / spans
+
+    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """The mean and the mean square of the action of each row."""
+        lows, highs, ends = self._windows_of_many(contexts, within)
+        greedy, whole = (_moments(low, high) for low, high in ((lows, highs), (ends[:, 0], ends[:, 1])))
+        mean, square = (
+            (1 - self.epsilon) * one + self.epsilon * other for one, other in zip(greedy, whole, strict=True)
+        )
+        return mean, square
+
+    def _windows_of_many(self, contexts: Any, within: npt.ArrayLike | None) -> Windows:
+        count = len(self.critic.batch(contexts))
+        ends = np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (count, 2))
+        for low, high in ends if within is not None else ():
+            self._range.narrow((low, high), self.bandwidth)
+        return self._windows(contexts, ends)
+
+    def _windows(self, contexts: Any, ends: Floats) -> Windows:
+        """The part of the window around the best action that is supported without a gap."""
+        centres, lows, highs = self._choose(contexts, ends)
+        return Windows(np.maximum(centres - self.bandwidth, lows), np.minimum(centres + self.bandwidth, highs), ends)
+
+    def _choose(self, contexts: Any, ends: Floats) -> tuple[Floats, Floats, Floats]:
+        """The best supported action of each row, and the ends of the supported actions around it."""
+        steps = (ends[:, 1] - ends[:, 0]) / POINTS
+        grid = ends[:, :1] + (np.arange(POINTS) + 0.5) * steps[:, np.newaxis]
+        losses, densities = (
+            predict(contexts, np.minimum(grid, ends[:, 1:]))
+            for predict in (self.critic.predict_losses, self.support.relative)
+        )
+        densest = densities.max(axis=1, keepdims=True)
+        # The densest action is always supported: if it is below the share of the uniform density, it is its own limit.
+        supported = densities >= np.minimum(self.least_density * np.maximum(densest, 1.0), densest)
+        best = np.argmin(np.where(supported, losses, np.inf), axis=1)
+        first, last = _run_around(supported, best)
+        rows = np.arange(len(grid))
+        return grid[rows, best], ends[:, 0] + first * steps, ends[:, 0] + (last + 1) * steps
+
+    def _single(self, context: Context) -> Any:
+        """One context as a batch."""
+        _, features = self.critic.player_and_context(context)
+        return [features] if isinstance(features, dict) else features[np.newaxis]
+
+    def contents(self) -> model_files.Contents:
+        """The contents of a file with the policy."""
+        settings = {name: getattr(self, name) for name in ("bandwidth", "least_density", "epsilon")}
+        arrays: model_files.Arrays = {"knots": self.support.knots.ravel()}
+        for name, agent in (("critic", self.critic), ("support", self.support.critic)):
+            _, settings[name], state = model_files.contents(agent)
+            arrays |= {f"{name}.{part}": array for part, array in state.items()}
+        return "Restricted", settings, arrays
+
+    def save(self, path: str | Path) -> None:
+        """Write to a `.manul` file."""
+        model_files.write(path, *self.contents())
+
+    @classmethod
+    def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
+        """The policy that was saved with these parameters and arrays."""
+        split = model_files.split_by_prefix(arrays)
+        (knots,) = model_files.vectors(split.pop("", {}), knots=("f8", None))
+        pairs = knots.reshape(2, -1) if len(knots) and len(knots) % 2 == 0 else None
+        if pairs is None or not np.isfinite(pairs).all() or (np.diff(pairs[0]) < 0).any() or len(split) != 2:
+            raise model_files.mismatch_error()
+        settings = dict(parameters)
+        critic, support = (
+            model_files.restore("Auto", settings.pop(name), split.get(name, {})) for name in ("critic", "support")
+        )
+        return cls(critic=critic, support=CriticDensity(support, pairs.copy()), **settings)
+
+    def __repr__(self) -> str:
+        return f"Restricted(actions={self.actions}, bandwidth={self.bandwidth:g}, least_density={self.least_density:g})"
+
+
+def _moments(lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
+    return (lows + highs) / 2, (lows * lows + lows * highs + highs * highs) / 3
+
+
+def _run_around(flags: npt.NDArray[np.bool_], inside: npt.NDArray[np.intp]) -> tuple[Any, Any]:
+    """The first and last of the neighbouring flags around one that is set, in each row.
+
+    >>> _run_around(np.array([[True, False, True, True, False]]), np.array([2]))
+    (array([2]), array([3]))
+    """
+    numbers = np.arange(flags.shape[1])
+    before = np.where(~flags & (numbers < inside[:, np.newaxis]), numbers, -1).max(axis=1)
+    after = np.where(~flags & (numbers > inside[:, np.newaxis]), numbers, len(numbers)).min(axis=1)
+    return before + 1, after - 1

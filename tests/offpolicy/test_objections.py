@@ -1,0 +1,99 @@
+"""An estimate that must not be trusted says so, and why."""
+
+import numpy as np
+import pytest
+
+import manul
+from manul.errors import ParameterError
+from manul.offpolicy.evaluation.policy_densities import Smoothed
+
+RANGE = (0.0, 1.0)
+
+
+def uniform_log(rows, seed=0, **changes):
+    rng = np.random.default_rng(seed)
+    actions = rng.random(rows)
+    columns = {"actions": actions, "densities": np.ones(rows), "losses": actions, "floors": np.ones(rows)}
+    return manul.Log(np.zeros((rows, 1), np.float32), **(columns | changes))
+
+
+def titles(estimate, severity):
+    return [objection.title for objection in estimate.objections if objection.severity == severity]
+
+
+def window(centre, bandwidth):
+    return Smoothed(lambda _: centre, bandwidth, RANGE)
+
+
+def test_a_good_log_has_no_objections():
+    assert manul.evaluate(window(0.5, 0.1), uniform_log(2000)).objections == ()
+
+
+def test_one_logged_action_is_an_error():
+    estimate = manul.evaluate(window(0.5, 1 / 256), uniform_log(500, actions=np.full(500, 0.5)))
+    assert titles(estimate, "error") == ["only one logged action", "wrong densities"]
+    assert "Weights average 128, not 1." in str(estimate)
+    assert not estimate.usable
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_wrong_densities_are_an_error(factor):
+    densities = np.full(2000, factor)
+    estimate = manul.evaluate(window(0.5, 0.1), uniform_log(2000, densities=densities, floors=densities))
+    assert titles(estimate, "error") == ["wrong densities"]
+
+
+def test_few_matching_decisions_are_a_warning():
+    estimate = manul.evaluate(window(0.5, 0.005), uniform_log(1000))
+    assert titles(estimate, "warning") == ["small sample"]
+    assert f"{estimate.effective_size:.0f} of 1,000 decisions match: not enough to say." in str(estimate)
+
+
+@pytest.mark.parametrize("interval", ["normal", "bootstrap"])
+def test_an_interval_that_is_too_narrow_on_few_decisions_is_an_error(interval):
+    estimate = manul.evaluate(window(0.5, 0.0005), uniform_log(5000), interval=interval)
+    assert titles(estimate, "error") == ["small sample"]
+
+
+def test_a_wide_interval_is_a_warning():
+    estimate = manul.evaluate(window(0.5, 0.25), uniform_log(80, floors=np.full(80, 1e-6)), level=0.999999)
+    assert titles(estimate, "warning") == ["wide interval"]
+
+
+@pytest.mark.parametrize("interval", ["clopper-pearson", "bernstein"])
+@pytest.mark.parametrize("floors", [None, np.append(np.ones(99), np.nan), np.append(np.ones(99), 0.0)])
+def test_an_interval_that_needs_a_bound_says_what_is_missing(interval, floors):
+    log = uniform_log(100, floors=floors)
+    with pytest.raises(
+        ParameterError, match=f"interval {interval} needs .*: largest_weight, or a log with a column floor"
+    ):
+        manul.evaluate(window(0.5, 0.25), log, interval=interval)
+    assert manul.evaluate(window(0.5, 0.25), log, interval=interval, largest_weight=2.0).low > 0
+
+
+@pytest.mark.parametrize("interval", ["clopper-pearson", "bernstein", "empirical-likelihood"])
+def test_the_bound_comes_from_the_floors(interval):
+    log = uniform_log(200, floors=np.full(200, 0.5))
+    known, given = (manul.evaluate(window(0.5, 0.25), log, interval=interval, largest_weight=b) for b in (None, 4.0))
+    assert (known.low, known.high) == (given.low, given.high)
+
+
+def test_an_unknown_bound_is_wide():
+    known, unknown = (manul.evaluate(window(0.5, 0.1), uniform_log(200, floors=f)) for f in (np.ones(200), None))
+    assert unknown.high > known.high
+
+
+@pytest.mark.parametrize("interval", ["clopper-pearson", "bernstein", "empirical-likelihood"])
+@pytest.mark.parametrize(("floors", "bound"), [(np.full(200, 1e-308), None), (None, np.inf)])
+def test_a_bound_without_limit_is_an_interval_all_the_same(interval, floors, bound):
+    estimate = manul.evaluate(
+        window(0.5, 0.25), uniform_log(200, floors=floors), interval=interval, largest_weight=bound
+    )
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+@pytest.mark.parametrize("loss", [0.0, 1.0])
+def test_losses_that_are_all_equal_have_an_interval_on_one_side(loss):
+    estimate = manul.evaluate(window(0.5, 0.1), uniform_log(500, losses=np.full(500, loss)))
+    assert estimate.value == loss
+    assert 0.01 < estimate.high - estimate.low < 0.05
