@@ -411,3 +411,8 @@ def test_a_decision_is_a_named_tuple_with_a_density_per_knob():
     decision = manul.Auto(actions=SPACES["two"]).decide([1.0])
     assert isinstance(decision, KnobsDecision)
     assert decision.densities == pytest.approx({"price": 1 / 40, "discount": 1 / 0.3})
+
+
+def test_the_settings_of_one_knob_are_still_known():
+    assert list(manul.Auto(seed=3).parameters)[:3] == ["actions", "epsilon", "losses"]
+    assert manul.loads(manul.dumps(manul.Auto(seed=3))).parameters == manul.Auto(seed=3).parameters

@@ -7,6 +7,7 @@ can be used off-policy.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -114,6 +115,9 @@ class Auto(BaseAgent[_core.Player]):
         if fades:
             self.epsilon = "auto"
         self.bandwidth = None if bandwidth is None else check_bandwidth(bandwidth, self._range)
+
+    # Otherwise it would be that of `__new__`, which takes the settings of `AutoKnobs` too.
+    __signature__ = inspect.Signature(list(inspect.signature(__init__, eval_str=True).parameters.values())[1:])
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The current state; with a context, also the predicted loss of `points` actions.
