@@ -88,7 +88,7 @@ class Span:
 
     def value(self, position: float) -> float:
         """The number at a position."""
-        return min(max(self.low + position * self.volume, self.low), self.high)
+        return float(min(max(self.low + position * self.volume, self.low), self.high))
 
     def narrow(self, within: Any, name: str) -> Within:
         """The positions of a narrower range."""
@@ -167,7 +167,7 @@ class Stepped:
     def value(self, position: float) -> float:
         """The step whose cell has the position."""
         place = min(max(math.floor(position * self.count), 0), self.count - 1)
-        return self.high if place == self.count - 1 else self.low + place * self.step
+        return float(self.high if place == self.count - 1 else self.low + place * self.step)
 
     def narrow(self, within: Any, name: str) -> Within:
         """The cells of the steps in a narrower range, which must have at least one."""
