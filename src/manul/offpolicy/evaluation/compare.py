@@ -329,7 +329,7 @@ class _Pairs:
         for (name, segment), pair in sorted(self.pairs.items(), key=lambda item: (order[item[0][0]], str(item[0][1]))):
             refusal = pair.refusal()
             if refusal is not None:
-                size = pair.evidence.effective_size if pair.evidence.weights else 0.0
+                size = pair.evidence.effective_size
                 loss, ends, value = math.nan, (-1.0, 1.0), math.nan
                 objections: tuple[Objection, ...] = (refusal,)
             else:
