@@ -41,8 +41,8 @@ class Evidence:
 
     @property
     def effective_size(self) -> float:
-        """The effective sample size."""
-        return self.weights**2 / self.squares
+        """The effective sample size; 0 if no row matches."""
+        return self.weights**2 / self.squares if self.squares else 0.0
 
     def objections(self, largest_weight: float, interval: str, ends: Within) -> tuple[Objection, ...]:
         """The objections to an estimate with an interval of losses scaled to [0, 1]; errors first."""
