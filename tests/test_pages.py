@@ -51,7 +51,7 @@ def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_lea
     then = "curl -sf http://127.0.0.1:8000/\nkill $! && wait $!\n"
     printed = typed(readme("sh", then=then), clone)
     assert "best constant" in printed
-    assert "95% bootstrap" in printed
+    assert "95% empirical-likelihood" in printed
     assert '"status":"recorded"' in printed
     assert '"decisions":1' in printed
     assert '{"error":' not in printed
@@ -63,4 +63,4 @@ def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_lea
 @pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="builds everything anew: make soak")
 def test_the_whole_path_from_nothing(tmp_path):
     typed(f"git clone -q '{ROOT}' clone", tmp_path)
-    assert "95% bootstrap" in typed("set +u\n" + readme("sh install", "sh", "sh long"), tmp_path / "clone")
+    assert "95% empirical-likelihood" in typed("set +u\n" + readme("sh install", "sh", "sh long"), tmp_path / "clone")

@@ -60,8 +60,8 @@ def test_the_logged_policy_and_its_greedy_part_are_in_the_table(best, log):
 
 
 def test_without_floors_there_is_no_greedy_part(log):
-    unknown = manul.Log(log.contexts, log.actions, log.densities, log.losses)
-    best = manul.optimize(unknown, candidates="auto")
+    bare = manul.Log(log.contexts, log.actions, log.densities, log.losses)
+    best = manul.optimize(bare, candidates="auto")
     assert [row.candidate for row in best.table.references] == ["logged"]
 
 

@@ -149,3 +149,71 @@ def test_a_row_without_a_cluster_is_named():
     table = log.table.set_column(log.table.column_names.index("user"), "user", [users])
     with pytest.raises(InputError, match="clusters needs a value in every row; row 599 has none"):
         manul.compare([LOW], manul.Log.from_table(table), clusters="user")
+
+
+def without_floors(log):
+    return manul.Log(np.zeros((len(log), 1), np.float32), log.actions, log.densities, log.losses)
+
+
+def test_two_policies_can_be_told_apart_on_a_log_without_floors():
+    log = without_floors(named_log(3000))
+    (row,) = manul.compare({"low": LOW, "high": HIGH}, log, "high")
+    assert row.verdict == "better"
+    assert row.high - row.low < 0.4
+
+
+def test_the_difference_is_that_of_the_self_normalised_losses():
+    log = without_floors(named_log())
+    (row,) = manul.compare([LOW], log)
+    assert row.difference == pytest.approx(row.loss - log.losses.mean(), abs=1e-12)
+    (row,) = manul.compare([LOW], manul.Log(log.contexts, log.actions, log.densities, 0 * log.losses))
+    assert row.difference == 0
+
+
+def test_a_policy_without_support_is_no_standard_of_comparison():
+    log = named_log()
+    low_only = log.rows(np.flatnonzero(log.actions < 0.4))
+    (row,) = manul.compare([LOW], low_only, HIGH)
+    assert (row.objections[0].severity, row.objections[0].title) == ("error", "no support")
+    assert np.isnan(row.difference)
+
+
+def test_estimated_densities_of_actions_that_were_hardly_played_are_refused():
+    log = named_log()
+    estimated = log.with_estimated_densities(np.full(len(log), 3.0))
+    (row,) = manul.compare([LOW], estimated)
+    assert row.objections[0].title == "estimated densities"
+    assert np.isnan(row.loss)
+    fair = log.with_estimated_densities(np.full(len(log), 1.1))
+    assert ends(manul.compare([LOW], fair))[0][0] < ends(manul.compare([LOW], without_floors(log)))[0][0]
+
+
+def test_a_column_may_be_absent_from_a_batch():
+    log = named_log()
+    bare = manul.Log.from_table(
+        {"user": np.zeros(9000), "action": np.full(9000, 0.5)}
+        | {n: np.ones(9000) for n in ("density", "floor", "loss")}
+    )
+    assert [row.segment for row in manul.compare([LOW], [bare, log], by="city")] == ["(missing)", "Bath", "Oslo"]
+
+
+def test_a_segment_named_missing_keeps_its_rows():
+    names = [None, "(missing)"] * 50
+    log = manul.Log.from_table({"city": names, "action": [0.2] * 100, "density": [1.0] * 100, "loss": [0.5] * 100})
+    (row,) = manul.compare([LOW], log, by="city")
+    assert row.rows == 100
+
+
+def test_a_feature_that_no_sparse_context_has_is_an_unknown_column(tmp_path):
+    path = tmp_path / "log.vw"
+    path.write_text("ca 0.3:0.5:1.0 | age:31 old\nca 0.3:0.25:1.0 | age:20\n")
+    log = manul.Log.read(path)
+    assert [(row.segment, row.rows) for row in manul.compare([LOW], log, by="old")] == [("(missing)", 1), (1.0, 1)]
+    with pytest.raises(ParameterError, match=r"by must be a column of the contexts \(age, old\), got 'new'"):
+        manul.compare([LOW], log, by="new")
+
+
+@pytest.mark.parametrize("policies", [LOW, {1: LOW}, {"logged": LOW}])
+def test_policies_need_names_that_can_be_told_apart(policies):
+    with pytest.raises(ParameterError, match="olicies must be"):
+        manul.compare(policies, named_log(20))

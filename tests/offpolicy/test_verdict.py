@@ -11,7 +11,7 @@ ONE, NONE = (0.0, 1.0), np.empty((2000, 0), np.float32)
 
 
 def judged(weights, losses, floor):
-    rows = Rows(0, NONE, np.zeros(2000), np.ones(2000), losses, None, None, floors=np.full(2000, floor))
+    rows = Rows(0, NONE, np.linspace(0, 1, 2000), np.ones(2000), losses, None, None, floors=np.full(2000, floor))
     sums = VerdictSums(ONE, ONE, cap=1e9)
     sums.add(rows, WindowTerms(weights, np.full(2000, 0.25), np.zeros(2000), np.zeros(2000)))
     return sums.verdict()

@@ -40,8 +40,8 @@ def played(agent, count=400, within=None):
         made.append(agent.decide(x, within))
         losses.append(l_t(made[-1].action))
         agent.learn(x, made[-1], losses[-1])
-    actions, densities, _ = zip(*made, strict=True)
-    return np.array([x for x, _ in rounds(count)]), Decisions(np.array(actions), np.array(densities)), losses
+    decisions = Decisions(np.array([each.action for each in made]), np.array([each.density for each in made]))
+    return np.array([x for x, _ in rounds(count)]), decisions, losses
 
 
 # The literal form

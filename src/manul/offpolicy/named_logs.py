@@ -29,6 +29,17 @@ def peek(log: Logs) -> tuple[Log | None, Logs]:
     return next(iter(log), None), log
 
 
+def first_with_contexts(log: Logs, first: Log | None) -> Log | None:
+    """The first batch that has contexts, which says what they are like; the first one of an iterator."""
+    if isinstance(log, Log | Iterator):
+        return first
+    return next((batch for batch in log if len(batch) and _has_contexts(batch)), first)
+
+
+def _has_contexts(batch: Log) -> bool:
+    return batch.fields is not None or batch.features is not None or batch.contexts.shape[1] > 0
+
+
 def choose_range(given: Within | None, declared: Within | None) -> Within:
     """The given range, or the one that a log declares, or (0, 1).
 

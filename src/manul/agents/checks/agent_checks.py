@@ -122,7 +122,7 @@ def narrowed_ranges_are_kept(make: Make) -> None:
     low, high = agent.actions
     within = (low + 0.1 * (high - low), high)
     _play(agent, 50)
-    if getattr(agent, "bandwidth", 0.0) > 0.45 * (high - low):
+    if (getattr(agent, "bandwidth", None) or 0.0) > 0.45 * (high - low):
         check_rejected(lambda: agent.decide(random_contexts(1)[0], within))
         return
     for context in random_contexts(100):

@@ -145,7 +145,7 @@ class _Support:
         return (
             "error",
             "missing exploration",
-            f"The logged actions cover about {100 * self.whole.mean:.2g} % of the range, at most {100 * min(high, 1.0):.2g} %. The "
+            f"The logged actions cover about {100 * self.whole.mean:.3g} % of the range, at most {100 * min(high, 1.0):.3g} %. The "
             "rest was never tried, or the densities are too large. Use an epsilon above 0 and log the mixture's density.",
         )
 

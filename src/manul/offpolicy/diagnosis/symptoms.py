@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from manul.logs.batching import Rows
 from manul.types import Floats, Within
-from manul.utils.validation import are_densities, are_within, range_advice
+from manul.utils.validation import USABLE, are_within, range_advice, usable_densities
 
 Symptom = tuple[str, str, str]
 Hashes = npt.NDArray[np.uint64]
@@ -43,7 +43,7 @@ class Outside:
         lows, highs = rows.ends(self.actions)
         good = {
             "actions": are_within(rows.actions, lows, highs),
-            "densities": are_densities(rows.densities),
+            "densities": usable_densities(rows.densities),
             "losses": are_within(rows.losses, *self.losses),
         }
         self.rows += len(rows.actions)
@@ -60,7 +60,7 @@ class Outside:
         (low, high), (least, worst) = self.actions, self.losses
         rules = {
             "actions": (f"in [{low:g}, {high:g}]", range_advice("actions")),
-            "densities": ("above 0 and finite", "Log the density of each decision, or see estimate_densities."),
+            "densities": (USABLE, "Log the density of each decision, or see estimate_densities."),
             "losses": (f"in [{least:g}, {worst:g}]", range_advice("losses")),
         }
         return [

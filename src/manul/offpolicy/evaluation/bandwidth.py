@@ -11,6 +11,7 @@ import numpy as np
 
 from manul.actions.smoothing import explored_densities
 from manul.logs.batching import Logs, pieces
+from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.policy_densities import Deterministic, centres_of
 from manul.types import Floats, Within
 from manul.utils.validation import check_has_rows
@@ -48,7 +49,7 @@ def choose_bandwidth(policy: Deterministic, log: Logs, actions: Within, losses: 
     for rows in pieces(log):
         lows, highs = rows.ends(actions)
         centres = centres_of(policy, rows.function_inputs(), lows, highs)
-        scaled = (rows.losses - losses[0]) / (losses[1] - losses[0])
+        scaled = scale_losses(rows, losses)
         for index, bandwidth in enumerate(bandwidths):
             densities = explored_densities(centres, bandwidth, 0.0, np.column_stack([lows, highs]), rows.actions)
             ratios = densities / rows.densities

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,8 @@ import numpy.typing as npt
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces
 from manul.offpolicy.evaluation import policy_densities
+from manul.offpolicy.evaluation.context_column import Column
+from manul.offpolicy.evaluation.estimated_densities import check_estimated
 from manul.offpolicy.evaluation.evaluate import as_policy
 from manul.offpolicy.evaluation.gain import ClusteredGain, Gain
 from manul.offpolicy.evaluation.intervals import Terms
@@ -149,38 +151,38 @@ def compare(
         largest_weight,
         clustered=clusters is not None,
     )
-    count = 0
+    count, segmented, clustered = (
+        0,
+        *(
+            None if name is None else Column(name, parameter)
+            for name, parameter in ((by, "by"), (clusters, "clusters"))
+        ),
+    )
     for rows in with_progress(pieces(log), log, progress=progress):
         count += len(rows.actions)
-        segments = None if by is None else column(rows, by, "by")
-        members = None if clusters is None else column(rows, clusters, "clusters")
+        segments = None if segmented is None else segmented.values(rows)
+        members = None if clustered is None else clustered.values(rows)
+        if clustered is not None:
+            clustered.check()
         pairs.add(rows, scale_losses(rows, scale), segments, members)
     check_has_rows(count)
+    if segmented is not None:
+        segmented.check()
     return Comparison(tuple(pairs.rows(name, level, scale[1] - scale[0], scale[0])), level)
-
-
-def column(rows: Rows, name: str, parameter: str) -> list[object]:
-    """The values of a column of the contexts; columns of rows of numbers are named by their index.
-
-    Missing values are None.
-    """
-    if rows.fields is not None and name in rows.fields:
-        values = rows.fields[name].tolist()
-    elif getattr(rows, "features", None) is not None:  # sparse rows, in which a feature that is absent is missing
-        values = [row.get(name) for row in rows.to_dicts()]
-    elif rows.fields is None and name.isdecimal() and int(name) < rows.contexts.shape[1]:
-        values = rows.contexts[:, int(name)].tolist()
-    else:
-        known = ", ".join(map(str, rows.fields or range(rows.contexts.shape[1])))
-        raise ParameterError(f"{parameter} must be a column of the contexts ({known}), got {name!r}.", parameter)
-    return [value if value == value else None for value in values]
 
 
 def _named(
     policies: Mapping[str, AnyPolicy] | Sequence[AnyPolicy], against: str | AnyPolicy
 ) -> tuple[dict[str, AnyPolicy], str, AnyPolicy | None]:
     """The policies by name, and the name and the policy of the one they are compared with; None is the logged one."""
+    if not isinstance(policies, Iterable):
+        raise ParameterError(f"policies must be a mapping or a list of policies, got {policies!r}.", "policies")
     named = dict(policies) if isinstance(policies, Mapping) else {str(i + 1): each for i, each in enumerate(policies)}
+    for name in named:
+        if not isinstance(name, str) or name == LOGGED:
+            raise ParameterError(f"Names of policies must be text other than {LOGGED!r}, got {name!r}.", "policies")
+    if against is None:
+        raise ParameterError(f"against must be {LOGGED!r}, a name in policies, or a policy, got None.", "against")
     if not isinstance(against, str):
         name, baseline = "against", against
     elif against == LOGGED:
@@ -200,11 +202,50 @@ def _required(named: dict[str, AnyPolicy]) -> dict[str, AnyPolicy]:
 
 
 class _Pair:
-    """One policy on one segment: the gain, and the sums of its own loss."""
+    """One policy on one segment: the gain, and the sums of its own loss and of the loss that it is compared with."""
 
     def __init__(self, *, clustered: bool) -> None:
-        self.gain: Gain = ClusteredGain() if clustered else Gain()
+        self.gain, self.over_logged, self.other_over_logged = (
+            ClusteredGain() if clustered else Gain() for _ in range(3)
+        )
         self.evidence, self.total, self.largest = Evidence(), 0.0, 0.0
+        self.other_weights, self.other_total, self.estimated = 0.0, 0.0, False
+
+    @property
+    def difference(self) -> float:
+        """The loss of the policy minus the other one, each self-normalised."""
+        return self.total / self.evidence.weights - self.other_total / self.other_weights
+
+    def interval(self, level: float, *, bounded: bool) -> Within:
+        """The interval of the difference.
+
+        Weights without a bound could differ by any number in rows that the log does not have, so that their difference
+        says nothing. Then both policies are compared with the logged one, at a level that holds for both.
+        """
+        if bounded:
+            low, high = self.gain.interval(level)
+        else:
+            first, second = (gain.interval((1 + level) / 2) for gain in (self.over_logged, self.other_over_logged))
+            low, high = max(first[0] - second[1], -1.0), min(first[1] - second[0], 1.0)
+        if self.estimated:  # any loss is possible for the share of the weight that is missing or in excess
+            missing = sum(abs(1 - total / self.evidence.rows) for total in (self.evidence.weights, self.other_weights))
+            low, high = max(low - missing, -1.0), min(high + missing, 1.0)
+        return min(low, self.difference), max(high, self.difference)
+
+    def refusal(self) -> Objection | None:
+        """Why there is no estimate, if there is none."""
+        if not self.evidence.weights:
+            advice = "It has density 0 at every logged action. Log decisions that explore more."
+            return Objection("error", "no support", advice)
+        if not self.other_weights:
+            advice = "The policy that it is compared with has density 0 at every logged action."
+            return Objection("error", "no support", f"{advice} Log decisions that explore more.")
+        try:
+            for total in (self.evidence.weights, self.other_weights) if self.estimated else ():
+                check_estimated("snips", total / self.evidence.rows)
+        except InputError as error:
+            return Objection("error", "estimated densities", str(error))
+        return None
 
 
 class _Pairs:
@@ -247,15 +288,24 @@ class _Pairs:
         which: Mask,
     ) -> None:
         pair.evidence.add(rows, Terms(weights * losses, weights, weights, losses))
+        pair.estimated = pair.estimated or rows.estimated
         pair.total += float((weights * losses).sum())
         pair.largest = max(pair.largest, float(weights.max()))
-        limits = max(self.bounds[name].largest, pair.largest), others
+        baseline = np.ones(len(losses)) if others is None else others
+        pair.other_weights += float(baseline.sum())
+        pair.other_total += float((baseline * losses).sum())
+        bound = max(self.bounds[name].largest, pair.largest)
+        clusters = None if members is None else [members[index] for index in np.flatnonzero(which)]
         limit = 1.0 if self.baseline_bounds is None else max(self.baseline_bounds.largest, 1.0)
-        if isinstance(pair.gain, ClusteredGain) and members is not None:
-            clusters = [members[index] for index in np.flatnonzero(which)]
-            pair.gain.add_clusters(clusters, weights, losses, *limits, limit)
-        else:
-            pair.gain.add(weights, losses, *limits, limit)
+        _add_gain(pair.gain, clusters, weights, losses, bound, others, limit)
+        if others is not None and self.given is None:  # a later row may have no bound
+            _add_gain(pair.over_logged, clusters, weights, losses, bound)
+            _add_gain(pair.other_over_logged, clusters, others, losses, max(limit, float(others.max())))
+
+    def _bounded(self, name: str) -> bool:
+        """Whether the difference of the weights has a bound: that of the log, or a given one."""
+        bounds = self.baseline_bounds
+        return bounds is None or (self.bounds[name].known and bounds.known)
 
     def _weights(self, policy: Policy | None, bounds: WeightBounds | None, rows: Rows) -> Floats | None:
         """The weights of a policy; None for the logged policy."""
@@ -277,13 +327,14 @@ class _Pairs:
         """The rows of the comparison, policy by policy, segments in order."""
         order = {name: index for index, name in enumerate(self.policies)}
         for (name, segment), pair in sorted(self.pairs.items(), key=lambda item: (order[item[0][0]], str(item[0][1]))):
-            if not pair.evidence.weights:
-                loss, size, ends, value = math.nan, 0.0, (-1.0, 1.0), math.nan
-                advice = "It has density 0 at every logged action. Log decisions that explore more."
-                objections: tuple[Objection, ...] = (Objection("error", "no support", advice),)
+            refusal = pair.refusal()
+            if refusal is not None:
+                size = pair.evidence.effective_size
+                loss, ends, value = math.nan, (-1.0, 1.0), math.nan
+                objections: tuple[Objection, ...] = (refusal,)
             else:
                 loss, size = lowest + length * pair.total / pair.evidence.weights, pair.evidence.effective_size
-                ends, value = pair.gain.interval(level), pair.gain.value
+                ends, value = pair.interval(level, bounded=self._bounded(name)), pair.difference
                 bound = max(self.bounds[name].largest, pair.largest)
                 objections = pair.evidence.objections(bound, "empirical-likelihood", ends)
             low, high = (length * end for end in ends)
@@ -291,13 +342,30 @@ class _Pairs:
             yield ComparisonRow(name, against, segment, loss, length * value, low, high, rows, size, objections)
 
 
+def _add_gain(
+    gain: Gain,
+    clusters: list[object] | None,
+    weights: Floats,
+    losses: Floats,
+    bound: float,
+    others: Floats | None = None,
+    limit: float = 1.0,
+) -> None:
+    if isinstance(gain, ClusteredGain) and clusters is not None:
+        gain.add_clusters(clusters, weights, losses, bound, others, limit)
+    else:
+        gain.add(weights, losses, bound, others, limit)
+
+
 def _places(segments: list[object] | None, count: int) -> dict[object, Mask]:
     """The rows of each segment, as a mask."""
     if segments is None:
         return {None: np.ones(count, bool)}
     names: dict[object, int] = {}
-    codes = np.array([names.setdefault(segment, len(names)) for segment in segments])
-    return {"(missing)" if segment is None else segment: codes == code for segment, code in names.items()}
+    codes = np.array(
+        [names.setdefault("(missing)" if segment is None else segment, len(names)) for segment in segments]
+    )
+    return {segment: codes == code for segment, code in names.items()}
 
 
 def _name(row: ComparisonRow) -> str:

@@ -133,7 +133,9 @@ class _Sums:
             interval=interval,
             level=level,
             bandwidth=bandwidth,
-            objections=self.evidence.objections(bound, interval, (low, high)),
+            objections=self.evidence.objections(
+                bound, interval, (low, high), has_model=ESTIMATORS[estimator].outcome_models
+            ),
         )
 
     def check(self, largest_weight: float | None) -> None:

@@ -41,12 +41,18 @@ class Evidence:
 
     @property
     def effective_size(self) -> float:
-        """The effective sample size."""
-        return self.weights**2 / self.squares
+        """The effective sample size; 0 if no row matches."""
+        return self.weights**2 / self.squares if self.squares else 0.0
 
-    def objections(self, largest_weight: float, interval: str, ends: Within) -> tuple[Objection, ...]:
-        """The objections to an estimate with an interval of losses scaled to [0, 1]; errors first."""
-        every = [*self._about_actions(), *self._about_weights(largest_weight), *self._about_size(interval, ends)]
+    def objections(
+        self, largest_weight: float, interval: str, ends: Within, *, has_model: bool = False
+    ) -> tuple[Objection, ...]:
+        """The objections to an estimate with an interval of losses scaled to [0, 1]; errors first.
+
+        `has_model` says that the estimate rests on an outcome model where no decisions match.
+        """
+        size = self._about_model() if has_model else self._about_size(interval, ends)
+        every = [*self._about_actions(), *self._about_weights(largest_weight), *size]
         return tuple(sorted(every, key=lambda objection: objection.severity))
 
     def _about_actions(self) -> Iterator[Objection]:
@@ -62,6 +68,13 @@ class Evidence:
         elif not 0.5 <= self.mean_weight <= 2:
             advice = "The log has too few of the policy's decisions, or its densities are wrong. Run manul check."
             yield Objection("warning", "mean weight", f"{sentence} {advice}")
+
+    def _about_model(self) -> Iterator[Objection]:
+        if self.effective_size < SMALL:
+            sentence = (
+                f"{self.effective_size:,.0f} of {self.rows:,} decisions match: the estimate rests on the outcome model."
+            )
+            yield Objection("warning", "small sample", f"{sentence} Log more decisions, or explore more.")
 
     def _about_size(self, interval: str, ends: Within) -> Iterator[Objection]:
         size, narrow = self.effective_size, interval in ("normal", "bootstrap")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -28,7 +28,7 @@ from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty
 from manul.offpolicy.optimization.verdict import Verdict, VerdictSums
-from manul.types import Within
+from manul.types import Objection, Within
 from manul.utils.validation import check_workers
 
 Engine = Literal["local", "ray"]
@@ -67,6 +67,7 @@ class CandidateSearch:
         self._log, self._critic = log, critic
         self._trees, self._greedy_trees = trees
         self._columns = None
+        first = named_logs.first_with_contexts(log, first)
         if first is not None and (self._trees or first.features is not None):
             self._columns = named_logs.columns_of(first, log)
         self._encoded = log if self._columns is None else named_logs.Numbers(log, self._columns)
@@ -77,7 +78,7 @@ class CandidateSearch:
         """The table, the chosen policy, and the verdict."""
         settings, threads = self.settings, check_workers("threads", self.settings.threads)
         measured = self._critic or settings.penalty == "measured"
-        known = survey(self._log, actions=settings.actions, losses=settings.losses) if measured else None
+        known = self._survey() if measured else None
         files = self._files(known)
         with (
             ThreadPoolExecutor(threads) as executor,
@@ -92,6 +93,11 @@ class CandidateSearch:
             policy = self._policy(number, search, trained)
             verdict = None if known is None else judged.verdict(number)
         return Table(tuple(rows), references(verdict), chosen), policy, verdict
+
+    def _survey(self) -> LogSurvey:
+        settings = self.settings
+        resumable = settings.resume is not None
+        return survey(self._log, actions=settings.actions, losses=settings.losses, contexts=resumable)
 
     def _choose(self, rows: list[Row], critics: int, judged: _Judge) -> int | None:
         """The number of the chosen row; None for the lowest objective, if there are only trees.
@@ -161,9 +167,18 @@ class CandidateSearch:
         (low, high), (least, most) = self.settings.actions, self.settings.losses
         rows = []
         for share, value in zip(critic_candidates.SHARES, search.values if search else [], strict=False):
-            estimate = least + (most - least) * value.value
+            estimate = least + (most - least) * value.value if value.hits else math.nan
             error = (most - least) * value.error if critic_candidates.is_trusted(value) else math.inf
-            rows.append(Row("auto", share * (high - low), None, estimate, error, estimate + error))
+            rows.append(
+                Row(
+                    "auto",
+                    share * (high - low),
+                    None,
+                    estimate,
+                    error,
+                    error if math.isinf(error) else estimate + error,
+                )
+            )
         return rows
 
     def _tree_rows(self, trained: TrainingResult | None) -> list[Row]:
@@ -213,16 +228,17 @@ class _Judge:
         """The verdict on the candidate of a row of the table."""
         assert self._known is not None
         settings, name = self._run.settings, f"verdict-{number}"
-        saved = self._files.result(name)
+        saved = self._files.result(name, dict.fromkeys(each.name for each in fields(Verdict)))
         if saved is None:
             sums = VerdictSums(settings.actions, settings.losses, critic_candidates.weight_cap(self._known.rows))
             for rows, terms in self._rows(number, self._known.rows):
                 sums.add(rows, terms)
                 self._advance(len(rows.actions))
-            saved = asdict(sums.verdict())
+            saved = {**asdict(sums.verdict()), "estimated": self._known.estimated}
             self._files.keep(name, saved)
         pairs = {each: None if saved[each] is None else tuple(saved[each]) for each in ("value", "logged", "greedy")}
-        return Verdict(**{**saved, **pairs})
+        objections = tuple(Objection(**objection) for objection in saved["objections"])
+        return Verdict(**{**saved, **pairs, "objections": objections})
 
     def _rows(self, number: int, total: int) -> Iterator[tuple[Rows, critic_candidates.WindowTerms]]:
         """Rows with the weights, the windows and the predictions of a candidate."""

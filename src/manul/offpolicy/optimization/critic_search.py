@@ -88,7 +88,7 @@ class LocalPhases:
         def errors(fold: int, rows: Any) -> Any:
             return critic_candidates.squared_errors([group[fold] for group in critics], rows, self._settings)
 
-        saved = self._files.result("errors")
+        saved = self._files.result("errors", [0.0] * len(critics))
         if saved is None:
             sums = self._sum_by_fold(errors, lambda: np.zeros(len(critics)))
             saved = np.sum(sums, axis=0).tolist()
@@ -101,7 +101,7 @@ class LocalPhases:
         def values(fold: int, rows: Any) -> Any:
             return stack(critic_candidates.bandwidth_values(critics[fold], rows, self._settings))
 
-        saved = self._files.result("values")
+        saved = self._files.result("values", empty_stack().tolist())
         if saved is None:
             saved = np.sum(self._sum_by_fold(values, empty_stack), axis=0).tolist()
             self._files.keep("values", saved)
@@ -111,7 +111,7 @@ class LocalPhases:
         self, phase: str, schedule: Schedule, held_out: Sequence[int | None], bandwidth: float | None
     ) -> list[Auto]:
         fresh = Position(), [self._settings.critic(bandwidth) for _ in held_out]
-        start, critics = self._files.critics(phase) or fresh
+        start, critics = self._files.critics(phase, len(held_out)) or fresh
 
         def learned(position: Position, rows: int) -> None:
             self._advance(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,30 +16,47 @@ from manul.utils.validation import check_has_rows, check_outcomes
 
 @dataclass(frozen=True)
 class LogSurvey:
-    """The number of rows, and checksums of their actions, densities and losses."""
+    """The number of rows, checksums of their columns, and whether some of the densities were estimated."""
 
     rows: int
-    checksums: tuple[int, ...]
+    checksums: dict[str, int]
+    estimated: bool = False
 
 
-def survey(log: Logs, *, actions: Within, losses: Within) -> LogSurvey:
-    """Read the log once; raise an error if it has no rows or an invalid one.
+def survey(log: Logs, *, actions: Within, losses: Within, contexts: bool = False) -> LogSurvey:
+    """Read the log once, with checksums of `contexts` if they are needed; raise an error if it has no rows or an invalid one.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> survey([log, log], actions=(0.0, 1.0), losses=(0.0, 1.0)).rows
     8
     """
-    rows, checksums = 0, [0, 0, 0]
+    rows, estimated, checksums = 0, False, dict[str, int]()
     for batch in batches(log):
         _check(batch, actions, losses)
         rows += len(batch)
-        columns = batch.actions, batch.densities, batch.losses
-        checksums = [
-            zlib.crc32(np.ascontiguousarray(column, np.float64).data, crc)
-            for column, crc in zip(columns, checksums, strict=True)
-        ]
+        estimated = estimated or batch.densities_estimated
+        for name, column in [*_outcomes(batch), *(_contexts(batch) if contexts else ())]:
+            checksums[name] = zlib.crc32(column, checksums.get(name, 0))
     check_has_rows(rows)
-    return LogSurvey(rows, tuple(checksums))
+    return LogSurvey(rows, checksums, estimated)
+
+
+def _outcomes(batch: Log) -> Iterator[tuple[str, bytes]]:
+    names = "actions", "densities", "losses", "lows", "highs", "floors"
+    columns = {name: getattr(batch, name) for name in names}
+    return ((name, np.asarray(column, np.float64).tobytes()) for name, column in columns.items() if column is not None)
+
+
+def _contexts(batch: Log) -> Iterator[tuple[str, bytes]]:
+    if batch.features is not None:
+        yield "features", "".join(f"{row}\n" for row in batch.features.to_dicts()).encode()
+    elif batch.fields is None:
+        yield "contexts", np.asarray(batch.contexts, np.float32).tobytes()
+    for name, column in (batch.fields or {}).items():
+        if column.dtype != object:
+            yield f"field {name}", column.tobytes()
+        else:
+            yield f"field {name}", "".join(f"{value!r}\n" for value in column.tolist()).encode()
 
 
 def _check(batch: Log, actions: Within, losses: Within) -> None:

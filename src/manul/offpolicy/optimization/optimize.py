@@ -40,8 +40,8 @@ class Optimized:
     """The best policy, the table of all candidates, and what the log says of the gain over the logged policy.
 
     `verdict` is None if the penalty is the paper's, which needs only one pass over the log, and if the densities of the log
-    are estimated; then `without_densities` has the estimated loss, or why there is none. Printing shows the table and the
-    verdict.
+    are estimated and no candidates are given; then `without_densities` has the estimated loss, or why there is none.
+    Printing shows the table and the verdict.
     """
 
     table: Table
@@ -133,8 +133,8 @@ def optimize(
     if candidates is None and grid is None and first is not None and first.densities_estimated:
         return _without_densities(log, actions=actions, losses=losses, seed=seed)
     ranges = {
-        "actions": check_range("actions", named_logs.choose_range(actions, first.action_range if first else None)),
-        "losses": check_range("losses", named_logs.choose_range(losses, first.loss_range if first else None)),
+        "actions": check_range("actions", named_logs.choose_range(actions, getattr(first, "action_range", None))),
+        "losses": check_range("losses", named_logs.choose_range(losses, getattr(first, "loss_range", None))),
     }
     grid = grid or (Grid.small() if penalty == "measured" else Grid.paper())
     trees = Trees(*(grid.candidates(rule=rule, epsilon=each, seed=seed, **ranges) for each in (epsilon, 0.0)))

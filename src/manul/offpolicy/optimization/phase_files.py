@@ -31,13 +31,18 @@ class PhaseFiles:
             return
         before = self._read("settings")
         if before is not None and before != self._settings:
+            if not isinstance(before, dict):
+                raise self._unreadable("settings", "it is not a checkpoint")
             different = "log" if before.get("log") != self._settings.get("log") else "settings"
             raise ParameterError(f"Cannot resume from {folder}: different {different}. Choose a new folder.", "resume")
         self.keep("settings", self._settings)
 
-    def result(self, phase: str) -> Any:
-        """The result of a finished phase, or None."""
-        return self._read(phase)
+    def result(self, phase: str, like: Any) -> Any:
+        """The result of a finished phase, which must have the shape of a list or the keys of a dict `like`, or None."""
+        saved = self._read(phase)
+        if saved is not None and _shape(saved) != _shape(like):
+            raise self._unreadable(phase, "it is not a checkpoint")
+        return saved
 
     def keep(self, phase: str, result: Any) -> None:
         """Save the result of a phase."""
@@ -49,13 +54,14 @@ class PhaseFiles:
         except OSError as error:
             raise write_error(self._folder, error) from error
 
-    def critics(self, phase: str) -> tuple[Position, list[Auto]] | None:
+    def critics(self, phase: str, count: int) -> tuple[Position, list[Auto]] | None:
         """The critics of a phase and how far they were trained, or None."""
-        saved = self._read(phase)
+        saved = self.result(phase, {"folder": "", "position": {}})
         if saved is None or self._folder is None:
             return None
-        folder = self._folder / saved["folder"]
-        names = sorted(folder.glob("*.manul"))
+        if _shape(saved["position"]) != _shape(asdict(Position())):
+            raise self._unreadable(phase, "it is not a checkpoint")
+        names = [self._folder / str(saved["folder"]) / f"critic-{number}.manul" for number in range(count)]
         return Position(**saved["position"]), [model_files.load(name) for name in names]
 
     def keep_critics(self, phase: str, position: Position, critics: Sequence[Auto], *, now: bool = False) -> None:
@@ -85,5 +91,15 @@ class PhaseFiles:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            advice = f"Delete {self._folder}, or give another folder."
-            raise FileError(f"cannot read the checkpoint {path}: {error}. {advice}") from error
+            raise self._unreadable(phase, error) from error
+
+    def _unreadable(self, phase: str, why: object) -> FileError:
+        advice = f"Delete {self._folder}, or give another folder."
+        return FileError(f"cannot read the checkpoint {self._folder}/{phase}.json: {why}. {advice}")
+
+
+def _shape(result: Any) -> Any:
+    """The keys of a dict, the lengths of nested lists of numbers, or the type."""
+    if isinstance(result, dict):
+        return sorted(result)
+    return (len(result), *{_shape(each) for each in result}) if isinstance(result, list) else type(result) is float

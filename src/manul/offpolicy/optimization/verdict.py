@@ -10,10 +10,13 @@ import numpy as np
 from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.gain import Gain
+from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
+from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.paired_values import PairedValue
+from manul.offpolicy.evaluation.weight_bounds import LARGEST_BOUND
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
-from manul.types import Floats, Within
+from manul.types import Floats, Objection, Within
 
 LEVEL = 0.95
 NORMAL = 1.959963984540054  # the quantile of the standard normal distribution at (1 + LEVEL) / 2
@@ -26,7 +29,8 @@ class Verdict:
     `value` is the estimated loss of the policy, `logged` the mean logged loss, and `greedy` that of the logged policy
     without its uniform exploration, which needs floors in the log; each comes with its standard error. `low` and `high`
     are the 95 % interval of the gain by empirical likelihood, which says what is proven; `gain` and `error` are doubly
-    robust, and say what is likely.
+    robust, and say what is likely. Nothing is shown if one of the
+    `objections` is an error, and nothing is proven if the densities of the log are `estimated`.
     """
 
     value: tuple[float, float]
@@ -36,18 +40,31 @@ class Verdict:
     high: float
     logged: tuple[float, float]
     greedy: tuple[float, float] | None
+    objections: tuple[Objection, ...] = ()
+    estimated: bool = False
 
     @property
     def status(self) -> Literal["proven", "likely", "not shown"]:
         """What the log shows of the gain."""
-        if self.low > 0:
+        if self._errors:
+            return "not shown"
+        if self.low > 0 and not self.estimated:
             return "proven"
         return "likely" if self.gain - NORMAL * self.error > 0 else "not shown"
 
+    @property
+    def _errors(self) -> list[str]:
+        return [objection.sentence for objection in self.objections if objection.severity == "error"]
+
     def __str__(self) -> str:
+        if self._errors:
+            return f"This log cannot show a gain over the logged policy. {' '.join(self._errors)}"
         expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {NORMAL * self.error:.2g}"
         if self.status == "proven":
             return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence."
+        if self.estimated:
+            shown = "likely" if self.status == "likely" else "not shown by this log"
+            return f"{expected}; {shown}. The densities of this log were estimated, so nothing is proven."
         if self.status == "likely":
             return f"{expected}; likely, but not proven by this log. Log with a larger epsilon to prove it."
         return f"{expected}; not shown by this log. More rows or a larger epsilon can show it."
@@ -59,7 +76,7 @@ class VerdictSums:
     def __init__(self, actions: Within, losses: Within, cap: float) -> None:
         self._actions, self._losses, self._cap = actions, losses, cap
         self._value, self._greedy, self._gain = PairedValue(), PairedValue(), Gain()
-        self._floors_known = True
+        self._evidence, self._floors_known = Evidence(), True
 
     def add(
         self,
@@ -70,6 +87,7 @@ class VerdictSums:
         losses, weights = scale_losses(rows, self._losses), terms.weights
         self._value.add(np.minimum(weights, self._cap), losses, terms.predicted, terms.expected)
         self._gain.add(weights, losses, self._bound(rows, weights, terms.halves))
+        self._evidence.add(rows, Terms(weights * losses, weights, weights, losses))
         greedy = greedy_weights(rows, self._actions)
         self._floors_known = self._floors_known and greedy is not None
         if greedy is not None:
@@ -80,6 +98,7 @@ class VerdictSums:
         low, high = self._losses
         unit, (least, most) = high - low, self._gain.interval(LEVEL)
         greedy = self._greedy if self._floors_known and self._greedy.mean_weight > 0 else None
+        every = self._evidence.objections(self._gain.above + 1, "empirical-likelihood", (least, most))
         return Verdict(
             value=(low + unit * self._value.value, unit * self._value.error),
             gain=self._value.gain * unit,
@@ -88,12 +107,14 @@ class VerdictSums:
             high=-least * unit,
             logged=(low + unit * self._value.logged, unit * self._value.logged_error),
             greedy=None if greedy is None else (low + unit * greedy.value, unit * greedy.error),
+            objections=tuple(objection for objection in every if objection.severity == "error"),
         )
 
     def _bound(self, rows: Rows, weights: Floats, halves: Floats) -> float:
         floors = np.zeros(len(weights)) if rows.floors is None else np.nan_to_num(rows.floors)
+        floors = np.where(floors > 0, np.maximum(floors, 0.5 / (halves * LARGEST_BOUND)), 0.0)
         bounds = np.divide(0.5 / halves, floors, out=np.full(len(weights), UNKNOWN_BOUND), where=floors > 0)
-        return max(float(bounds.max()), float(weights.max()))
+        return max(min(float(bounds.max()), LARGEST_BOUND), float(weights.max()))
 
 
 def greedy_weights(rows: Rows, actions: Within) -> Floats | None:
