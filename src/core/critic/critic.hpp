@@ -5,8 +5,8 @@
 // Trees learn the loss minus `trust` times the networks' prediction. Networks that generalise have a trust of 1, so the
 // trees learn what is left; if networks overfit, the trust falls and the trees learn the loss itself. Both coefficients
 // are regressions on predictions that were made before the loss was known: trust of the loss on the networks'
-// prediction, weight of the networks' error on the forest's correction. Actions of several columns have no forest: its
-// trees predict a curve over one column.
+// prediction, weight of the networks' error on the forest's correction. The forest
+// predicts a curve over one column of actions; critics of several knobs have none.
 #pragma once
 
 #include "critic/ensemble.hpp"
@@ -17,8 +17,8 @@ namespace manul::MANUL_SIMD {
 class Critic {
  public:
   // Contexts are as in the replay buffer.
-  Critic(std::size_t width, std::size_t features, const ReplayBuffer& replay, std::uint64_t seed)
-      : has_forest_(replay.action_columns() == 1), ensemble_(width, features, replay, seed),
+  Critic(std::size_t width, std::size_t features, const ReplayBuffer& replay, bool has_forest, std::uint64_t seed)
+      : has_forest_(has_forest), ensemble_(width, features, replay, seed),
         forest_(has_forest_ ? replay.column_count() : 0, has_forest_ ? replay.capacity() : 0, seed) {}
 
   Ensemble& ensemble() { return ensemble_; }

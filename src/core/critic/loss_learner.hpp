@@ -9,9 +9,9 @@ namespace manul::MANUL_SIMD {
 
 class LossLearner {
  public:
-  LossLearner(std::size_t width, std::size_t features, std::size_t action_columns, bool unknown_losses,
+  LossLearner(std::size_t width, std::size_t features, std::size_t action_columns, bool has_forest, bool unknown_losses,
               std::uint64_t seed)
-      : replay_(width, features, action_columns, unknown_losses), critic_(width, features, replay_, seed) {}
+      : replay_(width, features, action_columns, unknown_losses), critic_(width, features, replay_, has_forest, seed) {}
 
   const ReplayBuffer& replay() const { return replay_; }
   const Critic& critic() const { return critic_; }

@@ -15,7 +15,7 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
  public:
   explicit AutoModel(const AutoSettings& settings)
       : actions_(settings.actions), bandwidth_(settings.bandwidth),
-        learner_(settings.width, settings.features, 1, settings.unknown_losses, settings.seed) {}
+        learner_(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed) {}
 
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);

@@ -15,7 +15,8 @@ class AutoKnobsModel final : public KnobsModel {
  public:
   explicit AutoKnobsModel(const AutoKnobsSettings& settings)
       : seed_(settings.seed), count_(settings.count), columns_(0), moving_(0),
-        learner_(settings.width, settings.features, columns_of(settings), settings.unknown_losses, settings.seed),
+        learner_(settings.width, settings.features, columns_of(settings), false, settings.unknown_losses,
+                 settings.seed),
         surface_(columns_of(settings)) {
     for (std::size_t k = 0; k < count_; ++k) {
       knobs_[k] = settings.knobs[k];
