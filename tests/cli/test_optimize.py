@@ -54,3 +54,11 @@ def test_a_stopped_run_goes_on(optimize, tmp_path):
     first, second = (optimize("--resume", tmp_path / "run").stdout for _ in range(2))
     assert first == second
     assert (tmp_path / "run" / "progress.json").exists()
+
+
+def test_json_has_null_for_what_is_not_known(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("x,action,density,loss\n1,0.5,1,0.25\n")
+    result = CliRunner().invoke(main, ["optimize", str(path), "--candidate", "auto", "--json"])
+    row = json.loads(result.stdout, parse_constant=pytest.fail)["table"][0]
+    assert (row["estimate"], row["objective"]) == (None, None)

@@ -148,12 +148,23 @@ def test_tasks_read_the_files_of_a_log(log, local_ray, tmp_path):
     assert not any(isinstance(pickle.loads(each), manul.Log) for each in local_ray.stored)
 
 
-def spied(folder, bandwidth, leaves, **settings):
-    import ray
+class SpiedCats(manul.Cats):
+    """A tree that leaves a file with the name of the node that trains it; tasks train copies."""
 
-    if ray.is_initialized() and ray.get_runtime_context().get_task_id() is not None:
-        (folder / ray.get_runtime_context().get_node_id()).touch()
-    return manul.Cats(bandwidth=bandwidth, leaves=leaves, **settings)
+    def __copy__(self):
+        import ray
+
+        if ray.is_initialized() and ray.get_runtime_context().get_task_id() is not None:
+            (self.folder / ray.get_runtime_context().get_node_id()).touch()
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+
+def spied(folder, bandwidth, leaves, **settings):
+    agent = SpiedCats(bandwidth=bandwidth, leaves=leaves, **settings)
+    agent.folder = folder
+    return agent
 
 
 def remove_once_busy(cluster, busy):

@@ -98,3 +98,35 @@ async def test_a_model_that_does_not_fit_is_refused(service, tmp_path):
         assert await model(service) == good
         await service.post("/heat/pause")
         await service.refused(409, "/v1/loops/heat/model", good, method="PUT", field="loop")
+
+
+async def candidate(service):
+    return next(each for each in (await service.get("/heat/report"))["candidates"] if each["name"] == "model")
+
+
+@run
+async def test_an_imported_model_is_not_judged_by_the_decisions_of_the_one_before(service):
+    async with service.running():
+        await service.post("", 201, **HEAT, apprentice=True)
+        for action in range(20, 70):
+            await service.post("/heat/observations", context=[1, 2], action=action, density=0.02, loss=0.5)
+        await service.learned("heat", 50)
+        assert (await candidate(service))["effective_size"] > 1
+        await service.client.put("/v1/loops/heat/model", content=await model(service))
+        await service.post("/heat/observations", context=[1, 2], action=30, density=0.02, loss=0.5)
+        await service.learned("heat", 51)
+        assert (await candidate(service))["note"] in (
+            "1 decision: not enough to say",
+            "0 of 1 decisions match: not enough to say",
+        )
+
+
+@run
+async def test_a_model_is_not_judged_with_wrong_densities(service):
+    async with service.running():
+        await service.post("", 201, **HEAT | {"agent": {"kind": "cats", "leaves": 2, "bandwidth": 25}}, apprentice=True)
+        for action in range(20, 70):
+            await service.post("/heat/observations", context=[1, 2], action=action, density=0.0005, loss=0.5)
+        await service.learned("heat", 50)
+        found = await candidate(service)
+        assert (found["loss"], found["note"]) == (None, "weights average 40, not 1: check the densities")

@@ -80,6 +80,7 @@ def optimize(
     --candidate cats --grid paper --penalty 1.
     """
     import manul
+    from manul.offpolicy.evaluation import report
 
     readable: Any = manul.Log
     best = manul.optimize(
@@ -94,7 +95,7 @@ def optimize(
         best.save(out)
     if plot is not None:
         manul.plotting.save(best.plot(), plot)
-    click.echo(json.dumps(_as_dict(best, out)) if as_json else best)
+    click.echo(json.dumps(report.finite(_as_dict(best, out))) if as_json else best)
 
 
 def _grid(name: str | None, bandwidths: list[float] | None, leaves: list[int] | None, agents: tuple[str, ...]) -> Any:

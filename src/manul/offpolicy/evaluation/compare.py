@@ -123,8 +123,8 @@ def compare(
 
     `against` is "logged", a name in `policies`, or a policy. `by` is a column of the contexts: each of its values is a
     segment with its own row; `level` holds for each row, not for all of them together. `clusters` is a column, such as a
-    user, whose rows depend on each other. Intervals are those of empirical likelihood; see `evaluate` for the other
-    parameters.
+    user, whose rows depend on each other. Intervals are those of empirical likelihood; two policies are told apart best on a
+    log with floors. See `evaluate` for the other parameters.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8, epsilon=0.5), manul.worlds.linear(rounds=5000)).log

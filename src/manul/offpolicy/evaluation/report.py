@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -57,7 +58,7 @@ def estimates_json(estimates: Sequence[Estimate]) -> str:
     >>> estimates_json([])
     '{"estimates": []}'
     """
-    return json.dumps({"estimates": [asdict(estimate) for estimate in estimates]})
+    return json.dumps({"estimates": finite([asdict(estimate) for estimate in estimates])})
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -70,11 +71,20 @@ def comparison_json(comparison: Comparison) -> str:
         row._asdict() | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
         for row in comparison
     ]
-    return json.dumps({"level": comparison.level, "comparisons": [_without_nan(row) for row in rows]})
+    return json.dumps({"level": comparison.level, "comparisons": finite(rows)})
 
 
-def _without_nan(row: dict[str, object]) -> dict[str, object]:
-    return {name: None if value != value else value for name, value in row.items()}
+def finite(value: object) -> object:
+    """The value with null for numbers that JSON does not have.
+
+    >>> finite({"low": float("nan"), "rows": [(1.0, float("inf"))]})
+    {'low': None, 'rows': [[1.0, None]]}
+    """
+    if isinstance(value, dict):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def fit(findings: Sequence[Finding]) -> bool:

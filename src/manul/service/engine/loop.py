@@ -235,6 +235,7 @@ class Loop:
                 agent.distribution(self.first)
             with self.lock:
                 self.agent, self.model = agent, event.number
+            self.history.forget_judged()
 
     def _learn_batch(self, facts: Sequence[Fact]) -> None:
         """Add events to the history, then learn those that are outcomes."""

@@ -134,6 +134,11 @@ class History:
         with self._lock:
             self._judged.append((weight, bound, loss))
 
+    def forget_judged(self) -> None:
+        """Forget how the previous model was judged, because another one was imported."""
+        with self._lock:
+            self._judged.clear()
+
     @property
     def judged(self) -> Floats:
         """Weight, bound and loss of the latest decisions of the caller, one row each."""

@@ -19,7 +19,7 @@ from manul.logs.log import Log
 from manul.offpolicy import doctor, evaluate
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.offpolicy.evaluation.objections import SMALL
+from manul.offpolicy.evaluation.objections import EVIDENCE, SMALL
 from manul.service import schema
 from manul.service.engine import models
 from manul.service.engine.loop import Loop
@@ -145,6 +145,7 @@ class _Judged(NamedTuple):
     ends: Within
     size: float
     rows: int
+    note: str | None = None
 
 
 def _mean(shares: Floats) -> _Judged:
@@ -159,13 +160,16 @@ def _weighted(weights: Floats, shares: Floats, bound: float) -> _Judged:
         return _Judged(0.0, (0.0, 1.0), 0.0, len(weights))
     value = float((weights * shares).sum()) / total
     low, high = likelihood.ends(0.95, bound)
-    return _Judged(value, (min(low, value), max(high, value)), total**2 / float((weights**2).sum()), len(weights))
+    size = total**2 / float((weights**2).sum())
+    wrong = likelihood.evidence_against_weights(bound) > EVIDENCE
+    note = f"weights average {total / len(weights):.3g}, not 1: check the densities" if wrong else None
+    return _Judged(value, (min(low, value), max(high, value)), size, len(weights), note)
 
 
 def _candidate(name: str, judged: _Judged, scale: Within) -> schema.Candidate:
-    """A candidate in the units of the losses; its numbers are null if too few decisions match."""
-    if judged.size < SMALL:
-        note = _too_few(judged.size, judged.rows)
+    """A candidate in the units of the losses; its numbers are null if too few decisions match, or if the densities are wrong."""
+    note = _too_few(judged.size, judged.rows) if judged.size < SMALL else judged.note
+    if note is not None:
         return schema.Candidate(name=name, loss=None, low=None, high=None, effective_size=judged.size, note=note)
     low, span = scale[0], scale[1] - scale[0]
     loss, bottom, top = (low + share * span for share in (judged.value, *judged.ends))
@@ -173,7 +177,8 @@ def _candidate(name: str, judged: _Judged, scale: Within) -> schema.Candidate:
 
 
 def _too_few(size: float, rows: int) -> str:
-    matching = f"{rows:,} decisions" if size == rows else f"{size:,.0f} of {rows:,} decisions match"
+    decisions = "1 decision" if rows == 1 else f"{rows:,} decisions"
+    matching = decisions if size == rows else f"{size:,.0f} of {rows:,} decisions match"
     return f"{matching}: not enough to say"
 
 
@@ -192,9 +197,9 @@ def _best_constant(log: Log, loop: Loop) -> list[schema.Candidate]:
     judged = _evaluate(best, judging, loop)
     if judged is None:
         return []
-    size = judged.effective_size
-    numbers = (judged.value, judged.low, judged.high) if size >= SMALL else (None, None, None)
-    note = None if size >= SMALL else _too_few(size, len(judging))
+    size, errors = judged.effective_size, [each.sentence for each in judged.objections if each.severity == "error"]
+    note = _too_few(size, len(judging)) if size < SMALL else errors[0] if errors else None
+    numbers = (judged.value, judged.low, judged.high) if note is None else (None, None, None)
     loss, bottom, top = numbers
     name = f"constant {best:g}"
     return [schema.Candidate(name=name, loss=loss, low=bottom, high=top, effective_size=size, note=note)]
