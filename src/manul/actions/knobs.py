@@ -356,6 +356,18 @@ class Knobs:
             raise InputError(f"{what} has an unknown knob {unknown[0]!r}. {advice}", what)
 
 
+def check_one_knob(policy: object, purpose: str) -> None:
+    """Reject a policy with several knobs where actions are single numbers.
+
+    >>> check_one_knob("any policy", "evaluate")
+    """
+    knobs = getattr(policy, "knobs", None)
+    if isinstance(knobs, Knobs):
+        raise ParameterError(
+            f"{purpose} takes policies with one knob, but this one sets {', '.join(knobs.names)}.", "policy"
+        )
+
+
 def knob_from_description(description: Any) -> Any:
     """The knob of a description, as a user writes it.
 

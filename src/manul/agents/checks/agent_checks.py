@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
+from manul.actions.knobs import check_one_knob
 from manul.agents.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
 from manul.agents.mapped import SaveableAgent
 from manul.types import Context, Decision, Decisions, Within
@@ -37,6 +38,7 @@ def check_agent(make: Make) -> None:
     >>> import manul
     >>> check_agent(lambda seed: manul.Cats(leaves=8, bandwidth=1/8, seed=seed))
     """
+    check_one_knob(make(0), "check_agent")
     for check in CHECKS:
         check(make)
 

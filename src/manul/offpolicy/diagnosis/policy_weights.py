@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from manul.actions.knobs import check_one_knob
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.offpolicy.evaluation import policy_densities
@@ -82,6 +83,7 @@ class PolicyWeights:
     """The weights of a given policy."""
 
     def __init__(self, policy: Policy) -> None:
+        check_one_knob(policy, "The doctor")
         self.policy, self.test, self.sample = policy, MeanTest(), EffectiveSize()
         self.largest, self.heaviest = 0.0, 0
         self.policy_density, self.logged_density = 0.0, np.inf

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
@@ -152,6 +153,7 @@ def as_policy(
     policy: Policy | policy_densities.Deterministic, log: Logs, actions: Within, losses: Within, bandwidth: float | None
 ) -> Policy:
     """A policy as it is, or a function of a context smoothed with a bandwidth, by default the choice of SLOPE."""
+    check_one_knob(policy, "Off-policy evaluation")
     if isinstance(policy, Policy):
         if bandwidth is not None:
             raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -82,6 +82,9 @@ def from_bytes(model: bytes) -> LoopAgent:
 def load_model(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
     """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
     agent = from_bytes(model)
+    if isinstance(getattr(agent, "actions", None), Mapping):
+        knobs: Any = agent.actions
+        raise Invalid(f"A loop has one knob, but the model sets {', '.join(knobs)}.", "model")
     for name in ("decide_again", "learn", "actions", "losses"):
         if not hasattr(agent, name):
             raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
