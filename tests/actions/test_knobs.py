@@ -115,7 +115,7 @@ def test_a_range_that_leaves_nothing_is_one_sentence(within, sentence):
         (lambda: Knobs.check({"price": (3, 1)}), "price must be"),
         (lambda: manul.Stepped(0, 1, 0.3), "step must divide the range from 0 to 1, got 0.3"),
         (lambda: manul.Stepped(0, 1, 0), "step must be above 0 and finite, got 0."),
-        (lambda: manul.Stepped(0, 10, 1e-6), "step must leave at most 1,000,000 steps, got 10,000,001."),
+        (lambda: manul.Stepped(0, 10, 1e-6), "step must leave at most 1,000,000 steps, got 1e-06."),
         (lambda: manul.Choice(["a"]), "Choice must have 2 to 32 options, got 1."),
         (lambda: manul.Choice(range(33)), "Choice must have 2 to 32 options, got 33."),
         (lambda: manul.Choice(["a", "a"]), "options must be distinct, got ['a', 'a']."),

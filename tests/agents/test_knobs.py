@@ -14,6 +14,7 @@ import manul
 from manul import _core
 from manul.errors import InputError, ParameterError
 from manul.types import KnobsDecision
+from manul.utils import model_files
 from manul.worlds import several
 from tests.twins import knobs as twin
 
@@ -416,3 +417,56 @@ def test_a_decision_is_a_named_tuple_with_a_density_per_knob():
 def test_the_settings_of_one_knob_are_still_known():
     assert list(manul.Auto(seed=3).parameters)[:3] == ["actions", "epsilon", "losses"]
     assert manul.loads(manul.dumps(manul.Auto(seed=3))).parameters == manul.Auto(seed=3).parameters
+
+
+@pytest.mark.parametrize(("epsilon", "nearby"), [(1.0, 0.1), (0.5, 0.9)])
+def test_densities_are_right_however_much_is_explored(epsilon, nearby):
+    agent = manul.Auto(actions={"x": (0, 1)}, epsilon=epsilon, nearby=nearby)
+    inverse = []
+    for _ in range(2000):
+        decision = agent.decide([0.5])
+        inverse.append(1 / decision.density)
+        agent.learn([0.5], decision, abs(decision.action["x"] - 0.3))
+    assert np.mean(inverse) == pytest.approx(1, abs=1e-9 + 4 * np.std(inverse) / 2000**0.5)
+
+
+def test_limits_hold_for_a_later_choice_whose_best_option_they_exclude():
+    options = {"a": manul.Choice(["p", "q"]), "b": manul.Choice(["u", "v", "w"])}
+    agent = manul.Auto(actions=options, limits=lambda chosen: {"b": ["v", "w"]} if "a" in chosen else {})
+    free = manul.Auto(actions=options)
+    for _ in range(300):
+        decision = free.decide([0.5])
+        for each in (free, agent):
+            each.learn([0.5], decision, 0.1 + 0.6 * (decision.action["b"] != "u"))
+    assert free.best([0.5])["b"] == "u"
+    decisions = [agent.decide([0.5]) for _ in range(200)]
+    assert {each.action["b"] for each in decisions} <= {"v", "w"}
+    assert min(each.density for each in decisions) > 0
+    assert agent.best([0.5])["b"] in ("v", "w")
+
+
+def test_a_forged_file_never_leads_to_an_option_that_is_not_allowed():
+    agent = manul.Auto(actions={"c": manul.Choice(["a", "b", "d"]), "x": (0, 1)})
+    for _ in range(30):
+        agent.learn([0.5], agent.decide([0.5]), 0.5)
+    kind, parameters, arrays = agent.contents()
+    for name, value in (("deep", np.nan), ("actions", 0.0)):
+        forged = {**arrays, name: np.full_like(arrays[name], value)}
+        loaded = manul.loads(model_files.encode(kind, parameters, forged))
+        decision = loaded.decide([0.5], within={"c": ["b"]})
+        assert decision.action["c"] == "b"
+        assert decision.density > 0
+
+
+def test_what_limits_return_is_checked():
+    for result, sentence in ((None, "mapping"), ({"zz": 1}, "unknown knob"), ({"x": (10**400, 1)}, "must be")):
+        agent = manul.Auto(actions={"x": (0, 1)}, limits=lambda _, result=result: result)
+        with pytest.raises(InputError, match=sentence):
+            agent.decide([0.5])
+
+
+def test_steps_far_from_zero_are_learned():
+    agent = manul.Auto(actions={"x": manul.Stepped(1e9, 1e9 + 1, 0.001)})
+    decision = agent.decide([0.5])
+    agent.learn([0.5], decision, 0.2)
+    assert agent.decide([0.5], within={"x": (1e9 + 0.5, 1e9 + 0.501)}).action["x"] >= 1e9 + 0.4999

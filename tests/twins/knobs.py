@@ -156,7 +156,8 @@ class Ladder:
         half = h * (whole / h) ** (np.arange(5) / 4)
         middle = np.clip(centre, low + half, high - half)
         near, far = 1 - (1 - nearby) ** (1 / knobs), 1 - (1 - anywhere) ** (1 / knobs)
-        return cls(middle - half, middle + half, np.array([1 - near - far, *near * np.array([4, 2, 1]) / 7, far]))
+        levels = (1 - far) * np.array([1 - near, *near * np.array([4, 2, 1]) / 7])
+        return cls(middle - half, middle + half, np.append(levels, far))
 
     def density(self, position: float) -> float:
         inside = (position >= self.lows - 1e-12) & (position <= self.highs + 1e-12)

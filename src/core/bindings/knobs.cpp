@@ -78,6 +78,7 @@ auto densities(KnobsPlayer& player, const Context& context, const Vector<double>
   const Ranges ranges = to_ranges(player, lows, highs);
   const BasePlayer::Busy busy(player);
   check_sizes(player.size(), positions);
+  player.check_positions(positions.data());
   Draw draws[most_knobs] = {};
   if (limits)
     player.densities(view(player, context), ranges.all, positions.data(), Limits{player, *limits}, draws);
@@ -111,6 +112,7 @@ std::pair<std::vector<Levels>, double> distributions(KnobsPlayer& player, const 
   const Ranges ranges = to_ranges(player, lows, highs);
   const BasePlayer::Busy busy(player);
   check_sizes(player.size(), positions);
+  player.check_positions(positions.data());
   std::vector<Levels> all(player.size());
   double chance = 1.0;
   player.visit_distributions(
@@ -152,6 +154,7 @@ void check_shape(const KnobsPlayer& player, std::size_t count, std::size_t rows,
 template <class Contexts>
 void decide_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<double>& lows, const Matrix<double>& highs,
                  const Vector<std::uint64_t>& numbers, Table positions, Table densities, Output floors) {
+  const BasePlayer::Busy busy(player);
   const ContextBatch batch(player, contexts, numbers.size(), none, none);
   const std::size_t size = player.size(), count = batch.rows().count;
   check_sizes(count, numbers, floors);
@@ -160,7 +163,6 @@ void decide_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<dou
   check_shape(player, count, positions.shape(0), positions.shape(1));
   check_shape(player, count, densities.shape(0), densities.shape(1));
   for (std::size_t i = 0; i < count; ++i) to_ranges(player, lows.data() + i * size, highs.data() + i * size);
-  const BasePlayer::Busy busy(player);
   nb::gil_scoped_release unlocked;
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     const Ranges ranges = to_ranges(player, lows.data() + i * size, highs.data() + i * size);
@@ -178,6 +180,7 @@ void decide_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<dou
 template <class Contexts>
 void densities_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<double>& lows,
                     const Matrix<double>& highs, const Matrix<double>& positions, Table densities) {
+  const BasePlayer::Busy busy(player);
   const ContextBatch batch(player, contexts, positions.shape(0), none, none);
   const std::size_t size = player.size(), count = batch.rows().count;
   check_shape(player, count, lows.shape(0), lows.shape(1));
@@ -185,7 +188,7 @@ void densities_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<
   check_shape(player, count, positions.shape(0), positions.shape(1));
   check_shape(player, count, densities.shape(0), densities.shape(1));
   for (std::size_t i = 0; i < count; ++i) to_ranges(player, lows.data() + i * size, highs.data() + i * size);
-  const BasePlayer::Busy busy(player);
+  for (std::size_t i = 0; i < count; ++i) player.check_positions(positions.data() + i * size);
   nb::gil_scoped_release unlocked;
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     const Ranges ranges = to_ranges(player, lows.data() + i * size, highs.data() + i * size);
@@ -198,6 +201,7 @@ void densities_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<
 template <class Contexts>
 void learn_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<double>& positions,
                 const Vector<double>& densities, const Vector<double>& losses) {
+  const BasePlayer::Busy busy(player);
   ContextBatch batch(player, contexts, densities.size(), none, none, true);
   const std::size_t size = player.size(), count = batch.rows().count;
   check_sizes(count, densities, losses);
@@ -205,7 +209,6 @@ void learn_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<doub
   for (std::size_t i = 0; i < count; ++i)
     player.check(positions.data() + i * size, densities.data()[i], losses.data()[i]);
   batch.keep_names();
-  const BasePlayer::Busy busy(player);
   nb::gil_scoped_release unlocked;
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     player.learn(context, positions.data() + i * size, densities.data()[i], losses.data()[i]);
@@ -216,12 +219,13 @@ void learn_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<doub
 template <class Contexts>
 void predict_many(KnobsPlayer& player, const Contexts& contexts, std::size_t per_context,
                   const Matrix<double>& positions, Output losses) {
+  const BasePlayer::Busy busy(player);
   if (per_context == 0 || positions.shape(0) % per_context != 0) throw Rejected();
   const std::size_t size = player.size();
   const ContextBatch batch(player, contexts, positions.shape(0) / per_context, none, none);
   check_shape(player, batch.rows().count * per_context, positions.shape(0), positions.shape(1));
   check_sizes(positions.shape(0), losses);
-  const BasePlayer::Busy busy(player);
+  for (std::size_t i = 0; i < positions.shape(0); ++i) player.check_positions(positions.data() + i * size);
   nb::gil_scoped_release unlocked;
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     player.knobs_model().predict(context, positions.data() + i * per_context * size, per_context,

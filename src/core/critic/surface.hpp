@@ -77,6 +77,7 @@ class Surface {
     float lengths[most_action_columns * points], before[most_action_columns * points] = {};
     for (std::size_t i = 0; i < columns_ * points; ++i) lengths[i] = first;
     float lowest = __builtin_inff();
+    for (std::size_t k = 0; k < columns_; ++k) best[k] = actions[k * points];  // if no prediction is a number
     for (std::size_t step = 0;; ++step) {
       float losses[points], slopes[most_action_columns * points];
       evaluate(actions, losses, step < steps ? slopes : nullptr);

@@ -27,9 +27,8 @@ class Ladder {
       half_[i] = i + 1 == levels || half > whole ? whole : half;
       centre_[i] = MANUL_SIMD::clip(window.centre, low + half_[i], high - half_[i]);
     }
-    const double near = exploring.nearby / 7.0;
-    const double masses[levels] = {1.0 - exploring.nearby - exploring.anywhere, 4.0 * near, 2.0 * near, near,
-                                   exploring.anywhere};
+    const double rest = 1.0 - exploring.anywhere, near = rest * exploring.nearby / 7.0;
+    const double masses[levels] = {rest * (1.0 - exploring.nearby), 4.0 * near, 2.0 * near, near, exploring.anywhere};
     for (std::size_t i = 0; i < levels; ++i) mass_[i] = masses[i];
   }
 

@@ -110,9 +110,16 @@ class AutoKnobsModel final : public KnobsModel {
     first_step_ = static_cast<float>(smaller(0.25, 0.5 * distance));
   }
 
+  static std::uint32_t first_allowed(const KnobRange& range) {
+    return static_cast<std::uint32_t>(__builtin_ctz(range.allowed));
+  }
+
   void start_windows(const KnobRange* ranges, KnobWindow* windows) const {
-    for (std::size_t k = 0; k < count_; ++k)
-      windows[k] = {0.5 * (ranges[k].low + ranges[k].high), 0.5 * (ranges[k].high - ranges[k].low), 0, true};
+    for (std::size_t k = 0; k < count_; ++k) {
+      const double middle = 0.5 * (ranges[k].low + ranges[k].high), half = 0.5 * (ranges[k].high - ranges[k].low);
+      windows[k] = knobs_[k].kind == KnobKind::choice ? KnobWindow{0.0, 0.0, first_allowed(ranges[k]), true}
+                                                      : KnobWindow{middle, half, 0, true};
+    }
   }
 
   void write_columns(std::size_t k, double position, double* columns) const {
@@ -178,15 +185,19 @@ class AutoKnobsModel final : public KnobsModel {
     }
   }
 
-  // Puts an action of the past into a group, moved into the box; returns whether its categories are allowed.
+  // Puts an action of the past into a group, moved into the box; returns whether it has one allowed category per
+  // choice, as all actions have unless a file was forged.
   bool place_past(std::size_t age, const KnobRange* ranges, const SearchBox& box, float* group, std::size_t i) const {
     const float* action = learner_.replay().action(learner_.replay().slot(age));
-    for (std::size_t k = 0; k < count_; ++k)
+    for (std::size_t k = 0; k < count_; ++k) {
+      std::size_t categories = 0;
       for (std::size_t j = 0; j < knobs_[k].columns(); ++j) {
         const std::size_t c = first_column_[k] + j;
-        if (box.fixed[c] && action[c] == 1.0f && (ranges[k].allowed >> j & 1u) == 0) return false;
+        categories += box.fixed[c] && action[c] == 1.0f && (ranges[k].allowed >> j & 1u) != 0;
         group[c * points + i] = static_cast<float>(clip(action[c], box.low[c], box.high[c]));
       }
+      if (knobs_[k].kind == KnobKind::choice && categories != 1) return false;
+    }
     return true;
   }
 
@@ -281,7 +292,8 @@ class AutoKnobsModel final : public KnobsModel {
     if (knobs_[k].kind == KnobKind::choice) {
       std::uint32_t category = 0;
       while (category + 1 < knobs_[k].count && centre[c + category] != 1.0f) ++category;
-      return {0.0, 0.0, category, false};
+      const bool allowed = (range.allowed >> category & 1u) != 0;  // unless the file was forged
+      return {0.0, 0.0, allowed ? category : first_allowed(range), false};
     }
     const double half = smaller(widths[c], 0.5 * (range.high - range.low));
     return {clip(centre[c], range.low + half, range.high - half), half, 0, false};

@@ -78,9 +78,13 @@ class KnobsPlayer : public BasePlayer {
     ++learned;
   }
 
-  void check(const double* positions, double density, double loss) const {
+  void check_positions(const double* positions) const {
     for (std::size_t k = 0; k < size(); ++k)
       if (!(positions[k] >= 0.0 && positions[k] <= largest_position(k))) throw Rejected();
+  }
+
+  void check(const double* positions, double density, double loss) const {
+    check_positions(positions);
     if (!(density >= least_density && density <= largest_density)) throw Rejected();
     if (!(loss >= settings_.losses.low && loss <= settings_.losses.high && std::isfinite(loss))) throw Rejected();
   }
@@ -124,23 +128,24 @@ class KnobsPlayer : public BasePlayer {
   }
 
   // Visits the knobs in the order of drawing; `pick` returns the position of a knob. After a category that is not the
-  // planned one, the windows of the other knobs are those of the best action with that category.
+  // planned one, or if the planned one is not allowed, the windows are planned again for what is left.
   template <class Narrow, class Pick>
   void visit(const ContextView& context, const KnobRange* ranges, Narrow&& narrow, Draw* draws, Pick&& pick) {
     KnobRange left[most_knobs];
-    KnobWindow planned[most_knobs];
+    KnobWindow planned[most_knobs] = {};
     for (std::size_t k = 0; k < size(); ++k) left[k] = ranges[k];
     bool plan = true;
     for (const std::size_t k : order_) {
       narrow(k, draws, left[k]);
       check(k, left[k]);
-      if (plan) {
+      const bool choice = knobs_[k].kind == KnobKind::choice;
+      if (plan || (choice && (left[k].allowed >> planned[k].category & 1u) == 0)) {
         model_->windows(context, left, planned);
         plan = false;
       }
       draws[k].position = pick(k, left[k], planned[k]);
       measure(k, left[k], planned[k], draws[k]);
-      if (knobs_[k].kind != KnobKind::choice) continue;
+      if (!choice) continue;
       const auto category = static_cast<std::uint32_t>(draws[k].position);
       plan = !planned[k].uniform && category != planned[k].category && draws[k].density > 0.0;
       left[k].allowed = 1u << category;

@@ -16,13 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
+from manul.actions.ranges import NARROWEST
 from manul.errors import InputError, ParameterError
 from manul.types import Floats, Within
 from manul.utils.suggestions import remedy
 from manul.utils.validation import check_number, check_range
 
 MOST_KNOBS, MOST_OPTIONS, MOST_COLUMNS, MOST_STEPS = 16, 32, 64, 1_000_000
-_ROUNDING = 1e-9  # of a step, within which a value counts as a step
+_ROUNDING = 1e-9  # of the number of steps: how far a value may be off
+_SCALARS = str | int | float | np.generic
 Option = str | int | float | bool
 KnobValue = float | Option
 KnobAction = Mapping[str, KnobValue]
@@ -95,7 +97,7 @@ class Span:
         if within is None:
             return 0.0, 1.0
         low, high = _pair(within, name)
-        if not self.low <= low < high <= self.high:
+        if not self.low <= low < high <= self.high or (high - low) / self.volume < NARROWEST:
             raise InputError(
                 f"within of {name} must be a range inside [{self.low:g}, {self.high:g}], got ({low:g}, {high:g}).",
                 "within",
@@ -122,15 +124,23 @@ class Stepped:
 
     def __post_init__(self) -> None:
         low, high = check_range("Stepped", (self.low, self.high))
-        check_number("step", self.step, 0, math.inf, "Try 1.", ends="()")
-        steps = (high - low) / self.step
-        if abs(steps - round(steps)) > _ROUNDING * steps:
+        step = float(check_number("step", self.step, 0, math.inf, "Try 1.", ends="()"))
+        for name, number in (("low", low), ("high", high), ("step", step)):
+            object.__setattr__(self, name, number)
+        steps = (high - low) / step
+        if steps >= MOST_STEPS:
+            raise ParameterError(f"step must leave at most {MOST_STEPS:,} steps, got {step:g}.", "step")
+        if abs(steps - round(steps)) > self._rounding:
             raise ParameterError(
-                f"step must divide the range from {low:g} to {high:g}, got {self.step:g}, of which it has {steps:g}.",
-                "step",
+                f"step must divide the range from {low:g} to {high:g}, got {step:g}, of which it has {steps:g}.", "step"
             )
-        if round(steps) >= MOST_STEPS:
-            raise ParameterError(f"step must leave at most {MOST_STEPS:,} steps, got {round(steps) + 1:,}.", "step")
+        if self._rounding > 0.1:
+            raise ParameterError(f"step must be above the precision of {high:g}, got {step:g}.", "step")
+
+    @property
+    def _rounding(self) -> float:
+        """How far, in steps, a value may be off by rounding."""
+        return _ROUNDING * self.count + 4 * math.ulp(max(abs(self.low), abs(self.high))) / self.step
 
     @cached_property
     def count(self) -> int:
@@ -155,10 +165,8 @@ class Stepped:
     def position(self, value: Any, name: str) -> float:
         """The middle of the cell of a step."""
         number = _number(value, name)
-        place = (number - self.low) / self.step
-        if not (
-            -_ROUNDING <= place <= self.count - 1 + _ROUNDING and abs(place - round(place)) <= _ROUNDING * self.count
-        ):
+        place = (min(max(number, self.low - self.step), self.high + self.step) - self.low) / self.step
+        if not (0 <= round(place) < self.count and abs(place - round(place)) <= self._rounding):
             raise InputError(
                 f"{name} must be one of {self.low:g}, {self.low + self.step:g}, …, {self.high:g}, got {number:g}.", name
             )
@@ -174,11 +182,11 @@ class Stepped:
         if within is None:
             return 0.0, 1.0
         low, high = _pair(within, name)
-        first = max(math.ceil((low - self.low) / self.step - _ROUNDING), 0)
-        last = min(math.floor((high - self.low) / self.step + _ROUNDING), self.count - 1)
-        if first > last:
+        first = math.ceil((min(max(low, self.low), self.high + self.step) - self.low) / self.step - self._rounding)
+        last = math.floor((max(min(high, self.high), self.low - self.step) - self.low) / self.step + self._rounding)
+        if first > last or first >= self.count or last < 0:
             raise InputError(f"within of {name} must contain one of its steps, got ({low:g}, {high:g}).", "within")
-        return first / self.count, (last + 1) / self.count
+        return max(first, 0) / self.count, min(last + 1, self.count) / self.count
 
     def describe(self) -> dict[str, Any]:
         """The ends and the step."""
@@ -199,9 +207,9 @@ class Choice:
         given = (options,) if isinstance(options, str) else tuple(options)
         if not 2 <= len(given) <= MOST_OPTIONS:
             raise ParameterError(f"Choice must have 2 to {MOST_OPTIONS} options, got {len(given)}.", "options")
-        if not all(isinstance(option, str | int | float) for option in given):
-            wrong = next(option for option in given if not isinstance(option, str | int | float))
-            raise ParameterError(f"options must be texts, numbers or truth values, got {wrong!r}.", "options")
+        wrong = [option for option in given if not isinstance(option, str | int | float) or option != option]
+        if wrong:
+            raise ParameterError(f"options must be texts, numbers or truth values, got {wrong[0]!r}.", "options")
         if len(set(given)) < len(given):
             raise ParameterError(f"options must be distinct, got {list(given)}.", "options")
         object.__setattr__(self, "options", given)
@@ -223,7 +231,7 @@ class Choice:
 
     def position(self, value: Any, name: str) -> float:
         """The number of an option."""
-        for number, option in enumerate(self.options):
+        for number, option in enumerate(self.options if isinstance(value, _SCALARS) else ()):
             same_kind = isinstance(option, bool) == isinstance(value, bool | np.bool_)  # True == 1 otherwise
             if same_kind and option == value:
                 return float(number)
@@ -237,10 +245,12 @@ class Choice:
         """The bits of the options that a decision may use."""
         if within is None:
             return float(2 ** len(self.options) - 1), 0.0
-        allowed = [within] if isinstance(within, str | int | float) else list(within)
+        if not isinstance(within, _SCALARS) and not isinstance(within, Iterable):
+            raise InputError(f"within of {name} must be a list of its options, got {within!r}.", "within")
+        allowed = [within] if isinstance(within, _SCALARS) else list(within)
         if not allowed:
             raise InputError(f"within of {name} must have at least one option, got none.", "within")
-        return float(sum(2 ** int(self.position(option, name)) for option in dict.fromkeys(allowed))), 0.0
+        return float(sum(2**place for place in {int(self.position(option, name)) for option in allowed})), 0.0
 
     def describe(self) -> dict[str, Any]:
         """The options."""
@@ -298,7 +308,7 @@ class Knobs:
             raise InputError(
                 f"action must be a mapping of {', '.join(self.names)} to values, got {action!r}.", "action"
             )
-        self._check_names(action, "action")
+        self.check_names(action, "action")
         missing = [name for name in self.names if name not in action]
         if missing:
             raise InputError(f"action must set the knob {missing[0]!r} too.", missing[0])
@@ -323,7 +333,7 @@ class Knobs:
         if within is not None:
             if not isinstance(within, Mapping):
                 raise InputError(f"within must be a mapping of knobs to ranges, got {within!r}.", "within")
-            self._check_names(within, "within")
+            self.check_names(within, "within")
         ends = np.array([knob.narrow((within or {}).get(name), name) for name, knob in self.knobs])
         return np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])
 
@@ -347,9 +357,13 @@ class Knobs:
         >>> Knobs.from_description(Knobs.check({"days": Stepped(1, 14, 1)}).describe()).names
         ['days']
         """
-        return cls.check({name: knob_from_description(knob) for name, knob in description})
+        pairs = [(name, knob_from_description(knob)) for name, knob in description]
+        if len({name for name, _ in pairs}) < len(pairs):
+            raise ParameterError("actions must have one knob per name.", "actions")
+        return cls.check(dict(pairs))
 
-    def _check_names(self, given: Mapping[str, Any], what: str) -> None:
+    def check_names(self, given: Mapping[str, Any], what: str) -> None:
+        """Raise InputError for the first name that is not a knob."""
         unknown = [name for name in given if name not in self.names]
         if unknown:
             advice = remedy(str(unknown[0]), self.names, f"The knobs are {', '.join(self.names)}.")
@@ -399,6 +413,8 @@ def _number(value: Any, name: str) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a number, got {value!r}.", name) from None
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise InputError(f"{name} must be a finite number, got {number}.", name)
     return number

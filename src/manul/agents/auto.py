@@ -20,7 +20,7 @@ from manul.actions.schedules import Epsilon, Fading
 from manul.agents.agent_registry import register_agent
 from manul.agents.auto_knobs import FEATURES, AutoKnobs
 from manul.agents.base import BaseAgent
-from manul.errors import InputError
+from manul.errors import InputError, ParameterError
 from manul.types import Context, Floats, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange
@@ -90,7 +90,11 @@ class Auto(BaseAgent[_core.Player]):
 
     def __new__(cls, *, actions: Within | Mapping[str, Any] = (0.0, 1.0), **settings: Any) -> Any:
         """An agent for several knobs, `AutoKnobs`, if actions are a mapping."""
-        return AutoKnobs(actions=actions, **settings) if isinstance(actions, Mapping) else super().__new__(cls)
+        if not isinstance(actions, Mapping):
+            return super().__new__(cls)
+        if settings.pop("bandwidth", None) is not None:
+            raise ParameterError("bandwidth applies to one knob; with several, Auto chooses it.", "bandwidth")
+        return AutoKnobs(actions=actions, **settings)
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Any:

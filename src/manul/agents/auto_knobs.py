@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -16,6 +17,7 @@ from manul.actions import schedules
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.knobs import Choice, Knobs, KnobValue, Span, Stepped
 from manul.actions.knobs_distribution import Branch, KnobsDistribution
+from manul.actions.ranges import NARROWEST
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents.player_host import COUNTERS, PlayerHost
 from manul.errors import InputError, ParameterError
@@ -36,7 +38,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     Each decision sets all knobs. They are drawn independently, so the density of an action is the product of the densities
     of its knobs; steps and options have probabilities. A share `nearby` of the decisions explores near the best action,
     and a share `epsilon` anywhere. `limits` is a function of the knobs that are set already, options first and then in
-    order, that returns ranges for others; it is not saved.
+    order, that returns ranges for others; it must depend on its argument only, and is not saved.
 
     >>> import manul
     >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])}, seed=7)
@@ -117,6 +119,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     ) -> KnobsDecisions:
         """Draw the decision with each row's number without counting them as new decisions."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
+        check_shape("numbers", keys.astype(np.float64), len(batch))
         lows, highs = self._tables(within, len(batch))
         positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
         floors = np.zeros(len(batch))
@@ -213,7 +216,27 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         player, features = self.player_and_context(context)
         with self.explain_rejection():
             windows = player.windows(features, lows, highs)
+            limits = self._limits(lows, highs)
+        if limits is not None:
+            return self.knobs.action(self._limited([centre for centre, _ in windows], limits))
         return self.knobs.action([centre for centre, _ in windows])
+
+    def _limited(
+        self, positions: list[float], limits: Callable[[int, Sequence[float]], tuple[float, float]]
+    ) -> list[float]:
+        """Positions moved into the limits, knob by knob."""
+        for index in self._order:
+            low, high = limits(index, positions)
+            if not isinstance(self.knobs.knobs[index][1], Choice):
+                positions[index] = min(max(positions[index], low), math.nextafter(high, 0.0))
+            elif not int(low) >> int(positions[index]) & 1:
+                positions[index] = float((int(low) & -int(low)).bit_length() - 1)
+        return positions
+
+    @property
+    def _order(self) -> list[int]:
+        """The order in which knobs are drawn: choices first."""
+        return sorted(range(len(self.knobs.knobs)), key=lambda at: not isinstance(self.knobs.knobs[at][1], Choice))
 
     def distribution(self, context: Context, within: Within | None = None) -> KnobsDistribution:
         """The distribution that `decide` draws from; an agent with limits has none, only `densities_many`."""
@@ -298,7 +321,9 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             lengths = {len(column) for column in actions.values()}
             if len(lengths) > 1:
                 raise InputError(f"actions must have as many values for each knob, got {sorted(lengths)}.", "actions")
-            columns = {name: np.asarray(column).tolist() for name, column in actions.items()}
+            columns = {
+                name: column.tolist() if hasattr(column, "tolist") else column for name, column in actions.items()
+            }
             actions = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         rows = [self.knobs.positions(action) for action in actions]
         if len(rows) != count:
@@ -311,17 +336,17 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         """The limits as the core calls them: the range of a knob, given the positions of those before it."""
         if self.limits is None:
             return None
-        order = sorted(
-            range(len(self.knobs.knobs)), key=lambda index: not isinstance(self.knobs.knobs[index][1], Choice)
-        )
-        limits = self.limits
+        order, limits = self._order, self.limits
 
         def narrow(index: int, positions: Sequence[float]) -> tuple[float, float]:
             before = order[: order.index(index)]
             chosen = {self.knobs.knobs[each][0]: self.knobs.knobs[each][1].value(positions[each]) for each in before}
             name, knob = self.knobs.knobs[index]
-            limit = limits(chosen).get(name)
-            return _intersect(knob, name, limit, float(lows[index]), float(highs[index]))
+            ranges = limits(chosen)
+            if not isinstance(ranges, Mapping):
+                raise InputError(f"limits must return a mapping of knobs to ranges, got {ranges!r}.", "limits")
+            self.knobs.check_names(ranges, "limits")
+            return _intersect(knob, name, ranges.get(name), float(lows[index]), float(highs[index]))
 
         return narrow
 
@@ -390,8 +415,8 @@ def _intersect(knob: Any, name: str, limit: Any, low: float, high: float) -> tup
     try:
         bottom, top = limit
         clipped = (max(float(bottom), knob.low), min(float(top), knob.high))
-    except (TypeError, ValueError):
-        raise InputError(f"limits of {name} must be (low, high), got {limit!r}.", "limits") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"limits of {name} must be (low, high), got {limit!r:.60}.", "limits") from None
     if not clipped[0] <= clipped[1]:
         raise InputError(f"limits leave nothing of {name}, got {limit!r}.", "limits")
     if isinstance(knob, Span):
@@ -399,6 +424,6 @@ def _intersect(knob: Any, name: str, limit: Any, low: float, high: float) -> tup
     else:
         narrowed = knob.narrow(clipped, name)
     narrowed = max(narrowed[0], low), min(narrowed[1], high)
-    if not narrowed[0] < narrowed[1]:
+    if not narrowed[1] - narrowed[0] >= NARROWEST:
         raise InputError(f"limits leave nothing of {name}, got {limit!r}.", "limits")
     return narrowed

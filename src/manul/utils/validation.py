@@ -88,7 +88,7 @@ def check_range(name: str, value: tuple[float, float]) -> tuple[float, float]:
     """
     try:
         low, high = (float(end) for end in value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"{name} must be two numbers (low, high), got {value!r}. Try (0, 1).", name) from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
         raise ParameterError(f"{name} must be finite with low < high, got ({low!r}, {high!r}).", name)

@@ -260,7 +260,8 @@ class Loop:
                 distribution = self.agent.distribution(decision.context, decision.within)
                 weight = distribution.density(decision.action) / decision.density
                 bound = distribution.largest_density() / decision.floor if decision.floor else UNKNOWN_BOUND
-                self.history.judge(weight, bound, event.loss)
+                if np.isfinite(weight):
+                    self.history.judge(weight, max(min(bound, UNKNOWN_BOUND), weight), event.loss)
 
     def learn_many(self, facts: Sequence[Fact]) -> bool:
         """Learn outcomes in one call if their contexts are rows of one width; returns False if nothing was learned."""
