@@ -93,7 +93,7 @@ def separable(*, rounds: int, knobs: int, steps: int | None = None, width: int =
     """The mean distance of the knobs to their targets; with `steps`, knobs are whole numbers from 0 to `steps`.
 
     >>> separable(rounds=3, knobs=2, steps=10).actions["knob1"]
-    Stepped(low=0, high=10, step=1)
+    Stepped(low=0.0, high=10.0, step=1.0)
     """
     start = _Start(rounds=rounds, knobs=knobs, width=width, seed=seed)
     if steps is not None:
