@@ -85,7 +85,7 @@ def _densities(densities: Any, knobs: Knobs) -> dict[str, Any]:
         raise InputError(
             f"densities_by_knob must be columns by knob, of {', '.join(knobs.names)}.", "densities_by_knob"
         )
-    return {name: np.asarray(densities[name], dtype=np.float64) for name in knobs.names}
+    return {name: np.atleast_1d(np.asarray(densities[name], dtype=np.float64)) for name in knobs.names}
 
 
 def _withins(withins: Sequence[Any], knobs: Knobs) -> list[dict[str, Any] | None] | None:
