@@ -56,7 +56,7 @@ def test_a_log_is_read_once_per_pass(tmp_path, monkeypatch):
     run.log.write(path)
     manul.Cats(leaves=8, bandwidth=1 / 8).save(policy)
     opened = []
-    monkeypatch.setattr(manul.Log, "batches", lambda path, *_: opened.append(path) or iter([run.log]))
+    monkeypatch.setattr(manul.Log, "batches", lambda path, *_, **_options: opened.append(path) or iter([run.log]))
     estimators = [word for name in ("ips", "snips", "dr") for word in ("--estimator", name)]
     CliRunner().invoke(main, ["evaluate", str(policy), str(path), *estimators], catch_exceptions=False)
     assert len(opened) == 1 + 1 + 1 + 4  # for the ranges, and for each estimator; dr also counts and fits its model
