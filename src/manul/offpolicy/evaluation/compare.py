@@ -15,7 +15,7 @@ from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.context_column import Column
-from manul.offpolicy.evaluation.estimated_densities import check_estimated
+from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded
 from manul.offpolicy.evaluation.evaluate import as_policy
 from manul.offpolicy.evaluation.gain import ClusteredGain, Gain
 from manul.offpolicy.evaluation.intervals import Terms
@@ -209,7 +209,8 @@ class _Pair:
             ClusteredGain() if clustered else Gain() for _ in range(3)
         )
         self.evidence, self.total, self.largest = Evidence(), 0.0, 0.0
-        self.other_weights, self.other_total, self.estimated = 0.0, 0.0, False
+        self.other_weights, self.other_total = 0.0, 0.0
+        self.estimated = list[Floats]()  # actions of rows with estimated densities
 
     @property
     def difference(self) -> float:
@@ -240,8 +241,11 @@ class _Pair:
         if not self.other_weights:
             advice = "The policy that it is compared with has density 0 at every logged action."
             return Objection("error", "no support", f"{advice} Log decisions that explore more.")
+        if not self.estimated:
+            return None
         try:
-            for total in (self.evidence.weights, self.other_weights) if self.estimated else ():
+            check_not_rounded(np.concatenate(self.estimated))
+            for total in (self.evidence.weights, self.other_weights):
                 check_estimated("snips", total / self.evidence.rows)
         except InputError as error:
             return Objection("error", "estimated densities", str(error))
@@ -288,7 +292,7 @@ class _Pairs:
         which: Mask,
     ) -> None:
         pair.evidence.add(rows, Terms(weights * losses, weights, weights, losses))
-        pair.estimated = pair.estimated or rows.estimated
+        pair.estimated += [rows.actions] if rows.estimated else []
         pair.total += float((weights * losses).sum())
         pair.largest = max(pair.largest, float(weights.max()))
         baseline = np.ones(len(losses)) if others is None else others

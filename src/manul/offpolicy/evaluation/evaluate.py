@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
@@ -14,7 +16,7 @@ from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
-from manul.offpolicy.evaluation.estimated_densities import check_estimated, widen
+from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
@@ -22,7 +24,7 @@ from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.outcome_model import Regressor
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
-from manul.types import Estimate, Policy, Within
+from manul.types import Estimate, Floats, Policy, Within
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_bandwidth, check_choice, check_has_rows, check_number, check_seed
 
@@ -81,6 +83,7 @@ def evaluate(
     bound = max(bounds.largest, sums.largest)
     low, high = ends.ends(level, bound)
     if sums.estimated:
+        check_not_rounded(np.concatenate(sums.estimated))
         check_estimated(estimator, sums.evidence.mean_weight)
         low, high = widen((low, high), sums.evidence.mean_weight)
     return sums.estimate((low, high), bound, estimator, interval, level, scale, getattr(policy, "bandwidth", None))
@@ -99,14 +102,14 @@ class _Sums:
 
     def __init__(self) -> None:
         self.numerator, self.denominator, self.largest = 0.0, 0.0, 0.0
-        self.evidence, self.estimated = Evidence(), False
+        self.evidence, self.estimated = Evidence(), list[Floats]()  # actions of rows with estimated densities
 
     def add(self, terms: Terms, rows: Rows) -> None:
         self.numerator += float(terms.numerators.sum())
         self.denominator += float(terms.denominators.sum())
         self.largest = max(self.largest, float(terms.weights.max()))
         self.evidence.add(rows, terms)
-        self.estimated = self.estimated or rows.estimated
+        self.estimated += [rows.actions] if rows.estimated else []
 
     def estimate(
         self,

@@ -17,7 +17,7 @@ from manul.agents import Mapped
 from manul.errors import ParameterError
 from manul.logs.batching import repeatable
 from manul.logs.log import Log
-from manul.offpolicy import named_logs
+from manul.offpolicy import named_logs, small_batches
 from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
 from manul.offpolicy.optimization.pessimism import Restrained, optimize_without_densities
@@ -64,6 +64,13 @@ class Optimized:
         """The number of leaves of the policy, or None if it is not a tree."""
         return self.chosen.leaves
 
+    @property
+    def usable(self) -> bool:
+        """Whether the log can show what the policy loses: no objection is an error, and its estimate is not refused."""
+        if self.without_densities is not None:
+            return self.without_densities.refusal is None
+        return self.verdict is None or self.verdict.usable
+
     def save(self, path: str | Path) -> None:
         """Write the policy to a `.manul` file and the table to a CSV file with the same name."""
         self.policy.save(path)
@@ -75,7 +82,7 @@ class Optimized:
 
         cells = [(row.bandwidth, row.leaves, row.objective) for row in self.table if row.bandwidth and row.leaves]
         if not cells:
-            raise ParameterError("plot needs trees, but candidates has no 'cats'.", "candidates")
+            raise _no_trees()
         return cell_map(cells, axes)
 
     def __str__(self) -> str:
@@ -129,7 +136,7 @@ def optimize(
     check_choice("engine", engine, ("local", "ray"))
     if "auto" in names or penalty == "measured":
         repeatable(log, "optimize")
-    first, log = named_logs.peek(log)
+    first, log = named_logs.peek(small_batches.join_small(log))
     if candidates is None and grid is None and first is not None and first.densities_estimated:
         return _without_densities(log, actions=actions, losses=losses, seed=seed)
     ranges = {
@@ -156,6 +163,24 @@ def _without_densities(log: Logs, **settings: Any) -> Optimized:
     value = math.nan if result.estimate is None else result.estimate.value
     row = Row("auto, restricted", result.policy.bandwidth, None, value, 0.0, value)
     return Optimized(Table((row,), chosen=0), result.policy, without_densities=result)
+
+
+def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -> None:
+    """Raise ParameterError before `optimize` runs if its result would have no trees to plot.
+
+    >>> check_plot([], ["auto"], None)
+    Traceback (most recent call last):
+    manul.errors.ParameterError: plot needs trees, but there are none among the candidates.
+    """
+    first, _ = named_logs.peek(log)
+    chosen = candidates is not None or grid is not None
+    estimated = first is not None and first.densities_estimated
+    if "cats" not in _check_candidates(candidates, grid) or (estimated and not chosen):
+        raise _no_trees()
+
+
+def _no_trees() -> ParameterError:
+    return ParameterError("plot needs trees, but there are none among the candidates.", "candidates")
 
 
 def _check_candidates(candidates: Iterable[str] | None, grid: Grid | None) -> tuple[str, ...]:

@@ -53,6 +53,11 @@ class Verdict:
         return "likely" if self.gain - NORMAL * self.error > 0 else "not shown"
 
     @property
+    def usable(self) -> bool:
+        """Whether no objection is an error."""
+        return not self._errors
+
+    @property
     def _errors(self) -> list[str]:
         return [objection.sentence for objection in self.objections if objection.severity == "error"]
 
