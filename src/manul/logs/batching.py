@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.knob_positions import position_table
+from manul.actions.knobs import Knobs
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
 from manul.errors import InputError, ParameterError
 from manul.logs.column_fitting import LogColumns, fit_columns
@@ -41,7 +43,8 @@ class WholeLogColumns:
 class Rows:
     """Rows of a log; `first` is the number of the first row, `estimated` whether the densities were estimated.
 
-    Contexts are `numbers`, or named: `fields` by column, or sparse `features`.
+    Contexts are `numbers`, or named: `fields` by column, or sparse `features`. With several `knobs`, each row of `actions` has
+    the positions of the knobs, and `narrowed` has the ranges of each row, or None.
     """
 
     first: int
@@ -56,6 +59,8 @@ class Rows:
     floors: Floats | None = None
     features: SparseFeatures | None = None
     columns: WholeLogColumns | None = None
+    knobs: Knobs | None = None
+    narrowed: npt.NDArray[np.object_] | None = None
 
     @property
     def named(self) -> bool:
@@ -99,8 +104,10 @@ class Rows:
         return np.column_stack(list(self.fields.values())).astype(np.float32)
 
     @property
-    def within(self) -> Floats | None:
-        """One (low, high) per row, or None if every row has the whole range."""
+    def within(self) -> Any:
+        """One (low, high) per row, or None if every row has the whole range; with several knobs, one mapping or None per row."""
+        if self.knobs is not None:
+            return None if self.narrowed is None else self.narrowed.tolist()
         return None if self.lows is None or self.highs is None else np.column_stack([self.lows, self.highs])
 
     def ends(self, actions: Within) -> tuple[Floats, Floats]:
@@ -205,7 +212,7 @@ def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
     return Rows(
         0,
         None if named else batch.contexts,
-        batch.actions,
+        batch.actions if batch.knobs is None else position_table(batch.knobs, batch.actions),
         batch.densities,
         batch.losses,
         batch.lows,
@@ -215,16 +222,28 @@ def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
         batch.floors,
         batch.features,
         columns,
+        batch.knobs,
+        None if batch.knobs is None else _narrowed(batch),
     )
 
 
-_ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "floors")
+_ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "floors", "narrowed")
+
+
+def _narrowed(batch: Log) -> npt.NDArray[np.object_] | None:
+    if batch.within is None:
+        return None
+    narrowed = np.empty(len(batch), dtype=object)
+    narrowed[:] = batch.within
+    return narrowed
 
 
 def _concatenate(parts: list[Rows], first: int) -> Rows:
     parts = [rows for rows in parts if len(rows.actions)]
     if len({rows.lows is None for rows in parts}) > 1:
         raise InputError("lows and highs must be in all batches or in none. Fill in the whole range.", "lows")
+    if any(rows.knobs != parts[0].knobs for rows in parts[1:]):
+        raise InputError("All batches must have the same knobs, in one order.", "log")
     if len(parts) == 1:
         return replace(parts[0], first=first)
     contexts = _concatenate_contexts(parts)
@@ -233,7 +252,11 @@ def _concatenate(parts: list[Rows], first: int) -> Rows:
         for name in ("actions", "densities", "losses", "lows", "highs")
     }
     estimated = any(rows.estimated for rows in parts)
-    return replace(parts[0], first=first, estimated=estimated, floors=_floors(parts), **arrays, **contexts)
+    optional: dict[str, Any] = {
+        "floors": _filled(parts, "floors", np.nan),
+        "narrowed": _filled(parts, "narrowed", None),
+    }
+    return replace(parts[0], first=first, estimated=estimated, **optional, **arrays, **contexts)
 
 
 def _concatenate_contexts(parts: list[Rows]) -> dict[str, Any]:
@@ -282,10 +305,11 @@ def _field(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return np.concatenate(parts)
 
 
-def _floors(parts: list[Rows]) -> Floats | None:
-    """The floors, with NaN for batches without; None if no batch has any."""
-    if all(rows.floors is None for rows in parts):
+def _filled(parts: list[Rows], name: str, missing: float | None) -> npt.NDArray[Any] | None:
+    """An optional column, with a value for batches without it; None if no batch has it."""
+    columns = [getattr(rows, name) for rows in parts]
+    if all(column is None for column in columns):
         return None
-    return np.concatenate(
-        [np.full(len(rows.actions), np.nan) if rows.floors is None else rows.floors for rows in parts]
-    )
+    sizes = (len(rows.actions) for rows in parts)
+    filled = [np.full(size, missing) if column is None else column for size, column in zip(sizes, columns, strict=True)]
+    return np.concatenate(filled)

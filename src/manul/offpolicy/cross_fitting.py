@@ -7,7 +7,7 @@ that does not depend on its length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -61,14 +61,16 @@ class CriticSettings:
     """The number of rows of the log, and the ranges and the seed of the critics."""
 
     total: int
-    actions: Within
+    actions: Within | Mapping[str, Any]
     losses: Within
     seed: int
     epsilon: Epsilon = 0.0
 
     def critic(self, bandwidth: float | None = None) -> Auto:
         """An untrained critic; epsilon matters only when it decides."""
-        return Auto(actions=self.actions, losses=self.losses, epsilon=self.epsilon, seed=self.seed, bandwidth=bandwidth)
+        several = {"nearby": 0.0} if isinstance(self.actions, Mapping) else {}
+        common: dict[str, Any] = {"losses": self.losses, "epsilon": self.epsilon, "seed": self.seed, **several}
+        return Auto(actions=self.actions, bandwidth=bandwidth, **common)  # type: ignore[no-any-return]
 
 
 def fold_numbers(rows: Rows, total: int) -> Numbers:
@@ -114,11 +116,12 @@ def train(
     schedule: Schedule,
     settings: CriticSettings,
     *,
+    only: bool = False,
     executor: Executor | None = None,
     start: Position | None = None,
     learned: Callable[[Position, int], None] = lambda _position, _rows: None,
 ) -> None:
-    """Train each critic on all rows outside of the fold that it holds out; None holds out nothing.
+    """Train each critic on all rows outside of the fold that it holds out, or `only` on that fold; None holds out nothing.
 
     `learned` is called after every chunk with the next position and the number of rows; training can `start` there.
     """
@@ -132,7 +135,7 @@ def train(
             folds = fold_numbers(window, settings.total)
             for first in range(done, len(order), CHUNK):
                 chunk = order[first : first + CHUNK]
-                parts = [chunk if fold is None else chunk[folds[chunk] != fold] for fold in held_out]
+                parts = [chunk if fold is None else chunk[(folds[chunk] == fold) == only] for fold in held_out]
                 _learn_all(critics, [window.select(part) for part in parts], executor)
                 learned(Position(number, window.first, first + len(chunk)), len(chunk))
 

@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces
+from manul.offpolicy import named_logs
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.context_column import Column
 from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded
 from manul.offpolicy.evaluation.evaluate import as_policy
 from manul.offpolicy.evaluation.gain import ClusteredGain, Gain
 from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.knob_policies import check_log
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.progress_bar import with_progress
@@ -115,7 +117,7 @@ def compare(
     level: float = 0.95,
     actions: Within | None = None,
     losses: AnyRange | None = None,
-    bandwidth: float | None = None,
+    bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     progress: bool = False,
 ) -> Comparison:
@@ -135,6 +137,8 @@ def compare(
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
         check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")
+    first, log = named_logs.peek(log)
+    knobs = check_log(first, actions)
     span, scale = declared_ranges(log, actions, losses)
     candidates, name, baseline = _named(policies, against)
     smoothed: dict[int, Policy] = {}
@@ -142,7 +146,7 @@ def compare(
     def prepare(policy: AnyPolicy) -> Policy:
         if id(policy) not in smoothed:
             window = None if isinstance(policy, Policy) else bandwidth
-            smoothed[id(policy)] = as_policy(policy, log, span or (0.0, 1.0), scale, window)
+            smoothed[id(policy)] = as_policy(policy, log, span or (0.0, 1.0), scale, window, knobs)
         return smoothed[id(policy)]
 
     pairs = _Pairs(

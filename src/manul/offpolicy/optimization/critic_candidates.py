@@ -35,6 +35,7 @@ class WindowTerms:
     halves: Floats
     predicted: Floats
     expected: Floats
+    judged: Floats | None = None  # with several knobs, the expected loss by a critic of other rows
 
 
 def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:

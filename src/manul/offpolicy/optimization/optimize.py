@@ -7,19 +7,22 @@ candidates "cats" are a grid of trees; with the paper's penalty, they are CATS_O
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from manul.actions.knobs import Knobs
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.errors import ParameterError
 from manul.logs.batching import repeatable
 from manul.logs.log import Log
 from manul.offpolicy import named_logs, small_batches
+from manul.offpolicy.evaluation.knob_policies import check_log
 from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
+from manul.offpolicy.optimization.knob_search import KnobSettings, optimize_knobs, reject_settings
 from manul.offpolicy.optimization.pessimism import Restrained, optimize_without_densities
 from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
@@ -124,19 +127,28 @@ def optimize(
     contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`, which stays
     where the log has actions, unless you give candidates or a grid.
 
+    On a log with several knobs, the only candidate is "auto", with windows of its own choice; `resume` and `engine` do not
+    apply. The gain is mostly that of a model: then the verdict has no interval and says so.
+
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=4, bandwidth=1/4), manul.worlds.linear(rounds=2000, width=2))
     >>> best = optimize(run.log)
     >>> best.chosen.candidate, best.verdict.status
     ('auto', 'likely')
     """
-    names = _check_candidates(candidates, grid)
+    several = None if isinstance(log, Iterator) else named_logs.peek(log)[0]
+    knobs = check_log(several, actions)
+    names = _check_candidates(candidates, grid, knobs)
     _check_penalty(penalty)
     check_choice("rule", rule, RULES)
     check_choice("engine", engine, ("local", "ray"))
     if "auto" in names or penalty == "measured":
         repeatable(log, "optimize")
     first, log = named_logs.peek(small_batches.join_small(log))
+    if knobs is not None:
+        reject_settings(names, knobs, resume=resume, engine=engine)
+        scale = check_range("losses", named_logs.choose_range(losses, getattr(first, "loss_range", None)))
+        return Optimized(*optimize_knobs(log, KnobSettings(knobs, scale, epsilon, seed, threads, progress)))
     if candidates is None and grid is None and first is not None and first.densities_estimated:
         return _without_densities(log, actions=actions, losses=losses, seed=seed)
     ranges = {
@@ -175,7 +187,8 @@ def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -
     first, _ = named_logs.peek(log)
     chosen = candidates is not None or grid is not None
     estimated = first is not None and first.densities_estimated
-    if "cats" not in _check_candidates(candidates, grid) or (estimated and not chosen):
+    knobs = None if first is None else first.knobs
+    if "cats" not in _check_candidates(candidates, grid, knobs) or (estimated and not chosen):
         raise _no_trees()
 
 
@@ -183,7 +196,9 @@ def _no_trees() -> ParameterError:
     return ParameterError("plot needs trees, but there are none among the candidates.", "candidates")
 
 
-def _check_candidates(candidates: Iterable[str] | None, grid: Grid | None) -> tuple[str, ...]:
+def _check_candidates(candidates: Iterable[str] | None, grid: Grid | None, knobs: Knobs | None) -> tuple[str, ...]:
+    if candidates is None and grid is None and knobs is not None:
+        return ("auto",)
     if candidates is None:
         return CANDIDATES if grid is None else ("cats",)
     names = (candidates,) if isinstance(candidates, str) else tuple(candidates)
