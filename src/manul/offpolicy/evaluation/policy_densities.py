@@ -161,7 +161,7 @@ def distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
 def inputs(policy: object, rows: Rows) -> Any:
     """The contexts for a policy: numbers if they have no names or the policy takes as many columns, otherwise dicts."""
     if isinstance(policy, Smoothed | SmoothedKnobs):
-        return rows.functioninputs()
+        return rows.function_inputs()
     if rows.numbers is not None:
         return rows.numbers
     width = getattr(policy, "width", None)
