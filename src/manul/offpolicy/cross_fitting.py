@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.schedules import Epsilon
 from manul.agents.auto import Auto
+from manul.agents.auto_knobs import AutoKnobs
 from manul.logs.batching import Logs, Rows, pieces
 from manul.types import Decisions, Floats, Within
 from manul.utils.rewards import known_range
@@ -61,16 +62,18 @@ class CriticSettings:
     """The number of rows of the log, and the ranges and the seed of the critics."""
 
     total: int
-    actions: Within | Mapping[str, Any]
+    actions: Within
     losses: Within
     seed: int
     epsilon: Epsilon = 0.0
+    knobs: Mapping[str, Any] | None = None  # instead of `actions`, if there are several
 
     def critic(self, bandwidth: float | None = None) -> Auto:
         """An untrained critic; epsilon matters only when it decides."""
-        several = {"nearby": 0.0} if isinstance(self.actions, Mapping) else {}
-        common: dict[str, Any] = {"losses": self.losses, "epsilon": self.epsilon, "seed": self.seed, **several}
-        return Auto(actions=self.actions, bandwidth=bandwidth, **common)  # type: ignore[no-any-return]
+        common: dict[str, Any] = {"losses": self.losses, "epsilon": self.epsilon, "seed": self.seed}
+        if self.knobs is not None:
+            return cast(Auto, AutoKnobs(actions=self.knobs, nearby=0.0, **common))
+        return Auto(actions=self.actions, bandwidth=bandwidth, **common)
 
 
 def fold_numbers(rows: Rows, total: int) -> Numbers:

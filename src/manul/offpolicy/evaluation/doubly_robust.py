@@ -6,7 +6,7 @@ Predictions are multiplied by a coefficient from 0 to 1, the one with the smalle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def fit_predictions(
     known: dict[int, tuple[Floats, Floats]] = {}  # of several knobs, whose actions take a search to draw
 
     def predictions(rows: Rows) -> tuple[Floats, Floats]:
-        if isinstance(settings.actions, Mapping):
+        if settings.knobs is not None:
             if rows.first not in known:
                 known[rows.first] = _knobs_predictions(model, KnobsPolicy.of(policy), rows)
             return known[rows.first]
@@ -119,7 +119,7 @@ def _settings(policy: Policy, log: Logs, actions: Within | None, losses: Within)
     if isinstance(knobs, Knobs):
         total = sum(len(batch) for batch in batches(log))
         check_has_rows(total)
-        return CriticSettings(total=total, actions=knobs.actions, losses=losses, seed=0)
+        return CriticSettings(total=total, actions=(0.0, 1.0), losses=losses, seed=0, knobs=knobs.actions)
     policy_range: Within = getattr(policy, "actions", (0.0, 1.0))
     low, high = actions or policy_range
     total = 0

@@ -56,13 +56,13 @@ def evaluate(
     those of the policy, and otherwise `dm`, the prediction of a model, which has no interval.
 
     A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE, or 1/16 of the range of
-    each knob; the interval is that of the smoothed policy. The default interval is `empirical-likelihood`, or `normal` if the estimator does not allow it.
-    Others are `bootstrap` and `normal`, which are too narrow if few decisions match; `clopper-pearson` and `bernstein`; and
-    `sequence`, which remains valid if it is computed repeatedly as the log grows. `largest_weight` is an upper bound of all
-    weights, by default the policy's largest density divided by the column `floor` of the log. Without either,
-    `empirical-likelihood` assumes a million, and `clopper-pearson` and `bernstein` are refused. Intervals hold for losses in
-    their range; with `losses="auto"` that is the range of the log, so they are a little narrow. `objections` of the
-    estimate say why not to trust it.
+    each of several knobs; the interval is that of the smoothed policy. The default interval is `empirical-likelihood`, or
+    `normal` if the estimator does not allow it. Others are `bootstrap` and `normal`, which are too narrow if few decisions
+    match; `clopper-pearson` and `bernstein`; and `sequence`, which remains valid if it is computed repeatedly as the log
+    grows. `largest_weight` is an upper bound of all weights, by default the policy's largest density divided by the column
+    `floor` of the log. Without either, or with several knobs, `empirical-likelihood` assumes a million, and
+    `clopper-pearson` and `bernstein` are refused. Intervals hold for losses in their range; with `losses="auto"` that is
+    the range of the log, so they are a little narrow. `objections` of the estimate say why not to trust it.
 
     The estimators `dr` and `dm` predict losses with an `outcome_model`: by default the critic of `Auto`, or the name of a
     registered model, or a regressor of scikit-learn.
@@ -198,7 +198,7 @@ def as_policy(
         )
     if bandwidth is None:
         bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
-    return policy_densities.Smoothed(policy, check_bandwidth(bandwidth, Actions(*actions)), actions)
+    return policy_densities.Smoothed(policy, check_bandwidth(cast(Any, bandwidth), Actions(*actions)), actions)
 
 
 def _check(estimator: str, interval: str | None, level: float, largest_weight: float | None) -> str:

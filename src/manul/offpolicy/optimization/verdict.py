@@ -148,8 +148,8 @@ class VerdictSums:
         )
 
     def _bound(self, rows: Rows, weights: Floats, halves: Floats) -> float:
-        unknown = rows.floors is None or rows.knobs is not None
-        floors = np.zeros(len(weights)) if unknown else np.nan_to_num(rows.floors)
+        known = rows.floors if rows.knobs is None else None
+        floors = np.zeros(len(weights)) if known is None else np.nan_to_num(known)
         floors = np.where(floors > 0, np.maximum(floors, 0.5 / (halves * LARGEST_BOUND)), 0.0)
         bounds = np.divide(0.5 / halves, floors, out=np.full(len(weights), UNKNOWN_BOUND), where=floors > 0)
         return max(min(float(bounds.max()), LARGEST_BOUND), float(weights.max()))
