@@ -40,8 +40,8 @@ class Schedule:
     def order(self, rows: Rows, number: int, seed: int) -> Numbers:
         """The order in which the rows of a window are learned in a pass."""
         if not self.shuffled:
-            return np.arange(len(rows.actions))
-        return np.random.default_rng([seed, number, rows.first]).permutation(len(rows.actions))
+            return np.arange(len(rows))
+        return np.random.default_rng([seed, number, rows.first]).permutation(len(rows))
 
 
 IN_ORDER = Schedule("in-order", passes=1, shuffled=False)
@@ -82,7 +82,7 @@ def fold_numbers(rows: Rows, total: int) -> Numbers:
     >>> fold_numbers(Rows(0, np.empty((6, 0)), np.ones(6), np.ones(6), np.ones(6), None, None), 100)
     array([0, 0, 1, 1, 2, 2])
     """
-    return (rows.first + np.arange(len(rows.actions))) * BLOCKS // total % FOLDS
+    return (rows.first + np.arange(len(rows))) * BLOCKS // total % FOLDS
 
 
 def critic_contexts(rows: Rows) -> Any:
@@ -98,8 +98,8 @@ def critic_contexts(rows: Rows) -> Any:
 
 def learn(critic: Auto, rows: Rows) -> None:
     """Train a critic on rows, in their order."""
-    if len(rows.actions):
-        decisions = Decisions(rows.actions, rows.densities, rows.lows, rows.highs)
+    if len(rows):
+        decisions = Decisions(rows.positions, rows.densities, rows.lows, rows.highs)
         critic.learn_many(critic_contexts(rows), decisions, rows.losses)
 
 
@@ -130,7 +130,7 @@ def train(
     """
     start = start or Position()
     for number in range(start.number, schedule.passes):
-        for window in pieces(log, WINDOW):
+        for window in pieces(log, WINDOW, several=True):
             if number == start.number and window.first < start.window:
                 continue
             done = start.learned if (number, window.first) == (start.number, start.window) else 0

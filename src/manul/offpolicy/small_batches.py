@@ -11,16 +11,14 @@ SMALL = 1024  # rows: batches of more are left as they are
 
 
 def join_small(log: Logs) -> Logs:
-    """A log whose small batches are joined if they are alike; an iterator stays one, and files are read as they are.
+    """A log whose small batches are joined if they are alike; iterators and files stay as they are.
 
     >>> import numpy as np
     >>> row = Log(np.zeros((1, 2), np.float32), np.ones(1), np.ones(1), np.ones(1))
     >>> [len(batch) for batch in join_small([row] * 1000)]
     [1000]
     """
-    if isinstance(log, Log | Batches):
-        return log
-    return _joined(log) if isinstance(log, Iterator) else _Joined(log)
+    return log if isinstance(log, Log | Batches | Iterator) else _Joined(log)
 
 
 class _Joined:
@@ -28,24 +26,20 @@ class _Joined:
         self._log = log
 
     def __iter__(self) -> Iterator[Log]:
-        return _joined(self._log)
-
-
-def _joined(log: Iterable[Log]) -> Iterator[Log]:
-    waiting: list[Log] = []
-    rows = 0
-    for batch in log:
-        small = len(batch) <= SMALL
-        if waiting and not (small and rows < BATCH and _alike(waiting[0], batch)):
-            yield Log.concat(waiting) if len(waiting) > 1 else waiting[0]
-            waiting, rows = [], 0
-        if small:
-            waiting.append(batch)
-            rows += len(batch)
-        else:
-            yield batch
-    if waiting:
-        yield Log.concat(waiting) if len(waiting) > 1 else waiting[0]
+        waiting: list[Log] = []
+        rows = 0
+        for batch in self._log:
+            small = len(batch) <= SMALL
+            if waiting and not (small and rows < BATCH and _alike(waiting[0], batch)):
+                yield Log.concat(waiting)
+                waiting, rows = [], 0
+            if small:
+                waiting.append(batch)
+                rows += len(batch)
+            else:
+                yield batch
+        if waiting:
+            yield Log.concat(waiting)
 
 
 def _alike(one: Log, other: Log) -> bool:

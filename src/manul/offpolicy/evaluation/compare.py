@@ -162,8 +162,8 @@ def compare(
             for name, parameter in ((by, "by"), (clusters, "clusters"))
         ),
     )
-    for rows in with_progress(pieces(log), log, progress=progress):
-        count += len(rows.actions)
+    for rows in with_progress(pieces(log, several=True), log, progress=progress):
+        count += len(rows)
         segments = None if segmented is None else segmented.values(rows)
         members = None if clustered is None else clustered.values(rows)
         if clustered is not None:

@@ -37,7 +37,7 @@ def doubly_robust(
     """Cross-fit an outcome model to the log; terms are the expected loss plus the self-normalised residual."""
     predictions = fit_predictions(policy, log, actions, losses, outcome_model)
     products = np.zeros((5, 5))
-    for rows in pieces(log):
+    for rows in pieces(log, several=True):
         weights = policy_densities.densities(policy, rows) / rows.densities
         predicted, expected = predictions(rows)
         shares = scale_losses(rows, losses)
@@ -79,7 +79,7 @@ def fit_predictions(
     policy: Policy, log: Logs, actions: Within | None, losses: Within, outcome_model: str | Regressor | None
 ) -> Callable[[Rows], tuple[Floats, Floats]]:
     """Cross-fit an outcome model; returns the predicted loss of each logged action and the expected one of the policy."""
-    settings = _settings(policy, repeatable(log, "The estimator"), actions, losses)
+    settings = _settings(policy, repeatable(log, "A model"), actions, losses)
     model = cross_fit(outcome_model or "critic", log, settings)
     known: dict[int, tuple[Floats, Floats]] = {}  # of several knobs, whose actions take a search to draw
 
@@ -140,7 +140,7 @@ def _predictions(model: CrossFitted, policy: Policy, rows: Rows, actions: Within
 
 def _knobs_predictions(model: CrossFitted, policy: KnobsPolicy, rows: Rows) -> tuple[Floats, Floats]:
     draws = policy.draws(rows, policy_densities.inputs(policy.policy, rows))
-    predicted = model.predict(rows, np.concatenate([rows.actions[:, np.newaxis], draws], axis=1))
+    predicted = model.predict(rows, np.concatenate([rows.positions[:, np.newaxis], draws], axis=1))
     return predicted[:, 0], predicted[:, 1:].mean(axis=1)
 
 

@@ -84,7 +84,7 @@ def evaluate(
     terms = ESTIMATORS[estimator].fit(policy, log, span, scale, **_model_options(estimator, outcome_model))
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     bounds = WeightBounds(policy, largest_weight) if interval in _WITH_BOUNDS else WeightBounds(policy, UNKNOWN_BOUND)
-    for rows in with_progress(pieces(log), log, progress=progress):
+    for rows in with_progress(pieces(log, several=True), log, progress=progress):
         densities, shares = policy_densities.densities(policy, rows), scale_losses(rows, scale)
         contribution = bounds.attach(terms(rows, densities / rows.densities, shares), rows)
         if interval in intervals.BOUNDED:
@@ -106,7 +106,7 @@ def evaluate(
 def _supports(log: Logs, policy: Policy) -> bool:
     """Whether a log with several knobs has enough decisions like those of the policy, so that weights correct a model."""
     evidence = Evidence()
-    for rows in pieces(repeatable(log, "The default estimator of several knobs")):
+    for rows in pieces(repeatable(log, "Evaluation with several knobs"), several=True):
         weights = policy_densities.densities(policy, rows) / rows.densities
         evidence.add(rows, Terms(weights, weights, weights, weights))
     check_has_rows(evidence.rows)

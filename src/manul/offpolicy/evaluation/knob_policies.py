@@ -32,7 +32,7 @@ class KnobsPolicy:
 
     def densities(self, rows: Rows, contexts: Any) -> Floats:
         """The joint density of each action of a piece of a log."""
-        place = rows.first, len(rows.actions)
+        place = rows.first, len(rows)
         if place not in self._densities:
             self._check(rows)
             self._densities[place] = self._compute_densities(rows, contexts)
@@ -40,15 +40,15 @@ class KnobsPolicy:
 
     def _compute_densities(self, rows: Rows, contexts: Any) -> Floats:
         if hasattr(self.policy, "densities_many"):
-            return np.asarray(self.policy.densities_many(contexts, rows.actions, rows.within), np.float64)
-        actions = [_knobs(rows).action(positions) for positions in rows.actions]
+            return np.asarray(self.policy.densities_many(contexts, rows.positions, rows.within), np.float64)
+        actions = [_knobs(rows).action(positions) for positions in rows.positions]
         pairs = zip(self._distributions(rows, contexts), actions, strict=True)
         return np.array([distribution.density(action) for distribution, action in pairs])
 
     def draws(self, rows: Rows, contexts: Any) -> Floats:
         """The positions of a few actions per row, drawn from the policy; the same ones in every call."""
         self._check(rows)
-        count, rng = len(rows.actions), np.random.default_rng(rows.first)
+        count, rng = len(rows), np.random.default_rng(rows.first)
         if isinstance(self.policy, SmoothedKnobs):
             return self.policy.draws_many(contexts, rows.within, rng, DRAWS)
         if hasattr(self.policy, "decide_many_again"):
@@ -61,7 +61,7 @@ class KnobsPolicy:
         return np.array(draws).reshape(count, DRAWS, -1)
 
     def _distributions(self, rows: Rows, contexts: Any) -> list[Any]:
-        within = rows.within or [None] * len(rows.actions)
+        within = [None] * len(rows) if rows.within is None else rows.within
         return [self.policy.distribution(context, each) for context, each in zip(contexts, within, strict=True)]
 
     def _check(self, rows: Rows) -> None:

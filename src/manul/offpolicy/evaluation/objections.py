@@ -33,8 +33,8 @@ class Evidence:
         self.rows += len(terms.weights)
         self.weights += float(terms.weights.sum())
         self.squares += float((terms.weights * terms.weights).sum())
-        self.lowest_action = np.minimum(self.lowest_action, rows.actions.min(axis=0))
-        self.highest_action = np.maximum(self.highest_action, rows.actions.max(axis=0))
+        self.lowest_action = np.minimum(self.lowest_action, rows.positions.min(axis=0))
+        self.highest_action = np.maximum(self.highest_action, rows.positions.max(axis=0))
         self.several = rows.knobs is not None
 
     @property

@@ -102,9 +102,9 @@ def cross_fit_critics(log: Logs, settings: CriticSettings) -> Sequence[Predict]:
 def cross_fit_regressors(make: Callable[[], Regressor], log: Logs, settings: CriticSettings) -> Sequence[Predict]:
     """One regressor per fold, which gets the rows of the other folds at once."""
     folds, tables, targets = [], [], []
-    for rows in pieces(log):
+    for rows in pieces(log, several=True):
         folds.append(cross_fitting.fold_numbers(rows, settings.total))
-        tables.append(_table(rows, rows.actions[:, np.newaxis]))
+        tables.append(_table(rows, rows.positions[:, np.newaxis]))
         targets.append(scale_losses(rows, settings.losses))
     fold, table, target = np.concatenate(folds), np.concatenate(tables), np.concatenate(targets)
     models = [make() for _ in range(FOLDS)]

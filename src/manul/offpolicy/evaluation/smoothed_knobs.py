@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,24 +30,24 @@ class SmoothedKnobs:
         self.action, self.knobs = action, knobs
         self._halves = _half_widths(knobs, bandwidth)
 
-    def densities_many(self, contexts: Any, actions: Floats, within: Sequence[Any] | None = None) -> Floats:
+    def densities_many(self, contexts: Any, actions: Floats, within: Any = None) -> Floats:
         """The joint density of each row's action, given as positions."""
         lows, highs = self._windows(contexts, within)
         inside = ((actions >= lows) & (actions <= highs)).all(axis=1)
         widths = np.where(self._halves > 0, (highs - lows) * self.knobs.units, 1.0)
         return np.where(inside, 1.0 / widths.prod(axis=1), 0.0)
 
-    def draws_many(self, contexts: Any, within: Sequence[Any] | None, rng: np.random.Generator, count: int) -> Floats:
+    def draws_many(self, contexts: Any, within: Any, rng: np.random.Generator, count: int) -> Floats:
         """The positions of `count` actions per row."""
         lows, highs = self._windows(contexts, within)
         shares = rng.random((len(lows), count, len(self.knobs.knobs)))
         draws: Floats = lows[:, np.newaxis] + (highs - lows)[:, np.newaxis] * shares
         return draws
 
-    def _windows(self, contexts: Any, within: Sequence[Any] | None) -> tuple[Floats, Floats]:
+    def _windows(self, contexts: Any, within: Any) -> tuple[Floats, Floats]:
         """The ends of the windows, which are moved into the ranges of each row."""
         centres = np.array([self._positions(context) for context in contexts]).reshape(-1, len(self._halves))
-        ranges = [self.knobs.ranges(each) for each in within or [None] * len(centres)]
+        ranges = [self.knobs.ranges(each) for each in ([None] * len(centres) if within is None else within)]
         lows, highs = (np.array(ends).reshape(centres.shape) for ends in zip(*ranges, strict=True))
         for index, (name, knob) in enumerate(self.knobs.knobs):
             if not isinstance(knob, Span):

@@ -35,7 +35,7 @@ class WeightBounds:
     def of_rows(self, rows: Rows) -> Floats | None:
         """The bound of each row; None if one is unknown."""
         if self.given is not None:
-            return np.full(len(rows.actions), self.highest)
+            return np.full(len(rows), self.highest)
         # With several knobs, the bounds that follow from floors are so large that they say nothing.
         floors = rows.floors if rows.knobs is None else None
         self.known = self.known and floors is not None and bool((floors > 0).all())

@@ -60,7 +60,7 @@ def weight_cap(total: int) -> float:
 def squared_errors(critics: Sequence[Auto], rows: Rows, settings: CriticSettings) -> Floats:
     """The sum of the squared errors of each critic on rows."""
     losses = scale_losses(rows, settings.losses)
-    return np.array([((cross_fitting.predict(each, rows, rows.actions) - losses) ** 2).sum() for each in critics])
+    return np.array([((cross_fitting.predict(each, rows, rows.positions) - losses) ** 2).sum() for each in critics])
 
 
 def bandwidth_values(critic: Auto, rows: Rows, settings: CriticSettings) -> list[PairedValue]:

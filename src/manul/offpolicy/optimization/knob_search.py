@@ -127,14 +127,14 @@ class _Search:
             policy = KnobsPolicy(critics[fold])
             contexts = policy_densities.inputs(policy.policy, rows)
             weights = policy.densities(rows, contexts) / rows.densities
-            points = np.concatenate([rows.actions[:, np.newaxis], policy.draws(rows, contexts)], axis=1)
+            points = np.concatenate([rows.positions[:, np.newaxis], policy.draws(rows, contexts)], axis=1)
             own, judged = (cross_fitting.predict(each[fold], rows, points) for each in (critics, judges))
             halves = np.full(len(weights), 0.5)
             expected, judged = own[:, 1:].mean(axis=1), judged[:, 1:].mean(axis=1)
             yield rows, WindowTerms(weights, halves, own[:, 0], expected, judged)
 
     def _folds(self) -> Iterator[tuple[int, Rows]]:
-        for piece in pieces(self._log):
+        for piece in pieces(self._log, several=True):
             for fold, _, rows in cross_fitting.fold_rows(piece, self._settings.total):
                 yield fold, rows
-            self._bar.update(len(piece.actions))
+            self._bar.update(len(piece))

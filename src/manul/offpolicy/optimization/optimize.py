@@ -7,12 +7,11 @@ candidates "cats" are a grid of trees; with the paper's penalty, they are CATS_O
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manul.actions.knobs import Knobs
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.errors import ParameterError
@@ -136,17 +135,17 @@ def optimize(
     >>> best.chosen.candidate, best.verdict.status
     ('auto', 'likely')
     """
-    several = None if isinstance(log, Iterator) else named_logs.peek(log)[0]
-    knobs = check_log(several, actions)
-    names = _check_candidates(candidates, grid, knobs)
+    names = _check_candidates(candidates, grid)
     _check_penalty(penalty)
     check_choice("rule", rule, RULES)
     check_choice("engine", engine, ("local", "ray"))
     if "auto" in names or penalty == "measured":
         repeatable(log, "optimize")
     first, log = named_logs.peek(small_batches.join_small(log))
+    knobs = check_log(first, actions)
     if knobs is not None:
-        reject_settings(names, knobs, resume=resume, engine=engine)
+        given = () if candidates is None and grid is None else names
+        reject_settings(given, knobs, resume=resume, engine=engine)
         scale = check_range("losses", named_logs.choose_range(losses, getattr(first, "loss_range", None)))
         return Optimized(*optimize_knobs(log, KnobSettings(knobs, scale, epsilon, seed, threads, progress)))
     if candidates is None and grid is None and first is not None and first.densities_estimated:
@@ -185,10 +184,9 @@ def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -
     manul.errors.ParameterError: plot needs trees, but there are none among the candidates.
     """
     first, _ = named_logs.peek(log)
-    chosen = candidates is not None or grid is not None
-    estimated = first is not None and first.densities_estimated
-    knobs = None if first is None else first.knobs
-    if "cats" not in _check_candidates(candidates, grid, knobs) or (estimated and not chosen):
+    default = candidates is None and grid is None
+    only_critics = first is not None and (first.densities_estimated or first.knobs is not None)
+    if "cats" not in _check_candidates(candidates, grid) or (default and only_critics):
         raise _no_trees()
 
 
@@ -196,9 +194,7 @@ def _no_trees() -> ParameterError:
     return ParameterError("plot needs trees, but there are none among the candidates.", "candidates")
 
 
-def _check_candidates(candidates: Iterable[str] | None, grid: Grid | None, knobs: Knobs | None) -> tuple[str, ...]:
-    if candidates is None and grid is None and knobs is not None:
-        return ("auto",)
+def _check_candidates(candidates: Iterable[str] | None, grid: Grid | None) -> tuple[str, ...]:
     if candidates is None:
         return CANDIDATES if grid is None else ("cats",)
     names = (candidates,) if isinstance(candidates, str) else tuple(candidates)
