@@ -16,7 +16,7 @@ from manul.logs.batching import Logs, Rows, declared_ranges, pieces
 from manul.offpolicy import named_logs
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.context_column import Column
-from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded
+from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST, check_estimated, check_not_rounded
 from manul.offpolicy.evaluation.evaluate import as_policy
 from manul.offpolicy.evaluation.gain import ClusteredGain, Gain
 from manul.offpolicy.evaluation.intervals import Terms
@@ -245,6 +245,10 @@ class _Pair:
         if not self.other_weights:
             advice = "The policy that it is compared with has density 0 at every logged action."
             return Objection("error", "no support", f"{advice} Log decisions that explore more.")
+        mean = self.other_weights / self.evidence.rows
+        if self.evidence.several and not LOWEST <= mean <= HIGHEST:
+            advice = f"The weights of the policy that it is compared with average {mean:.3g}, not 1."
+            return Objection("error", "mean weight", f"{advice} Compare with {LOGGED!r}.")
         if not self.estimated:
             return None
         try:
