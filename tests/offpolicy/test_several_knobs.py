@@ -20,19 +20,19 @@ def loss_of(action):
     )
 
 
-def play(agent, rounds, knobs=KNOBS, **options):
+def play(agent, rounds):
     """The log of an agent that learns."""
     rng = np.random.default_rng(0)
-    contexts, actions, densities, losses = rng.random((rounds, 2)).astype(np.float32), [], [], []
+    contexts, actions, decisions, losses = rng.random((rounds, 2)).astype(np.float32), [], [], []
     for context in contexts:
         decision = agent.decide(context)
         losses.append(loss_of(decision.action))
         agent.learn(context, decision, losses[-1])
         actions.append(decision.action)
-        densities.append(decision.density)
-    return manul.Log(
-        contexts, agent.knobs.columns(actions), np.array(densities), np.array(losses), knobs=knobs, **options
-    )
+        decisions.append(decision)
+    by_knob = {name: np.array([each.densities[name] for each in decisions]) for name in KNOBS}
+    columns = agent.knobs.columns(actions), np.array([each.density for each in decisions]), np.array(losses)
+    return manul.Log(contexts, *columns, knobs=KNOBS, densities_by_knob=by_knob)
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,21 @@ def test_the_weights_of_a_function_are_those_of_its_windows(uniform):
     weights = np.where(matches & (uniform.actions["template"] == "a"), 1 / 16 * VOLUME, 0.0)
     assert estimate.mean_weight == pytest.approx(weights.mean(), rel=1e-9)
     assert estimate.value == pytest.approx((weights * uniform.losses).mean(), rel=1e-9)
+
+
+def test_a_function_that_sets_one_knob_has_the_weights_of_that_knob(uniform):
+    estimate = manul.evaluate(lambda _: {"price": 30}, uniform, bandwidth={"price": 4})
+    weights = np.where(abs(uniform.actions["price"] - 30) <= 4, 5.0, 0.0)
+    assert estimate.mean_weight == pytest.approx(weights.mean())
+    assert (estimate.estimator, estimate.objections) == ("dr", ())
+    others = uniform.losses - 0.4 * abs(uniform.actions["price"] - 30) / 20
+    assert estimate.value == pytest.approx(others.mean() + 0.4 * 2 / 20, abs=0.005)
+
+
+def test_one_knob_alone_needs_densities_by_knob(uniform):
+    columns = (uniform.contexts, uniform.actions, uniform.densities, uniform.losses)
+    with pytest.raises(InputError, match="policy must set all knobs, because the log has no densities by knob"):
+        manul.evaluate(lambda _: {"price": 30}, manul.Log(*columns, knobs=KNOBS))
 
 
 def test_a_log_with_enough_such_decisions_has_an_interval_that_holds_the_truth(uniform):
@@ -183,8 +198,13 @@ def test_what_applies_to_one_knob_is_refused(uniform, settings, sentence):
         ),
         (manul.Auto(actions={"price": (10, 50)}), {}, "but the policy sets price"),
         (manul.Auto(actions={**KNOBS, "price": (10, 60)}), {}, "The knob price of the log is"),
-        (lambda _: 3.0, {}, "action must be a mapping of price, days, template to values, got 3.0"),
+        (lambda _: 3.0, {}, "policy must return a mapping of price, days, template to values, got 3.0"),
         (lambda _: {"price": 20, "days": 1.5, "template": "a"}, {}, "days must be one of 1, 2, …, 4, got 1.5"),
+        (lambda _: {}, {}, "policy must return a mapping of price, days, template to values, got {}"),
+        (lambda _: {"price": 3}, {}, r"price must be in \[10, 50\], got 3"),
+        (lambda _: {"cost": 3}, {}, "action has an unknown knob 'cost'"),
+        (lambda _: {"template": "a"}, {}, "policy must set price too, because it depends on template"),
+        (always(30, 1, "a"), {"bandwidth": {"price": "wide"}}, r"bandwidth of price must be in \(0, 20\], got 'wide'"),
         (always(30, 1, "a"), {"bandwidth": 3.0}, "bandwidth must map knobs to half-widths, got 3.0"),
         (always(30, 1, "a"), {"bandwidth": {"days": 1}}, "bandwidth must name knobs that are ranges, got 'days'"),
         (always(30, 1, "a"), {"bandwidth": {"price": 30}}, r"bandwidth of price must be in \(0, 20\], got 30"),

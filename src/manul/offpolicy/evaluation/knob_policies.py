@@ -39,6 +39,8 @@ class KnobsPolicy:
         return self._densities[place]
 
     def _compute_densities(self, rows: Rows, contexts: Any) -> Floats:
+        if isinstance(self.policy, SmoothedKnobs):
+            return _joint(self.policy.factors_many(contexts, rows.positions, rows.within), rows)
         if hasattr(self.policy, "densities_many"):
             return np.asarray(self.policy.densities_many(contexts, rows.positions, rows.within), np.float64)
         actions = [_knobs(rows).action(positions) for positions in rows.positions]
@@ -50,7 +52,7 @@ class KnobsPolicy:
         self._check(rows)
         count, rng = len(rows), np.random.default_rng(rows.first)
         if isinstance(self.policy, SmoothedKnobs):
-            return self.policy.draws_many(contexts, rows.within, rng, DRAWS)
+            return self.policy.draws_many(contexts, rows.positions, rows.within, rng, DRAWS)
         if hasattr(self.policy, "decide_many_again"):
             numbers = DRAWS * (rows.first + np.arange(count, dtype=np.uint64))
             again = self.policy.decide_many_again
@@ -113,6 +115,19 @@ def _mismatch(other: object, knobs: Knobs) -> str:
     pairs = zip(knobs.actions.items(), other.actions.values(), strict=True)
     name, ours, theirs = next((name, ours, theirs) for (name, ours), theirs in pairs if ours != theirs)
     return f"The knob {name} of the log is {ours}, but that of the policy is {theirs}."
+
+
+def _joint(factors: Floats, rows: Rows) -> Floats:
+    """The joint densities: knobs that the policy leaves out have the logged ones."""
+    out = np.isnan(factors)
+    if not out.any():
+        return np.asarray(factors.prod(axis=1), np.float64)
+    if rows.densities_by_knob is None:
+        raise InputError("policy must set all knobs, because the log has no densities by knob.", "policy")
+    logged = np.column_stack([rows.densities_by_knob[name] for name in _knobs(rows).names])
+    # The logged joint density is kept as it is: its factors may have been rounded.
+    ratios: Floats = np.where(out, 1.0, factors / logged).prod(axis=1)
+    return ratios * rows.densities
 
 
 def _knobs(rows: Rows) -> Knobs:
