@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
+from manul.actions.knobs import Knobs
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.contexts import conversion
@@ -69,6 +70,12 @@ class Mapped(PlotMixin):
     def decisions(self) -> int:
         """The number of decisions so far."""
         return int(getattr(self.agent, "decisions", 0))
+
+    @property
+    def knobs(self) -> Knobs | None:
+        """The knobs of the agent inside, if it has several."""
+        knobs: Knobs | None = getattr(self.agent, "knobs", None)
+        return knobs
 
     @property
     def current_epsilon(self) -> float:
