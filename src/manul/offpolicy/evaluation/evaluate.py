@@ -53,7 +53,7 @@ def evaluate(
     """Estimate the loss of a policy on the contexts of a log, or of batches of a log, with a confidence interval.
 
     The default estimator is `snips`. With several knobs, it is the doubly robust `dr` if the log has enough decisions like
-    those of the policy, and otherwise `dm`, the prediction of a model, which has no interval.
+    those of the policy, and otherwise `dm`, the prediction of a model. There is an interval only if at least 100 decisions match.
 
     A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE, or 1/16 of the range of
     each of several knobs; the interval is that of the smoothed policy. The default interval is `empirical-likelihood`, or
@@ -79,7 +79,7 @@ def evaluate(
     interval = _check(estimator, interval, level, largest_weight)
     span, scale = declared_ranges(log, actions, losses)
     policy = as_policy(policy, log, span or (0.0, 1.0), scale, bandwidth, knobs)
-    if leads and knobs is not None and not _supports(log, policy):
+    if leads and knobs is not None and not _corrects(log, policy):
         estimator, interval = "dm", intervals.NONE
     terms = ESTIMATORS[estimator].fit(policy, log, span, scale, **_model_options(estimator, outcome_model))
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
@@ -103,14 +103,14 @@ def evaluate(
     return sums.estimate((low, high), bound, estimator, interval, level, scale, getattr(policy, "bandwidth", None))
 
 
-def _supports(log: Logs, policy: Policy) -> bool:
+def _corrects(log: Logs, policy: Policy) -> bool:
     """Whether a log with several knobs has enough decisions like those of the policy, so that weights correct a model."""
     evidence = Evidence()
     for rows in pieces(repeatable(log, "Evaluation with several knobs"), several=True):
         weights = policy_densities.densities(policy, rows) / rows.densities
         evidence.add(rows, Terms(weights, weights, weights, weights))
     check_has_rows(evidence.rows)
-    return evidence.supported
+    return evidence.corrects
 
 
 def _model_options(estimator: str, outcome_model: str | Regressor | None) -> dict[str, str | Regressor | None]:

@@ -49,8 +49,13 @@ class Evidence:
 
     @property
     def supported(self) -> bool:
-        """Whether the log has enough decisions like those of the policy, so that weights can correct a model."""
-        return LOWEST <= self.mean_weight <= HIGHEST and self.effective_size >= ENOUGH
+        """Whether the log has so many decisions like those of the policy that an interval can be trusted."""
+        return self.corrects and self.effective_size >= ENOUGH
+
+    @property
+    def corrects(self) -> bool:
+        """Whether the log has enough decisions like those of the policy for weights to correct a model; fewer add noise."""
+        return LOWEST <= self.mean_weight <= HIGHEST and self.effective_size >= SMALL
 
     def objections(
         self, largest_weight: float, interval: str, ends: Within, *, has_model: bool = False
