@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.knob_positions import position_table
 from manul.actions.knobs import Knobs
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
 from manul.errors import InputError, ParameterError
@@ -79,6 +80,11 @@ class Rows:
             return self.numbers
         assert self.columns is not None
         return encode_contexts(self.columns.fitted, self.fields, self.features, len(self))
+
+    @cached_property
+    def positions(self) -> Floats:
+        """The actions, or with several knobs, one row of positions per action, as the core takes them."""
+        return self.actions if self.knobs is None else position_table(self.knobs, self.actions)
 
     def select(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Rows:
         """A selection of the rows; `first` stays as it is."""

@@ -44,7 +44,8 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
     rows: list[tuple[str, ...]] = [_HEADER]
     for estimate in estimates:
         ends = (f"{number:.4f}" for number in (estimate.value, estimate.low, estimate.high))
-        interval = f"{100 * estimate.level:g}% {estimate.interval}"
+        known = estimate.interval != "none"
+        interval = f"{100 * estimate.level:g}% {estimate.interval}" if known else "none"
         weights = f"{estimate.effective_size:,.0f}", f"{estimate.mean_weight:.3f}", f"{estimate.largest_weight:.1f}"
         rows.append((estimate.estimator, *ends, interval, f"{estimate.rows:,}", *weights))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
