@@ -14,8 +14,8 @@ import numpy as np
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution
 from manul.agents import Auto, Mapped
-from manul.agents.auto import Report
 from manul.agents.base import BaseAgent
+from manul.agents.critic_report import Report
 from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.errors import ParameterError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from manul.agents.auto import Report
+    from manul.agents.critic_report import Report
     from manul.inspection.inspect import Feature, Inspection, PolicyInContext, Route
 
 FEATURES_SHOWN = 15
