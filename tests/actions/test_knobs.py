@@ -120,6 +120,8 @@ def test_a_range_that_leaves_nothing_is_one_sentence(within, sentence):
         (lambda: manul.Stepped(0, 10, 1e-6), "step must leave at most 1,000,000 steps, got 1e-06."),
         (lambda: manul.Choice(["a"]), "Choice must have 2 to 32 options, got 1."),
         (lambda: manul.Choice(range(33)), "Choice must have 2 to 32 options, got 33."),
+        (lambda: manul.Choice(3), "options must be a list of options, got 3."),
+        (lambda: manul.Choice("ab"), "Choice must have 2 to 32 options, got 1."),
         (lambda: manul.Choice(["a", "a"]), "options must be distinct, got ['a', 'a']."),
         (lambda: manul.Choice(["a", None]), "options must be texts, numbers or truth values, got None."),
         (

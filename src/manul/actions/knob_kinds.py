@@ -203,6 +203,8 @@ class Choice:
     options: tuple[Option, ...]
 
     def __init__(self, options: Iterable[Option]) -> None:
+        if not isinstance(options, Iterable):
+            raise ParameterError(f"options must be a list of options, got {options!r}.", "options")
         listed = (options,) if isinstance(options, str) else tuple(options)
         given = tuple(option.item() if isinstance(option, np.generic) else option for option in listed)
         if not 2 <= len(given) <= MOST_OPTIONS:

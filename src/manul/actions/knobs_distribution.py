@@ -98,6 +98,7 @@ class KnobsDistribution:
         >>> manul.Auto(actions={"days": manul.Stepped(1, 4, 1)}).distribution([0.5]).marginal("days").masses
         array([0.25, 0.25, 0.25, 0.25])
         """
+        self.knobs.check_names({name: None}, "distribution")
         knob = dict(self.knobs.knobs)[name]
         if isinstance(knob, Choice):
             chances = {option: self._chance(name, option) for option in knob.options}
@@ -111,6 +112,18 @@ class KnobsDistribution:
             mixed = part if mixed is None else _mix(mixed, part, share)
         result: Distribution | Atoms = mixed
         return result
+
+    def integral(self) -> float:
+        """The total mass: 1 up to rounding.
+
+        >>> import manul
+        >>> manul.Auto(actions={"days": manul.Stepped(1, 4, 1)}).distribution([0.5]).integral()
+        1.0
+        """
+        return math.fsum(
+            branch.probability * math.prod(part.integral() for part in branch.others.values())
+            for branch in self.branches
+        )
 
     def mean(self) -> dict[str, KnobValue]:
         """The expected value of each knob, and the most likely option of a choice."""

@@ -22,13 +22,17 @@ POINTS, CELLS = 65, 32  # per knob along a line, and at most in a heat map
 
 @dataclass(frozen=True)
 class KnobEffect:
-    """The predicted loss of values of one knob, with the others at the best action; `best` is the knob's best value."""
+    """The predicted loss of values of one knob, with the others at the best action.
+
+    `best` is the value of the best action, which may lie between the values, and `best_loss` its predicted loss.
+    """
 
     name: str
     knob: Knob
     values: tuple[KnobValue, ...]
     losses: tuple[float, ...]
     best: KnobValue
+    best_loss: float
 
     @property
     def size(self) -> float:
@@ -38,7 +42,7 @@ class KnobEffect:
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values; the loss of each value is a pair in `curve`."""
         curve = list(zip(self.values, self.losses, strict=True))
-        return {"best": self.best, "effect": self.size, "curve": curve}
+        return {"best": self.best, "best_loss": self.best_loss, "effect": self.size, "curve": curve}
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss along the knob and mark the best value."""
@@ -46,8 +50,9 @@ class KnobEffect:
 
         chooses = isinstance(self.knob, Choice)
         places: Any = range(len(self.values)) if chooses else self.values
+        best = float(self.values.index(self.best)) if chooses else float(self.best)
         dots = not isinstance(self.knob, Span)
-        drawn = knob_plots.loss_plot(places, self.losses, self.values.index(self.best), axes, dots=dots)
+        drawn = knob_plots.loss_plot(places, self.losses, (best, self.best_loss), axes, dots=dots)
         drawn.set_xlabel(self.name)
         return knob_plots.label_options(drawn, self.values) if chooses else drawn
 
@@ -117,11 +122,9 @@ def pair_effect(agent: AutoKnobs, context: Context, one: str, other: str, *, cel
 def _effect(
     agent: AutoKnobs, context: Context, best: Mapping[str, KnobValue], name: str, knob: Knob, points: int
 ) -> KnobEffect:
-    values = list(_values(knob, points))
-    if best[name] not in values:
-        values = sorted([*values, best[name]], key=lambda value: knob.position(value, name))
-    losses = _losses(agent, context, [{**best, name: value} for value in values])
-    return KnobEffect(name, knob, tuple(values), tuple(losses.tolist()), best[name])
+    values = tuple(_values(knob, points))
+    *losses, lowest = _losses(agent, context, [*({**best, name: value} for value in values), dict(best)]).tolist()
+    return KnobEffect(name, knob, values, tuple(losses), best[name], lowest)
 
 
 def _losses(agent: AutoKnobs, context: Context, actions: list[dict[str, Any]]) -> Floats:

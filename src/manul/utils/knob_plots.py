@@ -43,17 +43,22 @@ def steps_plot(values: npt.ArrayLike, probabilities: npt.ArrayLike, axes: Axes |
 
 
 def loss_plot(
-    values: Sequence[float], losses: Sequence[float], best: int, axes: Axes | None = None, *, dots: bool = False
+    values: Sequence[float],
+    losses: Sequence[float],
+    best: tuple[float, float],
+    axes: Axes | None = None,
+    *,
+    dots: bool = False,
 ) -> Axes:
-    """Draw the predicted loss of values of a knob as a line, or a few as dots, and mark the best one.
+    """Draw the predicted loss of values of a knob as a line, or a few as dots, and mark the best value and its loss.
 
-    >>> loss_plot([0.0, 1.0], [0.5, 0.25], best=1).get_ylabel()
+    >>> loss_plot([0.0, 1.0], [0.5, 0.25], best=(1.0, 0.25)).get_ylabel()
     'predicted loss'
     """
     axes = new_axes() if axes is None else axes
     look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
     axes.plot(values, losses, color=COLOURS[0], label=f"_{LOSS}", **(look if dots and len(values) <= _DOTS else {}))
-    axes.plot([values[best]], [losses[best]], "o", color=COLOURS[1], markersize=8, label="_best")
+    axes.plot(best[:1], best[1:], "o", color=COLOURS[1], markersize=8, label="_best")
     return style(axes, "value", LOSS)
 
 
@@ -65,8 +70,8 @@ def loss_map(
 ) -> Axes:
     """Draw the predicted loss of cells between edges of two knobs as a heat map, and mark the best cell.
 
-    >>> loss_map(([0, 1, 2], [0, 1]), [[0.5, 0.25]], best=(1.5, 0.5)).get_xlim()
-    (0.0, 2.0)
+    >>> loss_map(([0, 1, 2], [0, 1]), [[0.5, 0.25]], best=(1.5, 0.5)).get_xlabel()
+    'one knob'
     """
     axes = new_axes() if axes is None else axes
     mesh = axes.pcolormesh(*map(np.asarray, edges), np.asarray(losses), cmap="viridis", label=f"_{LOSS}")
