@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Span, Stepped
+from manul.actions.knobs import Knob, Span, Stepped
 
 Levels = Iterable[tuple[float, float, float]]
 
@@ -32,8 +32,8 @@ def mix_levels(levels: Levels) -> Distribution:
     return mixed
 
 
-def knob_distribution(knob: Span | Stepped, levels: Levels) -> Distribution | Atoms:
-    """The distribution of a knob whose positions have these levels.
+def knob_distribution(knob: Knob, levels: Levels) -> Distribution | Atoms:
+    """The distribution of a knob, not a choice, whose positions have these levels.
 
     >>> knob_distribution(Stepped(1, 2, 1), [(0.0, 0.5, 0.5), (0.0, 1.0, 0.5)]).masses
     array([0.75, 0.25])
@@ -41,6 +41,7 @@ def knob_distribution(knob: Span | Stepped, levels: Levels) -> Distribution | At
     mixed = mix_levels(levels)
     if isinstance(knob, Span):
         return Distribution(knob.low + mixed.edges * knob.volume, mixed.densities / knob.volume)
+    assert isinstance(knob, Stepped)
     masses = mixed.mean_densities(np.linspace(0.0, 1.0, knob.count + 1)) / knob.count
     values = np.array([knob.value((step + 0.5) / knob.count) for step in range(knob.count)])
     return Atoms(values, masses, knob.step)

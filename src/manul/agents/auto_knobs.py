@@ -106,17 +106,16 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
         lows, highs = self.knobs.ranges(within)
         limits = self._limits(lows, highs)
-        try:
-            draw: Any = (
-                NotImplemented if self._native is None else self._native.decide(context, lows, highs, number, limits)
-            )
-        except _core.Rejected:
-            draw = NotImplemented  # the slow path raises the error with its reason
+        draw: Any = NotImplemented
+        if self._native is not None:
+            with suppress(_core.Rejected):  # the slow path raises the error with its reason
+                draw = self._native.decide(context, lows, highs, number, limits)
         if draw is NotImplemented:
             player, features = self.player_and_context(context)
             with self.explain_rejection():
                 draw = player.decide(features, lows, highs, number, limits)
-        return self._decision(*draw, within)
+        positions, densities, floor = draw
+        return self._decision(positions, densities, floor, within)
 
     def _decision(
         self, positions: Sequence[float], densities: Sequence[float], floor: float, within: Within | None
@@ -128,7 +127,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     @cached_property
     def _unit_volume(self) -> float:
         """What the joint density of positions is divided by."""
-        return math.prod(self.knobs.units.tolist())
+        return math.prod(knob.unit for _, knob in self.knobs.knobs)
 
     def decide_many(self, contexts: npt.ArrayLike, within: Sequence[Within | None] | None = None) -> KnobsDecisions:
         """Set all knobs for each row; `within` has one mapping per row."""
