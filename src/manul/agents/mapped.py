@@ -58,7 +58,6 @@ class Mapped(PlotMixin):
         self.agent, self.features = agent, features
         self.actions, self.losses = agent.actions, agent.losses
         self.rewards: AnyRange | None = getattr(agent, "rewards", None)
-        self.knobs: Knobs | None = getattr(agent, "knobs", None)
         self._width: int | None = None
         self._mapped_width: int | None = None
 
@@ -71,6 +70,12 @@ class Mapped(PlotMixin):
     def decisions(self) -> int:
         """The number of decisions so far."""
         return int(getattr(self.agent, "decisions", 0))
+
+    @property
+    def knobs(self) -> Knobs | None:
+        """The knobs of the agent inside, if it has several."""
+        knobs: Knobs | None = getattr(self.agent, "knobs", None)
+        return knobs
 
     @property
     def current_epsilon(self) -> float:
