@@ -151,7 +151,7 @@ class Mapped(PlotMixin):
         """The density of each row's action, which any policy may have drawn."""
         _, mapped = self._map_many(contexts)
         batch = getattr(self.agent, "densities_many", None)
-        if batch is not None and isinstance(mapped, np.ndarray):
+        if batch is not None and (isinstance(mapped, np.ndarray) or self.knobs is not None):
             return cast(Floats, batch(mapped, actions, within))
         return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
 
