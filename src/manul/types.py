@@ -114,6 +114,8 @@ class Estimate:
 
     def __str__(self) -> str:
         ends = f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}] ({100 * self.level:g} % {self.interval}, {self.estimator})"
+        if self.interval == "none":
+            ends = f"{self.value:.4g} (no interval, {self.estimator})"
         size = f"{self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
         return "\n".join([f"{ends}, {size}", *map(str, self.objections)])
 

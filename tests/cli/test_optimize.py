@@ -62,3 +62,17 @@ def test_json_has_null_for_what_is_not_known(tmp_path):
     result = CliRunner().invoke(main, ["optimize", str(path), "--candidate", "auto", "--json"])
     row = json.loads(result.stdout, parse_constant=pytest.fail)["table"][0]
     assert (row["estimate"], row["objective"]) == (None, None)
+
+
+def test_a_plot_without_trees_is_refused_before_training(optimize, monkeypatch, tmp_path):
+    monkeypatch.setattr(manul, "optimize", pytest.fail)
+    result = optimize("--candidate", "auto", "--plot", tmp_path / "map.png")
+    assert (result.exit_code, result.stderr) == (2, "plot needs trees, but there are none among the candidates.\n")
+
+
+def test_a_log_that_cannot_show_anything_exits_with_1(tmp_path):
+    path = tmp_path / "constant.csv"
+    path.write_text("x,action,density,loss\n" + "1,0.5,1,0.25\n" * 40)
+    result = CliRunner().invoke(main, ["optimize", str(path), "--candidate", "auto"])
+    assert result.exit_code == 1
+    assert "This log cannot show a gain over the logged policy. All 40 logged actions are 0.5" in result.stdout

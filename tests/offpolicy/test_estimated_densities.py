@@ -30,3 +30,14 @@ def test_a_policy_that_the_log_never_played_is_refused(rng):
 def test_ips_is_refused(estimated):
     with pytest.raises(ParameterError, match="estimator ips needs logged densities"):
         manul.evaluate(lambda _: 0.5, estimated, "ips", bandwidth=1 / 4)
+
+
+def test_evaluate_and_compare_refuse_rounded_actions_like_optimize():
+    log = manul.simulate(manul.Cats(leaves=4, bandwidth=1 / 4), manul.worlds.linear(rounds=500, width=2)).log
+    rounded = manul.Log(log.contexts, log.actions.round(1), np.ones(500), log.losses, densities_estimated=True)
+    sentence = "The log has only 10 distinct actions in 500 rows, and says nothing about those between; no estimate."
+    with pytest.raises(InputError, match=sentence):
+        manul.evaluate(manul.Cats(leaves=4, bandwidth=1 / 2), rounded)
+    (row,) = manul.compare([manul.Cats(leaves=4, bandwidth=1 / 2)], rounded)
+    assert [objection.sentence for objection in row.objections] == [sentence]
+    assert manul.optimize(rounded).without_densities.refusal == sentence

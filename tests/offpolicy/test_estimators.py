@@ -112,7 +112,7 @@ def test_an_outcome_model_that_is_none_is_refused(policy, log, model):
 
 
 def test_snips_takes_no_outcome_model(policy, log):
-    with pytest.raises(ParameterError, match="outcome_model applies only to dr, not to snips"):
+    with pytest.raises(ParameterError, match="outcome_model applies only to dr and dm, not to snips"):
         manul.evaluate(policy, log, "snips", outcome_model="critic")
 
 
@@ -229,7 +229,7 @@ def test_an_estimate_draws_itself(policy, log):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"estimator": "dm"}, "estimator must be one of dr, ips, snips, got 'dm'"),
+        ({"estimator": "switch"}, "estimator must be one of dm, dr, ips, snips, got 'switch'"),
         ({"interval": "t"}, "interval must be 'empirical-likelihood', "),
         ({"estimator": "dr", "interval": "sequence"}, "interval must be 'bootstrap' or 'normal', got"),
         ({"level": 1.0}, r"level must be in \(0, 1\)"),
@@ -270,7 +270,7 @@ def test_a_bound_that_does_not_hold_is_refused(policy, log):
 
 
 def test_dr_does_not_read_a_generator_twice(policy, log):
-    with pytest.raises(ParameterError, match="dr reads the log twice"):
+    with pytest.raises(ParameterError, match="A model reads the log twice"):
         manul.evaluate(policy, iter([log]), "dr")
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions import schedules
+from manul.actions.knob_positions import check_positions
 from manul.actions.knobs import Choice, Knobs, KnobValue
 from manul.actions.knobs_distribution import KnobsDistribution
 from manul.actions.ladders import branch
@@ -225,12 +226,14 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return joint
 
     def predict_losses(self, contexts: npt.ArrayLike, actions: Any) -> Floats:
-        """The predicted loss of each row's action."""
+        """The predicted loss of each row's action, or of several per row: an array of rows, actions and positions."""
         batch = self.batch(contexts)
-        positions = self._positions(actions, len(batch))
-        shares = np.empty(len(batch))
+        shape = np.shape(actions)[:2] if isinstance(actions, np.ndarray) and actions.ndim == 3 else (len(batch),)
+        table = actions.reshape(-1, actions.shape[2]) if len(shape) == 2 else actions
+        positions = self._positions(table, len(batch) * math.prod(shape[1:]))
+        shares = np.empty(shape)
         with self.player_and_contexts(batch) as (player, rows):
-            player.predict_many(rows, 1, positions, shares)
+            player.predict_many(rows, math.prod(shape[1:]), positions, shares.reshape(-1))
         low, high = self._unit
         return low + shares * (high - low)
 
@@ -328,7 +331,9 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return lows, highs
 
     def _positions(self, actions: Any, count: int) -> Floats:
-        """One row of positions per action, which are mappings or columns by knob."""
+        """One row of positions per action, which are mappings, columns by knob, or a table of positions."""
+        if isinstance(actions, np.ndarray) and actions.ndim == 2:
+            return check_positions(self.knobs, actions, count)
         if isinstance(actions, Mapping):
             lengths = {len(column) for column in actions.values()}
             if len(lengths) > 1:

@@ -21,7 +21,11 @@ INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "
 @click.argument("policy", type=File(*MODEL))
 @click.argument("logs", type=FILE, nargs=-1, required=True, metavar="[POLICIES]... LOGS...")
 @click.option(
-    "--estimator", "estimators", type=ESTIMATOR, multiple=True, help="Estimator; may be repeated.  [default: snips]"
+    "--estimator",
+    "estimators",
+    type=ESTIMATOR,
+    multiple=True,
+    help="Estimator; may be repeated.  [default: snips; with several knobs dr or dm]",
 )
 @click.option(
     "--interval",
@@ -87,7 +91,7 @@ def evaluate(
         return 0 if comparison.usable else 1
     estimates = [
         manul.evaluate(loaded[0], stored, estimator, interval, seed=seed, **shared)
-        for estimator in estimators or ["snips"]
+        for estimator in estimators or [None]
     ]
     if plot is not None:
         _plot(estimates, plot)

@@ -73,20 +73,25 @@ def optimize(
     *,
     as_json: bool,
     **settings: Any,
-) -> None:
+) -> int:
     """Train the critic of Auto and a grid of trees on LOG, and keep the policy with the lowest estimated loss.
 
-    The last line says whether LOG proves that the policy is better than the logged one. CATS_Off of the paper is
+    The last line says whether LOG proves that the policy is better than the logged one; the exit status is 1 if LOG
+    cannot show what the policy loses. CATS_Off of the paper is
     --candidate cats --grid paper --penalty 1.
     """
     import manul
     from manul.offpolicy.evaluation import report
+    from manul.offpolicy.optimization.optimize import check_plot
 
     readable: Any = manul.Log
+    batches = readable.batches(log, ROWS_AT_ONCE)
+    chosen: dict[str, Any] = {"candidates": candidates or None, "grid": _grid(grid, bandwidths, leaves, agents)}
+    if plot is not None:
+        check_plot(batches, **chosen)
     best = manul.optimize(
-        readable.batches(log, ROWS_AT_ONCE),
-        candidates=candidates or None,
-        grid=_grid(grid, bandwidths, leaves, agents),
+        batches,
+        **chosen,
         penalty=_parse_penalty(penalty),
         progress=True,
         **settings,
@@ -96,6 +101,7 @@ def optimize(
     if plot is not None:
         manul.plotting.save(best.plot(), plot)
     click.echo(json.dumps(report.finite(_as_dict(best, out))) if as_json else best)
+    return 0 if best.usable else 1
 
 
 def _grid(name: str | None, bandwidths: list[float] | None, leaves: list[int] | None, agents: tuple[str, ...]) -> Any:

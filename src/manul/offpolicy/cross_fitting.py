@@ -7,16 +7,17 @@ that does not depend on its length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.schedules import Epsilon
 from manul.agents.auto import Auto
+from manul.agents.auto_knobs import AutoKnobs
 from manul.logs.batching import Logs, Rows, pieces
 from manul.types import Decisions, Floats, Within
 from manul.utils.rewards import known_range
@@ -39,8 +40,8 @@ class Schedule:
     def order(self, rows: Rows, number: int, seed: int) -> Numbers:
         """The order in which the rows of a window are learned in a pass."""
         if not self.shuffled:
-            return np.arange(len(rows.actions))
-        return np.random.default_rng([seed, number, rows.first]).permutation(len(rows.actions))
+            return np.arange(len(rows))
+        return np.random.default_rng([seed, number, rows.first]).permutation(len(rows))
 
 
 IN_ORDER = Schedule("in-order", passes=1, shuffled=False)
@@ -65,10 +66,14 @@ class CriticSettings:
     losses: Within
     seed: int
     epsilon: Epsilon = 0.0
+    knobs: Mapping[str, Any] | None = None  # instead of `actions`, if there are several
 
     def critic(self, bandwidth: float | None = None) -> Auto:
         """An untrained critic; epsilon matters only when it decides."""
-        return Auto(actions=self.actions, losses=self.losses, epsilon=self.epsilon, seed=self.seed, bandwidth=bandwidth)
+        common: dict[str, Any] = {"losses": self.losses, "epsilon": self.epsilon, "seed": self.seed}
+        if self.knobs is not None:
+            return cast(Auto, AutoKnobs(actions=self.knobs, nearby=0.0, **common))
+        return Auto(actions=self.actions, bandwidth=bandwidth, **common)
 
 
 def fold_numbers(rows: Rows, total: int) -> Numbers:
@@ -77,7 +82,7 @@ def fold_numbers(rows: Rows, total: int) -> Numbers:
     >>> fold_numbers(Rows(0, np.empty((6, 0)), np.ones(6), np.ones(6), np.ones(6), None, None), 100)
     array([0, 0, 1, 1, 2, 2])
     """
-    return (rows.first + np.arange(len(rows.actions))) * BLOCKS // total % FOLDS
+    return (rows.first + np.arange(len(rows))) * BLOCKS // total % FOLDS
 
 
 def critic_contexts(rows: Rows) -> Any:
@@ -93,8 +98,8 @@ def critic_contexts(rows: Rows) -> Any:
 
 def learn(critic: Auto, rows: Rows) -> None:
     """Train a critic on rows, in their order."""
-    if len(rows.actions):
-        decisions = Decisions(rows.actions, rows.densities, rows.lows, rows.highs)
+    if len(rows):
+        decisions = Decisions(rows.positions, rows.densities, rows.lows, rows.highs)
         critic.learn_many(critic_contexts(rows), decisions, rows.losses)
 
 
@@ -114,17 +119,18 @@ def train(
     schedule: Schedule,
     settings: CriticSettings,
     *,
+    only: bool = False,
     executor: Executor | None = None,
     start: Position | None = None,
     learned: Callable[[Position, int], None] = lambda _position, _rows: None,
 ) -> None:
-    """Train each critic on all rows outside of the fold that it holds out; None holds out nothing.
+    """Train each critic on all rows outside of the fold that it holds out, or `only` on that fold; None holds out nothing.
 
     `learned` is called after every chunk with the next position and the number of rows; training can `start` there.
     """
     start = start or Position()
     for number in range(start.number, schedule.passes):
-        for window in pieces(log, WINDOW):
+        for window in pieces(log, WINDOW, several=True):
             if number == start.number and window.first < start.window:
                 continue
             done = start.learned if (number, window.first) == (start.number, start.window) else 0
@@ -132,7 +138,7 @@ def train(
             folds = fold_numbers(window, settings.total)
             for first in range(done, len(order), CHUNK):
                 chunk = order[first : first + CHUNK]
-                parts = [chunk if fold is None else chunk[folds[chunk] != fold] for fold in held_out]
+                parts = [chunk if fold is None else chunk[(folds[chunk] == fold) == only] for fold in held_out]
                 _learn_all(critics, [window.select(part) for part in parts], executor)
                 learned(Position(number, window.first, first + len(chunk)), len(chunk))
 

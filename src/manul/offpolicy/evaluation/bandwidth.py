@@ -56,7 +56,7 @@ def choose_bandwidth(policy: Deterministic, log: Logs, actions: Within, losses: 
             weights[index] += ratios.sum()
             sums[index] += [(ratios * scaled).sum(), *((ratios * ratios * scaled**power).sum() for power in range(3))]
             hits[index] += (densities > 0).sum()
-        count += len(rows.actions)
+        count += len(rows)
     check_has_rows(count)
     first = int(np.argmax(np.append(hits >= MIN_ROWS, True)))
     if first == STEPS:

@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces
+from manul.offpolicy import named_logs
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.context_column import Column
-from manul.offpolicy.evaluation.estimated_densities import check_estimated
+from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST, check_estimated, check_not_rounded
 from manul.offpolicy.evaluation.evaluate import as_policy
 from manul.offpolicy.evaluation.gain import ClusteredGain, Gain
 from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.knob_policies import check_log
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.progress_bar import with_progress
@@ -115,7 +117,7 @@ def compare(
     level: float = 0.95,
     actions: Within | None = None,
     losses: AnyRange | None = None,
-    bandwidth: float | None = None,
+    bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     progress: bool = False,
 ) -> Comparison:
@@ -135,6 +137,8 @@ def compare(
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
         check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")
+    first, log = named_logs.peek(log)
+    knobs = check_log(first, actions)
     span, scale = declared_ranges(log, actions, losses)
     candidates, name, baseline = _named(policies, against)
     smoothed: dict[int, Policy] = {}
@@ -142,7 +146,7 @@ def compare(
     def prepare(policy: AnyPolicy) -> Policy:
         if id(policy) not in smoothed:
             window = None if isinstance(policy, Policy) else bandwidth
-            smoothed[id(policy)] = as_policy(policy, log, span or (0.0, 1.0), scale, window)
+            smoothed[id(policy)] = as_policy(policy, log, span or (0.0, 1.0), scale, window, knobs)
         return smoothed[id(policy)]
 
     pairs = _Pairs(
@@ -158,8 +162,8 @@ def compare(
             for name, parameter in ((by, "by"), (clusters, "clusters"))
         ),
     )
-    for rows in with_progress(pieces(log), log, progress=progress):
-        count += len(rows.actions)
+    for rows in with_progress(pieces(log, several=True), log, progress=progress):
+        count += len(rows)
         segments = None if segmented is None else segmented.values(rows)
         members = None if clustered is None else clustered.values(rows)
         if clustered is not None:
@@ -209,7 +213,8 @@ class _Pair:
             ClusteredGain() if clustered else Gain() for _ in range(3)
         )
         self.evidence, self.total, self.largest = Evidence(), 0.0, 0.0
-        self.other_weights, self.other_total, self.estimated = 0.0, 0.0, False
+        self.other_weights, self.other_total = 0.0, 0.0
+        self.estimated = list[Floats]()  # actions of rows with estimated densities
 
     @property
     def difference(self) -> float:
@@ -240,8 +245,15 @@ class _Pair:
         if not self.other_weights:
             advice = "The policy that it is compared with has density 0 at every logged action."
             return Objection("error", "no support", f"{advice} Log decisions that explore more.")
+        mean = self.other_weights / self.evidence.rows
+        if self.evidence.several and not LOWEST <= mean <= HIGHEST:
+            advice = f"The weights of the policy that it is compared with average {mean:.3g}, not 1."
+            return Objection("error", "mean weight", f"{advice} Compare with {LOGGED!r}.")
+        if not self.estimated:
+            return None
         try:
-            for total in (self.evidence.weights, self.other_weights) if self.estimated else ():
+            check_not_rounded(np.concatenate(self.estimated))
+            for total in (self.evidence.weights, self.other_weights):
                 check_estimated("snips", total / self.evidence.rows)
         except InputError as error:
             return Objection("error", "estimated densities", str(error))
@@ -288,7 +300,7 @@ class _Pairs:
         which: Mask,
     ) -> None:
         pair.evidence.add(rows, Terms(weights * losses, weights, weights, losses))
-        pair.estimated = pair.estimated or rows.estimated
+        pair.estimated += [rows.actions] if rows.estimated else []
         pair.total += float((weights * losses).sum())
         pair.largest = max(pair.largest, float(weights.max()))
         baseline = np.ones(len(losses)) if others is None else others

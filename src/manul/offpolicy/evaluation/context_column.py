@@ -32,7 +32,7 @@ class Column:
         columns = dict.fromkeys(map(str, range(rows.contexts.shape[1])) if numbers else rows.fields or {})
         self.known |= columns
         if self.name not in columns:
-            return [None] * len(rows.actions)
+            return [None] * len(rows)
         values = rows.contexts[:, int(self.name)] if rows.fields is None else rows.fields[self.name]
         return [value if value == value else None for value in values.tolist()]
 

@@ -1,19 +1,23 @@
 """The doubly robust estimator `dr` (Dudik, Langford and Li 2011): the policy's expected loss under an outcome model, plus
-the weighted residuals of the model, divided by the mean weight as in `snips`.
+the weighted residuals of the model, divided by the mean weight as in `snips`. The direct method `dm` is the model alone.
 
 Predictions are multiplied by a coefficient from 0 to 1, the one with the smallest variance: 0 is `snips`, 1 trusts the model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from manul.actions.distribution import Atoms, Distribution
+from manul.actions.knobs import Knobs
 from manul.logs.batching import Logs, Rows, batches, pieces, repeatable
 from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.estimator_registry import TermsOf, register_estimator
-from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.intervals import NONE, Terms
+from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.outcome_model import CrossFitted, Regressor, cross_fit
 from manul.types import Floats, Policy, Within
@@ -31,12 +35,11 @@ def doubly_robust(
     outcome_model: str | Regressor | None = None,
 ) -> TermsOf:
     """Cross-fit an outcome model to the log; terms are the expected loss plus the self-normalised residual."""
-    settings = _settings(policy, repeatable(log, "dr"), actions, losses)
-    model = cross_fit(outcome_model or "critic", log, settings)
+    predictions = fit_predictions(policy, log, actions, losses, outcome_model)
     products = np.zeros((5, 5))
-    for rows in pieces(log):
+    for rows in pieces(log, several=True):
         weights = policy_densities.densities(policy, rows) / rows.densities
-        predicted, expected = _predictions(model, policy, rows, settings.actions)
+        predicted, expected = predictions(rows)
         shares = scale_losses(rows, losses)
         columns = np.stack([np.ones(len(weights)), expected, weights * predicted, weights * shares, weights])
         products += np.einsum("in,jn->ij", columns, columns)
@@ -46,13 +49,48 @@ def doubly_robust(
     limited = min(max(coefficient * mean + residual, 0.0), 1.0) - coefficient * mean
 
     def terms(rows: Rows, weights: Floats, losses: Floats) -> Terms:
-        predicted, expected = (coefficient * each for each in _predictions(model, policy, rows, settings.actions))
+        predicted, expected = (coefficient * each for each in predictions(rows))
         # `residual` times (weight - mean weight) adds up to 0; with it, the spread of the numerators is that of the value.
         corrections = (weights * (losses - predicted) - residual * (weights - weight)) / (weight or 1.0)
         numerators = expected + corrections + (limited - residual)
         return Terms(numerators, np.ones(len(losses)), weights, losses)
 
     return terms
+
+
+@register_estimator("dm", fitted=True, intervals=(NONE,), outcome_models=True)
+def direct_method(
+    policy: Policy,
+    log: Logs,
+    actions: Within | None,
+    losses: Within,
+    outcome_model: str | Regressor | None = None,
+) -> TermsOf:
+    """Cross-fit an outcome model to the log; terms are the expected loss of the policy, and weights are not used."""
+    predictions = fit_predictions(policy, log, actions, losses, outcome_model)
+
+    def terms(rows: Rows, weights: Floats, losses: Floats) -> Terms:
+        return Terms(predictions(rows)[1], np.ones(len(losses)), weights, losses)
+
+    return terms
+
+
+def fit_predictions(
+    policy: Policy, log: Logs, actions: Within | None, losses: Within, outcome_model: str | Regressor | None
+) -> Callable[[Rows], tuple[Floats, Floats]]:
+    """Cross-fit an outcome model; returns the predicted loss of each logged action and the expected one of the policy."""
+    settings = _settings(policy, repeatable(log, "A model"), actions, losses)
+    model = cross_fit(outcome_model or "critic", log, settings)
+    known: dict[int, tuple[Floats, Floats]] = {}  # of several knobs, whose actions take a search to draw
+
+    def predictions(rows: Rows) -> tuple[Floats, Floats]:
+        if settings.knobs is not None:
+            if rows.first not in known:
+                known[rows.first] = _knobs_predictions(model, KnobsPolicy.of(policy), rows)
+            return known[rows.first]
+        return _predictions(model, policy, rows, settings.actions)
+
+    return predictions
 
 
 def control_coefficient(products: Floats) -> float:
@@ -76,7 +114,12 @@ def control_coefficient(products: Floats) -> float:
 
 
 def _settings(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> CriticSettings:
-    """The number of rows, and a range that contains all actions of the log and of the policy."""
+    """The number of rows, and a range that contains all actions of the log and of the policy, or the knobs of the log."""
+    knobs = getattr(policy, "knobs", None)
+    if isinstance(knobs, Knobs):
+        total = sum(len(batch) for batch in batches(log))
+        check_has_rows(total)
+        return CriticSettings(total=total, actions=(0.0, 1.0), losses=losses, seed=0, knobs=knobs.actions)
     policy_range: Within = getattr(policy, "actions", (0.0, 1.0))
     low, high = actions or policy_range
     total = 0
@@ -93,6 +136,12 @@ def _predictions(model: CrossFitted, policy: Policy, rows: Rows, actions: Within
     points, shares = action_points(policy, rows, actions)
     predicted = model.predict(rows, np.column_stack([rows.actions, np.clip(points, *actions)]))
     return predicted[:, 0], (predicted[:, 1:] * shares).sum(axis=1)
+
+
+def _knobs_predictions(model: CrossFitted, policy: KnobsPolicy, rows: Rows) -> tuple[Floats, Floats]:
+    draws = policy.draws(rows, policy_densities.inputs(policy.policy, rows))
+    predicted = model.predict(rows, np.concatenate([rows.positions[:, np.newaxis], draws], axis=1))
+    return predicted[:, 0], predicted[:, 1:].mean(axis=1)
 
 
 def action_points(policy: Policy, rows: Rows, actions: Within) -> tuple[Floats, Floats]:

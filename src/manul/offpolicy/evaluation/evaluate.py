@@ -6,23 +6,29 @@ The importance weight of a row is the policy's density at the logged action divi
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any, cast
 
-from manul.actions.knobs import check_one_knob
+import numpy as np
+
+from manul.actions.knobs import Knobs, check_one_knob
 from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
+from manul.offpolicy import named_logs
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
-from manul.offpolicy.evaluation.estimated_densities import check_estimated, widen
+from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
 from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.knob_policies import as_knobs_policy, check_log
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.outcome_model import Regressor
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
-from manul.types import Estimate, Policy, Within
+from manul.types import Estimate, Floats, Policy, Within
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_bandwidth, check_choice, check_has_rows, check_number, check_seed
 
@@ -32,31 +38,34 @@ _WITH_BOUNDS = ("empirical-likelihood", *intervals.BOUNDED)
 def evaluate(
     policy: Policy | policy_densities.Deterministic,
     log: Logs,
-    estimator: str = "snips",
+    estimator: str | None = None,
     interval: str | None = None,
     *,
     level: float = 0.95,
     seed: int = 0,
     actions: Within | None = None,
     losses: AnyRange | None = None,
-    bandwidth: float | None = None,
+    bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     outcome_model: str | Regressor | None = None,
     progress: bool = False,
 ) -> Estimate:
     """Estimate the loss of a policy on the contexts of a log, or of batches of a log, with a confidence interval.
 
-    A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE; the interval is that
-    of the smoothed policy. The default interval is `empirical-likelihood`, or `normal` if the estimator does not allow it.
-    Others are `bootstrap` and `normal`, which are too narrow if few decisions match; `clopper-pearson` and `bernstein`; and
-    `sequence`, which remains valid if it is computed repeatedly as the log grows. `largest_weight` is an upper bound of all
-    weights, by default the policy's largest density divided by the column `floor` of the log. Without either,
-    `empirical-likelihood` assumes a million, and `clopper-pearson` and `bernstein` are refused. Intervals hold for losses in
-    their range; with `losses="auto"` that is the range of the log, so they are a little narrow. `objections` of the
-    estimate say why not to trust it.
+    The default estimator is `snips`. With several knobs, it is the doubly robust `dr` if the log has enough decisions like
+    those of the policy, and otherwise `dm`, the prediction of a model, which has no interval.
 
-    The estimator `dr` predicts losses with an `outcome_model`: by default the critic of `Auto`, or the name of a registered
-    model, or a regressor of scikit-learn.
+    A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE, or 1/16 of the range of
+    each of several knobs; the interval is that of the smoothed policy. The default interval is `empirical-likelihood`, or
+    `normal` if the estimator does not allow it. Others are `bootstrap` and `normal`, which are too narrow if few decisions
+    match; `clopper-pearson` and `bernstein`; and `sequence`, which remains valid if it is computed repeatedly as the log
+    grows. `largest_weight` is an upper bound of all weights, by default the policy's largest density divided by the column
+    `floor` of the log. Without either, or with several knobs, `empirical-likelihood` assumes a million, and
+    `clopper-pearson` and `bernstein` are refused. Intervals hold for losses in their range; with `losses="auto"` that is
+    the range of the log, so they are a little narrow. `objections` of the estimate say why not to trust it.
+
+    The estimators `dr` and `dm` predict losses with an `outcome_model`: by default the critic of `Auto`, or the name of a
+    registered model, or a regressor of scikit-learn.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -64,33 +73,51 @@ def evaluate(
     >>> estimate.low < estimate.value < estimate.high, estimate.rows
     (True, 5000)
     """
+    first, log = named_logs.peek(log)
+    knobs = check_log(first, actions)
+    leads, estimator = estimator is None, estimator or ("snips" if knobs is None else "dr")
     interval = _check(estimator, interval, level, largest_weight)
     span, scale = declared_ranges(log, actions, losses)
-    policy = as_policy(policy, log, span or (0.0, 1.0), scale, bandwidth)
+    policy = as_policy(policy, log, span or (0.0, 1.0), scale, bandwidth, knobs)
+    if leads and knobs is not None and not _supports(log, policy):
+        estimator, interval = "dm", intervals.NONE
     terms = ESTIMATORS[estimator].fit(policy, log, span, scale, **_model_options(estimator, outcome_model))
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     bounds = WeightBounds(policy, largest_weight) if interval in _WITH_BOUNDS else WeightBounds(policy, UNKNOWN_BOUND)
-    for rows in with_progress(pieces(log), log, progress=progress):
+    for rows in with_progress(pieces(log, several=True), log, progress=progress):
         densities, shares = policy_densities.densities(policy, rows), scale_losses(rows, scale)
         contribution = bounds.attach(terms(rows, densities / rows.densities, shares), rows)
         if interval in intervals.BOUNDED:
             bounds.require(interval)
         sums.add(contribution, rows)
         ends.add(contribution)
-    sums.check(largest_weight)
+    sums.check(largest_weight, needs_weights=knobs is None or not ESTIMATORS[estimator].outcome_models)
     bound = max(bounds.largest, sums.largest)
+    if knobs is not None and ESTIMATORS[estimator].outcome_models and not sums.evidence.supported:
+        ends, interval = intervals.start(intervals.NONE, 0), intervals.NONE
     low, high = ends.ends(level, bound)
     if sums.estimated:
+        check_not_rounded(np.concatenate(sums.estimated))
         check_estimated(estimator, sums.evidence.mean_weight)
         low, high = widen((low, high), sums.evidence.mean_weight)
     return sums.estimate((low, high), bound, estimator, interval, level, scale, getattr(policy, "bandwidth", None))
+
+
+def _supports(log: Logs, policy: Policy) -> bool:
+    """Whether a log with several knobs has enough decisions like those of the policy, so that weights correct a model."""
+    evidence = Evidence()
+    for rows in pieces(repeatable(log, "Evaluation with several knobs"), several=True):
+        weights = policy_densities.densities(policy, rows) / rows.densities
+        evidence.add(rows, Terms(weights, weights, weights, weights))
+    check_has_rows(evidence.rows)
+    return evidence.supported
 
 
 def _model_options(estimator: str, outcome_model: str | Regressor | None) -> dict[str, str | Regressor | None]:
     if ESTIMATORS[estimator].outcome_models:
         return {"outcome_model": outcome_model}
     if outcome_model is not None:
-        raise ParameterError(f"outcome_model applies only to dr, not to {estimator}.", "outcome_model")
+        raise ParameterError(f"outcome_model applies only to dr and dm, not to {estimator}.", "outcome_model")
     return {}
 
 
@@ -99,14 +126,14 @@ class _Sums:
 
     def __init__(self) -> None:
         self.numerator, self.denominator, self.largest = 0.0, 0.0, 0.0
-        self.evidence, self.estimated = Evidence(), False
+        self.evidence, self.estimated = Evidence(), list[Floats]()  # actions of rows with estimated densities
 
     def add(self, terms: Terms, rows: Rows) -> None:
         self.numerator += float(terms.numerators.sum())
         self.denominator += float(terms.denominators.sum())
         self.largest = max(self.largest, float(terms.weights.max()))
         self.evidence.add(rows, terms)
-        self.estimated = self.estimated or rows.estimated
+        self.estimated += [rows.actions] if rows.estimated else []
 
     def estimate(
         self,
@@ -139,9 +166,9 @@ class _Sums:
             ),
         )
 
-    def check(self, largest_weight: float | None) -> None:
+    def check(self, largest_weight: float | None, *, needs_weights: bool) -> None:
         check_has_rows(self.evidence.rows)
-        if not self.evidence.weights:
+        if not self.evidence.weights and needs_weights:
             advice = "Check that both use the same units, or use a larger bandwidth or epsilon."
             raise InputError(f"The policy has density 0 at every logged action. {advice}", "log")
         if largest_weight is not None and self.largest > largest_weight:
@@ -150,10 +177,17 @@ class _Sums:
 
 
 def as_policy(
-    policy: Policy | policy_densities.Deterministic, log: Logs, actions: Within, losses: Within, bandwidth: float | None
+    policy: Policy | policy_densities.Deterministic,
+    log: Logs,
+    actions: Within,
+    losses: Within,
+    bandwidth: float | Mapping[str, float] | None,
+    knobs: Knobs | None = None,
 ) -> Policy:
     """A policy as it is, or a function of a context smoothed with a bandwidth, by default the choice of SLOPE."""
-    check_one_knob(policy, "Off-policy evaluation")
+    if knobs is not None:
+        return cast(Policy, as_knobs_policy(policy, knobs, cast(Any, bandwidth)))
+    check_one_knob(policy, "A log with one knob")
     if isinstance(policy, Policy):
         if bandwidth is not None:
             raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")
@@ -164,14 +198,14 @@ def as_policy(
         )
     if bandwidth is None:
         bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
-    return policy_densities.Smoothed(policy, check_bandwidth(bandwidth, Actions(*actions)), actions)
+    return policy_densities.Smoothed(policy, check_bandwidth(cast(Any, bandwidth), Actions(*actions)), actions)
 
 
 def _check(estimator: str, interval: str | None, level: float, largest_weight: float | None) -> str:
     """Check the settings; returns the interval."""
     allowed = ESTIMATORS[estimator].intervals
     if interval is None:
-        preferred = ("empirical-likelihood", "normal")
+        preferred = ("empirical-likelihood", "normal", intervals.NONE)
         interval = next((name for name in preferred if name in (allowed or preferred)), preferred[0])
     advice = None if allowed is None else f"Estimator {estimator} has no others."
     check_choice("interval", interval, allowed or intervals.NAMES, advice)

@@ -14,7 +14,7 @@ from manul.types import Floats
 @register_estimator("ips")
 def inverse_propensity(rows: Rows, weights: Floats, losses: Floats) -> Terms:
     """The weighted losses divided by the number of rows."""
-    return Terms(weights * losses, np.ones(len(rows.actions)), weights, losses)
+    return Terms(weights * losses, np.ones(len(rows)), weights, losses)
 
 
 @register_estimator("snips")

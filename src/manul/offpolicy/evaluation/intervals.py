@@ -47,6 +47,17 @@ class Interval(Protocol):
         """The interval so far; `largest_weight` is an upper bound of the weights."""
 
 
+class NoInterval:
+    """No interval, for estimates that rest on a model alone."""
+
+    def add(self, terms: Terms) -> None:
+        """Ignore a piece."""
+
+    def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - the signature of intervals
+        """Not known."""
+        return math.nan, math.nan
+
+
 class ClopperPearson:
     """The paper's interval (section 5): exact for a proportion, applied to w u / largest weight, which lies in [0, 1].
 
@@ -262,6 +273,7 @@ _INTERVALS: dict[str, Callable[[int, float | None], Interval]] = {
     "sequence": lambda _, largest_weight: Sequence(largest_weight),
 }
 NAMES = tuple(_INTERVALS)
+NONE = "none"
 BOUNDED = ("clopper-pearson", "bernstein")  # valid only with an upper bound of the weights
 
 
@@ -271,4 +283,4 @@ def start(name: str, seed: int, largest_weight: float | None = None) -> Interval
     >>> type(start("normal", 0)).__name__
     'Normal'
     """
-    return _INTERVALS[name](seed, largest_weight)
+    return NoInterval() if name == NONE else _INTERVALS[name](seed, largest_weight)

@@ -47,7 +47,7 @@ def register_outcome_model(name: str) -> Callable[[_Function], _Function]:
     """Register an outcome model under a name, for `evaluate(..., "dr", outcome_model=NAME)`.
 
     Decorate a function that returns a new regressor: `fit(rows, losses)` and `predict(rows)` as in scikit-learn, where a
-    row is the context followed by the action.
+    row is the context followed by the action, or by the positions of several knobs.
 
     >>> import manul
     >>> from sklearn.linear_model import Ridge
@@ -85,7 +85,7 @@ class CrossFitted:
 
     def predict(self, rows: Rows, actions: Floats) -> Floats:
         """The losses of several actions per row, predicted by the model that was not trained on the row."""
-        predicted = np.empty(actions.shape)
+        predicted = np.empty(actions.shape[:2])  # with several knobs, an action has several positions
         for fold, places, part in cross_fitting.fold_rows(rows, self._total):
             predicted[places] = self._models[fold](part, actions[places])
         return np.clip(predicted, 0.0, 1.0)
@@ -102,9 +102,9 @@ def cross_fit_critics(log: Logs, settings: CriticSettings) -> Sequence[Predict]:
 def cross_fit_regressors(make: Callable[[], Regressor], log: Logs, settings: CriticSettings) -> Sequence[Predict]:
     """One regressor per fold, which gets the rows of the other folds at once."""
     folds, tables, targets = [], [], []
-    for rows in pieces(log):
+    for rows in pieces(log, several=True):
         folds.append(cross_fitting.fold_numbers(rows, settings.total))
-        tables.append(_table(rows, rows.actions[:, np.newaxis]))
+        tables.append(_table(rows, rows.positions[:, np.newaxis]))
         targets.append(scale_losses(rows, settings.losses))
     fold, table, target = np.concatenate(folds), np.concatenate(tables), np.concatenate(targets)
     models = [make() for _ in range(FOLDS)]
@@ -116,11 +116,11 @@ def cross_fit_regressors(make: Callable[[], Regressor], log: Logs, settings: Cri
 def _table(rows: Rows, actions: Floats) -> Any:
     """Contexts with one action each, row by row."""
     contexts = np.repeat(rows.contexts, actions.shape[1], axis=0)
-    return np.column_stack([contexts, actions.reshape(-1)])
+    return np.column_stack([contexts, actions.reshape(len(contexts), -1)])
 
 
 def _predict(model: Regressor, rows: Rows, actions: Floats) -> Floats:
-    return np.asarray(model.predict(_table(rows, actions)), dtype=np.float64).reshape(actions.shape)
+    return np.asarray(model.predict(_table(rows, actions)), dtype=np.float64).reshape(actions.shape[:2])
 
 
 OUTCOME_MODELS.add("critic", cross_fit_critics, module=__name__)

@@ -12,9 +12,11 @@ from manul.actions.distribution import Atoms, Distribution
 from manul.actions.smoothing import explored_densities, explored_moments, smooth
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Rows
+from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
+from manul.offpolicy.evaluation.smoothed_knobs import SmoothedKnobs
 from manul.types import Context, Floats, Policy, Within
 
-Deterministic = Callable[[Any], float]
+Deterministic = Callable[[Any], Any]
 
 
 class Moments(NamedTuple):
@@ -46,8 +48,11 @@ def densities(policy: Policy, rows: Rows) -> Floats:
     >>> densities(manul.Cats(leaves=8, bandwidth=1/2, epsilon=0.0), next(pieces(log)))
     array([1., 1., 1., 1.])
     """
+    if rows.knobs is not None:
+        several = KnobsPolicy.of(policy)
+        return several.densities(rows, inputs(several.policy, rows))
     if isinstance(policy, Batched):
-        return policy.densities_many(_inputs(policy, rows), rows.actions, rows.within)
+        return policy.densities_many(inputs(policy, rows), rows.actions, rows.within)
     pairs = zip(distributions(policy, rows), rows.actions, strict=True)
     return np.array([distribution.density(action) for distribution, action in pairs])
 
@@ -63,7 +68,7 @@ def largest_densities(policy: Policy, rows: Rows) -> Floats:
     """
     batch = getattr(policy, "largest_densities_many", None)
     if batch is not None:
-        return np.asarray(batch(_inputs(policy, rows), rows.within), np.float64)
+        return np.asarray(batch(inputs(policy, rows), rows.within), np.float64)
     return np.array([distribution.largest_density() for distribution in distributions(policy, rows)])
 
 
@@ -77,7 +82,7 @@ def moments(policy: Policy, rows: Rows) -> Moments:
     array([0.5])
     """
     if isinstance(policy, Batched):
-        return Moments(*policy.moments_many(_inputs(policy, rows), rows.within))
+        return Moments(*policy.moments_many(inputs(policy, rows), rows.within))
     every = distributions(policy, rows)
     return Moments(np.array([one.mean() for one in every]), np.array([one.square() for one in every]))
 
@@ -149,13 +154,13 @@ def centres_of(action: Deterministic, contexts: Any, lows: Floats, highs: Floats
 
 def distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
     """The distribution of a policy on each row."""
-    within = [None] * len(rows.actions) if rows.within is None else [(low, high) for low, high in rows.within.tolist()]
-    return [policy.distribution(context, ends) for context, ends in zip(_inputs(policy, rows), within, strict=True)]
+    within = [None] * len(rows) if rows.within is None else [(low, high) for low, high in rows.within.tolist()]
+    return [policy.distribution(context, ends) for context, ends in zip(inputs(policy, rows), within, strict=True)]
 
 
-def _inputs(policy: object, rows: Rows) -> Any:
+def inputs(policy: object, rows: Rows) -> Any:
     """The contexts for a policy: numbers if they have no names or the policy takes as many columns, otherwise dicts."""
-    if isinstance(policy, Smoothed):
+    if isinstance(policy, Smoothed | SmoothedKnobs):
         return rows.function_inputs()
     if rows.numbers is not None:
         return rows.numbers

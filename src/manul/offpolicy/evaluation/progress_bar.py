@@ -24,4 +24,4 @@ def with_progress(pieces: Iterable[Rows], log: Logs, *, progress: bool) -> Itera
     with tqdm(total=total, unit=" rows", unit_scale=True) as bar:
         for rows in pieces:
             yield rows
-            bar.update(len(rows.actions))
+            bar.update(len(rows))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from manul.actions.knobs import Knobs
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
 from manul.offpolicy.evaluation.compare import Comparison
@@ -24,12 +25,12 @@ class Stored:
     []
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self.paths = paths
+    def __init__(self, paths: Sequence[Path], knobs: Knobs | None = None) -> None:
+        self.paths, self.knobs = paths, knobs
 
     def __iter__(self) -> Iterator[Log]:
         for path in self.paths:
-            yield from Log.batches(path, _BATCH)  # type: ignore[attr-defined,unused-ignore]
+            yield from Log.batches(path, _BATCH, knobs=self.knobs)  # type: ignore[attr-defined,unused-ignore]
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:
@@ -43,7 +44,8 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
     rows: list[tuple[str, ...]] = [_HEADER]
     for estimate in estimates:
         ends = (f"{number:.4f}" for number in (estimate.value, estimate.low, estimate.high))
-        interval = f"{100 * estimate.level:g}% {estimate.interval}"
+        known = estimate.interval != "none"
+        interval = f"{100 * estimate.level:g}% {estimate.interval}" if known else "none"
         weights = f"{estimate.effective_size:,.0f}", f"{estimate.mean_weight:.3f}", f"{estimate.largest_weight:.1f}"
         rows.append((estimate.estimator, *ends, interval, f"{estimate.rows:,}", *weights))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

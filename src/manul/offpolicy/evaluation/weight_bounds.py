@@ -35,8 +35,9 @@ class WeightBounds:
     def of_rows(self, rows: Rows) -> Floats | None:
         """The bound of each row; None if one is unknown."""
         if self.given is not None:
-            return np.full(len(rows.actions), self.highest)
-        floors = rows.floors
+            return np.full(len(rows), self.highest)
+        # With several knobs, the bounds that follow from floors are so large that they say nothing.
+        floors = rows.floors if rows.knobs is None else None
         self.known = self.known and floors is not None and bool((floors > 0).all())
         if not self.known or floors is None:
             return None
@@ -65,6 +66,6 @@ class WeightBounds:
 
 def epsilons(rows: Rows) -> Floats | None:
     """The floors relative to the length of the range, up to a constant; None if they are unknown."""
-    if rows.floors is None or np.isnan(rows.floors).any():
+    if rows.floors is None or rows.knobs is not None or np.isnan(rows.floors).any():
         return None
     return rows.floors if rows.lows is None or rows.highs is None else rows.floors * (rows.highs - rows.lows)

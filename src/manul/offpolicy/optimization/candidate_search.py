@@ -233,7 +233,7 @@ class _Judge:
             sums = VerdictSums(settings.actions, settings.losses, critic_candidates.weight_cap(self._known.rows))
             for rows, terms in self._rows(number, self._known.rows):
                 sums.add(rows, terms)
-                self._advance(len(rows.actions))
+                self._advance(len(rows))
             saved = {**asdict(sums.verdict()), "estimated": self._known.estimated}
             self._files.keep(name, saved)
         pairs = {each: None if saved[each] is None else tuple(saved[each]) for each in ("value", "logged", "greedy")}

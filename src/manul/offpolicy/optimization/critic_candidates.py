@@ -35,6 +35,7 @@ class WindowTerms:
     halves: Floats
     predicted: Floats
     expected: Floats
+    judged: Floats | None = None  # with several knobs, the expected loss by a critic of other rows
 
 
 def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
@@ -59,7 +60,7 @@ def weight_cap(total: int) -> float:
 def squared_errors(critics: Sequence[Auto], rows: Rows, settings: CriticSettings) -> Floats:
     """The sum of the squared errors of each critic on rows."""
     losses = scale_losses(rows, settings.losses)
-    return np.array([((cross_fitting.predict(each, rows, rows.actions) - losses) ** 2).sum() for each in critics])
+    return np.array([((cross_fitting.predict(each, rows, rows.positions) - losses) ** 2).sum() for each in critics])
 
 
 def bandwidth_values(critic: Auto, rows: Rows, settings: CriticSettings) -> list[PairedValue]:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manul.actions.knobs import Knobs
+from manul.errors import InputError
 from manul.logs.batching import Logs, batches
 from manul.logs.log import Log
 from manul.types import Within
-from manul.utils.validation import check_has_rows, check_outcomes
+from manul.utils.validation import USABLE, check_has_rows, check_losses, check_outcomes, reject, usable_densities
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class LogSurvey:
     estimated: bool = False
 
 
-def survey(log: Logs, *, actions: Within, losses: Within, contexts: bool = False) -> LogSurvey:
+def survey(log: Logs, *, actions: Within | Knobs, losses: Within, contexts: bool = False) -> LogSurvey:
     """Read the log once, with checksums of `contexts` if they are needed; raise an error if it has no rows or an invalid one.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
@@ -42,9 +44,12 @@ def survey(log: Logs, *, actions: Within, losses: Within, contexts: bool = False
 
 
 def _outcomes(batch: Log) -> Iterator[tuple[str, bytes]]:
+    if batch.knobs is not None:
+        yield from ((name, getattr(batch, name).tobytes()) for name in ("densities", "losses"))
+        return
     names = "actions", "densities", "losses", "lows", "highs", "floors"
     columns = {name: getattr(batch, name) for name in names}
-    return ((name, np.asarray(column, np.float64).tobytes()) for name, column in columns.items() if column is not None)
+    yield from ((name, np.asarray(each, np.float64).tobytes()) for name, each in columns.items() if each is not None)
 
 
 def _contexts(batch: Log) -> Iterator[tuple[str, bytes]]:
@@ -59,8 +64,16 @@ def _contexts(batch: Log) -> Iterator[tuple[str, bytes]]:
             yield f"field {name}", "".join(f"{value!r}\n" for value in column.tolist()).encode()
 
 
-def _check(batch: Log, actions: Within, losses: Within) -> None:
+def _check(batch: Log, actions: Within | Knobs, losses: Within) -> None:
     if not len(batch):
+        return
+    if batch.knobs is not None or isinstance(actions, Knobs):
+        if batch.knobs != actions:
+            raise InputError("All batches must have the same knobs, in one order.", "log")
+        check_losses(batch.losses, losses)
+        reject(
+            ~usable_densities(batch.densities), batch.densities, "density", USABLE, "Log the density of each decision."
+        )
         return
     whole = np.array(actions)[:, np.newaxis]
     lows, highs = whole if batch.lows is None or batch.highs is None else (batch.lows, batch.highs)

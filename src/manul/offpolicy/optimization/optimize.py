@@ -17,9 +17,11 @@ from manul.agents import Mapped
 from manul.errors import ParameterError
 from manul.logs.batching import repeatable
 from manul.logs.log import Log
-from manul.offpolicy import named_logs
+from manul.offpolicy import named_logs, small_batches
+from manul.offpolicy.evaluation.knob_policies import check_log
 from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
+from manul.offpolicy.optimization.knob_search import KnobSettings, optimize_knobs, reject_settings
 from manul.offpolicy.optimization.pessimism import Restrained, optimize_without_densities
 from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
@@ -64,6 +66,13 @@ class Optimized:
         """The number of leaves of the policy, or None if it is not a tree."""
         return self.chosen.leaves
 
+    @property
+    def usable(self) -> bool:
+        """Whether the log can show what the policy loses: no objection is an error, and its estimate is not refused."""
+        if self.without_densities is not None:
+            return self.without_densities.refusal is None
+        return self.verdict is None or self.verdict.usable
+
     def save(self, path: str | Path) -> None:
         """Write the policy to a `.manul` file and the table to a CSV file with the same name."""
         self.policy.save(path)
@@ -75,7 +84,7 @@ class Optimized:
 
         cells = [(row.bandwidth, row.leaves, row.objective) for row in self.table if row.bandwidth and row.leaves]
         if not cells:
-            raise ParameterError("plot needs trees, but candidates has no 'cats'.", "candidates")
+            raise _no_trees()
         return cell_map(cells, axes)
 
     def __str__(self) -> str:
@@ -117,6 +126,9 @@ def optimize(
     contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`, which stays
     where the log has actions, unless you give candidates or a grid.
 
+    On a log with several knobs, the only candidate is "auto", with windows of its own choice; `resume` and `engine` do not
+    apply. The gain is mostly that of a model: then the verdict has no interval and says so.
+
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=4, bandwidth=1/4), manul.worlds.linear(rounds=2000, width=2))
     >>> best = optimize(run.log)
@@ -129,7 +141,13 @@ def optimize(
     check_choice("engine", engine, ("local", "ray"))
     if "auto" in names or penalty == "measured":
         repeatable(log, "optimize")
-    first, log = named_logs.peek(log)
+    first, log = named_logs.peek(small_batches.join_small(log))
+    knobs = check_log(first, actions)
+    if knobs is not None:
+        given = () if candidates is None and grid is None else names
+        reject_settings(given, knobs, resume=resume, engine=engine)
+        scale = check_range("losses", named_logs.choose_range(losses, getattr(first, "loss_range", None)))
+        return Optimized(*optimize_knobs(log, KnobSettings(knobs, scale, epsilon, seed, threads, progress)))
     if candidates is None and grid is None and first is not None and first.densities_estimated:
         return _without_densities(log, actions=actions, losses=losses, seed=seed)
     ranges = {
@@ -156,6 +174,24 @@ def _without_densities(log: Logs, **settings: Any) -> Optimized:
     value = math.nan if result.estimate is None else result.estimate.value
     row = Row("auto, restricted", result.policy.bandwidth, None, value, 0.0, value)
     return Optimized(Table((row,), chosen=0), result.policy, without_densities=result)
+
+
+def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -> None:
+    """Raise ParameterError before `optimize` runs if its result would have no trees to plot.
+
+    >>> check_plot([], ["auto"], None)
+    Traceback (most recent call last):
+    manul.errors.ParameterError: plot needs trees, but there are none among the candidates.
+    """
+    first, _ = named_logs.peek(log)
+    default = candidates is None and grid is None
+    only_critics = first is not None and (first.densities_estimated or first.knobs is not None)
+    if "cats" not in _check_candidates(candidates, grid) or (default and only_critics):
+        raise _no_trees()
+
+
+def _no_trees() -> ParameterError:
+    return ParameterError("plot needs trees, but there are none among the candidates.", "candidates")
 
 
 def _check_candidates(candidates: Iterable[str] | None, grid: Grid | None) -> tuple[str, ...]:

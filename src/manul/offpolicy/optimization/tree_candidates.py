@@ -83,7 +83,7 @@ def cross_fit(candidate: Candidate, log: Logs, total: int) -> list[AnyAgent]:
         folds = cross_fitting.fold_numbers(piece, total)
         for fold, agent in enumerate(agents):
             rows = piece.select(folds != fold)
-            if len(rows.actions):
+            if len(rows):
                 decisions = Decisions(rows.actions, rows.densities, rows.lows, rows.highs)
                 agent.learn_many(rows.contexts, decisions, rows.losses)
     return agents

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.gain import Gain
-from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.intervals import NONE, Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.paired_values import PairedValue
@@ -30,7 +31,8 @@ class Verdict:
     without its uniform exploration, which needs floors in the log; each comes with its standard error. `low` and `high`
     are the 95 % interval of the gain by empirical likelihood, which says what is proven; `gain` and `error` are doubly
     robust, and say what is likely. Nothing is shown if one of the
-    `objections` is an error, and nothing is proven if the densities of the log are `estimated`.
+    `objections` is an error, and nothing is proven if the densities of the log are `estimated`. With several knobs, the
+    gain is often that of a model, which the log cannot confirm; `error`, `low` and `high` are then NaN.
     """
 
     value: tuple[float, float]
@@ -44,13 +46,25 @@ class Verdict:
     estimated: bool = False
 
     @property
-    def status(self) -> Literal["proven", "likely", "not shown"]:
+    def status(self) -> Literal["proven", "likely", "not shown", "rests on a model"]:
         """What the log shows of the gain."""
         if self._errors:
             return "not shown"
+        if self.rests_on_model:
+            return "rests on a model"
         if self.low > 0 and not self.estimated:
             return "proven"
         return "likely" if self.gain - NORMAL * self.error > 0 else "not shown"
+
+    @property
+    def rests_on_model(self) -> bool:
+        """Whether the gain is that of a model, because the log has too few decisions like those of the policy."""
+        return math.isnan(self.error)
+
+    @property
+    def usable(self) -> bool:
+        """Whether no objection is an error."""
+        return not self._errors
 
     @property
     def _errors(self) -> list[str]:
@@ -59,6 +73,9 @@ class Verdict:
     def __str__(self) -> str:
         if self._errors:
             return f"This log cannot show a gain over the logged policy. {' '.join(self._errors)}"
+        if self.rests_on_model:
+            advice = "The log has too few of the policy's decisions to confirm it; try the policy on some decisions."
+            return f"Expected gain over the logged policy: {self.gain:.3g}, by a model. {advice}"
         expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {NORMAL * self.error:.2g}"
         if self.status == "proven":
             return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence."
@@ -77,6 +94,7 @@ class VerdictSums:
         self._actions, self._losses, self._cap = actions, losses, cap
         self._value, self._greedy, self._gain = PairedValue(), PairedValue(), Gain()
         self._evidence, self._floors_known = Evidence(), True
+        self._judged: float | None = None
 
     def add(
         self,
@@ -88,6 +106,8 @@ class VerdictSums:
         self._value.add(np.minimum(weights, self._cap), losses, terms.predicted, terms.expected)
         self._gain.add(weights, losses, self._bound(rows, weights, terms.halves))
         self._evidence.add(rows, Terms(weights * losses, weights, weights, losses))
+        if terms.judged is not None:
+            self._judged = (self._judged or 0.0) + float(terms.judged.sum())
         greedy = greedy_weights(rows, self._actions)
         self._floors_known = self._floors_known and greedy is not None
         if greedy is not None:
@@ -95,6 +115,8 @@ class VerdictSums:
 
     def verdict(self) -> Verdict:
         """The verdict, in units of the loss."""
+        if self._judged is not None and not self._evidence.supported:
+            return self._model_verdict(self._judged / self._evidence.rows)
         low, high = self._losses
         unit, (least, most) = high - low, self._gain.interval(LEVEL)
         greedy = self._greedy if self._floors_known and self._greedy.mean_weight > 0 else None
@@ -110,8 +132,24 @@ class VerdictSums:
             objections=tuple(objection for objection in every if objection.severity == "error"),
         )
 
+    def _model_verdict(self, judged: float) -> Verdict:
+        """The verdict if the weights say nothing."""
+        (low, high), nothing = self._losses, math.nan
+        unit, every = high - low, self._evidence.objections(1.0, NONE, (nothing, nothing), has_model=True)
+        return Verdict(
+            value=(low + unit * judged, nothing),
+            gain=(self._value.logged - judged) * unit,
+            error=nothing,
+            low=nothing,
+            high=nothing,
+            logged=(low + unit * self._value.logged, unit * self._value.logged_error),
+            greedy=None,
+            objections=tuple(objection for objection in every if objection.severity == "error"),
+        )
+
     def _bound(self, rows: Rows, weights: Floats, halves: Floats) -> float:
-        floors = np.zeros(len(weights)) if rows.floors is None else np.nan_to_num(rows.floors)
+        known = rows.floors if rows.knobs is None else None
+        floors = np.zeros(len(weights)) if known is None else np.nan_to_num(known)
         floors = np.where(floors > 0, np.maximum(floors, 0.5 / (halves * LARGEST_BOUND)), 0.0)
         bounds = np.divide(0.5 / halves, floors, out=np.full(len(weights), UNKNOWN_BOUND), where=floors > 0)
         return max(min(float(bounds.max()), LARGEST_BOUND), float(weights.max()))
@@ -126,7 +164,7 @@ def greedy_weights(rows: Rows, actions: Within) -> Floats | None:
     >>> greedy_weights(rows, (0.0, 2.0)).round(3)
     array([1.223, 0.   ])
     """
-    if rows.floors is None or np.isnan(rows.floors).any():
+    if rows.floors is None or rows.knobs is not None or np.isnan(rows.floors).any():
         return None
     lows, highs = rows.ends(actions)
     greedy = 1.0 - rows.floors * (highs - lows)
