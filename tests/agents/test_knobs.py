@@ -346,7 +346,7 @@ def test_contexts_without_columns_are_a_plain_bandit():
 def test_several_knobs_are_learned_together(make):
     world = make(rounds=2000, knobs=3, width=5, seed=1)
     run = manul.simulate(manul.Auto(actions=world.actions, seed=1), world)
-    regrets = world.regrets(run.actions)
+    regrets = world.regrets(run.log.actions)
     assert regrets[-400:].mean() < 0.3 * regrets[:100].mean()
 
 

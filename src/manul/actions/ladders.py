@@ -5,12 +5,14 @@ The core draws from them (`src/core/knobs/ladder.hpp`) and describes them by lev
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Knob, Span, Stepped
+from manul.actions.knobs import Choice, Knob, Knobs, Span, Stepped
+from manul.actions.knobs_distribution import Branch
 
 Levels = Iterable[tuple[float, float, float]]
 
@@ -45,3 +47,20 @@ def knob_distribution(knob: Knob, levels: Levels) -> Distribution | Atoms:
     masses = mixed.mean_densities(np.linspace(0.0, 1.0, knob.count + 1)) / knob.count
     values = np.array([knob.value((step + 0.5) / knob.count) for step in range(knob.count)])
     return Atoms(values, masses, knob.step)
+
+
+def branch(knobs: Knobs, chosen: Mapping[int, int], probability: float, levels: Sequence[Levels]) -> Branch:
+    """A combination of options, by the numbers of choices and options, and the other knobs with these levels given it.
+
+    >>> knobs = Knobs.check({"price": (10, 50), "template": Choice(["a", "b"])})
+    >>> branch(knobs, {1: 0}, 0.5, [[(0.0, 1.0, 1.0)], []]).options
+    {'template': 'a'}
+    """
+    options: dict[str, Any] = {}
+    others: dict[str, Distribution | Atoms] = {}
+    for index, (name, knob) in enumerate(knobs.knobs):
+        if isinstance(knob, Choice):
+            options[name] = knob.options[chosen[index]]
+        else:
+            others[name] = knob_distribution(knob, levels[index])
+    return Branch(options, probability, others)

@@ -16,11 +16,10 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions import schedules
-from manul.actions.distribution import Atoms, Distribution
 from manul.actions.knob_positions import check_positions
 from manul.actions.knobs import Choice, Knobs, KnobValue
-from manul.actions.knobs_distribution import Branch, KnobsDistribution
-from manul.actions.ladders import knob_distribution
+from manul.actions.knobs_distribution import KnobsDistribution
+from manul.actions.ladders import branch
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.knob_limits import KnobLimits, Limits, Narrow
@@ -154,12 +153,10 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
                 player.decide_many(rows, lows, highs, keys, positions, densities, floors)
             else:
                 for row in range(len(batch)):
-                    drawn = self._draw_one(player, batch, row, lows[row], highs[row], int(keys[row]))
+                    limits = self._limits(lows[row], highs[row])
+                    drawn = player.decide(batch[row], lows[row], highs[row], int(keys[row]), limits)
                     positions[row], densities[row], floors[row] = drawn
         return self._decisions(positions, densities, floors, within)
-
-    def _draw_one(self, player: Any, batch: Any, row: int, lows: Floats, highs: Floats, number: int) -> Any:
-        return player.decide(batch[row], lows, highs, number, self._limits(lows, highs))
 
     def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> KnobsDecisions:
         actions = self.knobs.columns([self.knobs.action(row) for row in positions])
@@ -278,18 +275,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             positions[choices] = combination
             with self.explain_rejection():
                 parts, chance = player.distributions(features, lows, highs, positions)
-            branches.append(self._branch(dict(zip(choices, combination, strict=True)), parts, chance))
+            branches.append(branch(self.knobs, dict(zip(choices, combination, strict=True)), chance, parts))
         return KnobsDistribution(self.knobs, tuple(branches))
-
-    def _branch(self, chosen: dict[int, int], parts: Any, chance: float) -> Branch:
-        options: dict[str, Any] = {}
-        others: dict[str, Distribution | Atoms] = {}
-        for index, (name, knob) in enumerate(self.knobs.knobs):
-            if isinstance(knob, Choice):
-                options[name] = knob.options[chosen[index]]
-            else:
-                others[name] = knob_distribution(knob, parts[index])
-        return Branch(options, chance, others)
 
     def report(self) -> Report:
         """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range."""
@@ -329,11 +316,9 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             raise InputError(
                 f"within must have one mapping for each of the {count} contexts, got {len(within)}.", "within"
             )
-        ends = [self.knobs.ranges(each) for each in within]
-        size = len(self.knobs.knobs)
-        return np.array([low for low, _ in ends]).reshape(-1, size), np.array([high for _, high in ends]).reshape(
-            -1, size
-        )
+        ends, size = [self.knobs.ranges(each) for each in within], len(self.knobs.knobs)
+        lows, highs = (np.array([pair[side] for pair in ends]).reshape(-1, size) for side in (0, 1))
+        return lows, highs
 
     def _positions(self, actions: Any, count: int) -> Floats:
         """One row of positions per action, which are mappings, columns by knob, or a table of positions."""
