@@ -11,20 +11,24 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from manul.actions.knobs import Choice, Span
 from manul.agents import AdaptiveCats, Auto
+from manul.agents.auto_knobs import AutoKnobs
 from manul.errors import ManulError
 from manul.logs.batching import observed_range
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
 from manul.offpolicy import doctor, evaluate
-from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND, EmpiricalLikelihood
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.objections import EVIDENCE, SMALL
 from manul.service import schema
 from manul.service.engine import models
+from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
-from manul.service.insights import log_export
+from manul.service.insights import cells, log_export
 from manul.service.store import Snapshot, Store
+from manul.service.store.blocks import DecisionRow
 from manul.types import Estimate, Floats, Within
 from manul.utils.rewards import AnyRange
 
@@ -60,7 +64,7 @@ def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> s
 def _exploration(rows: Sequence[log_export.Row], loop: Loop) -> schema.Exploration | None:
     if not rows:
         return None
-    found = exploration_cost(log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0))))
+    found = exploration_cost(_without_contexts(loop, rows))
     return None if found is None else msgspec.convert(found.as_dict(), schema.Exploration)
 
 
@@ -68,6 +72,8 @@ def _beliefs(agent: Any) -> dict[str, Any]:
     if isinstance(agent, Auto):
         report = dataclasses.asdict(agent.report()) if agent.width is not None else {}
         return {name: _finite(value) for name, value in report.items() if name not in ("actions", "losses")}
+    if isinstance(agent, AutoKnobs):
+        return {"epsilon": agent.current_epsilon, "nearby": agent.nearby, **_finite(agent.report())}
     if isinstance(agent, AdaptiveCats):
         pairs = zip(agent.bandwidths, agent.estimates.tolist(), agent.risks.tolist(), strict=True)
         members = [{"bandwidth": each[0], "estimate": _finite(each[1]), "risk": _finite(each[2])} for each in pairs]
@@ -124,7 +130,7 @@ def _column(pair: tuple[str, float | str | None]) -> tuple[str, float]:
 
 
 def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[schema.Candidate]:
-    log = log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0)))
+    log = _without_contexts(loop, rows)
     low, high = log.loss_range or observed_range(log)
     shares = (log.losses - low) / (high - low)
     greedy = greedy_rows(log) & ~np.array([decision.observed for decision, _ in rows])
@@ -135,7 +141,58 @@ def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[schema.Candi
     if loop.apprentice and len(judged):
         outcomes = np.clip((judged[:, 2] - low) / (high - low), 0.0, 1.0)
         candidates.append(_candidate("model", _weighted(judged[:, 0], outcomes, judged[:, 1].max()), (low, high)))
+    if isinstance(loop.space, SeveralKnobs):
+        constants = [_best_value(place, rows, shares, loop) for place in range(len(loop.space.knobs))]
+        return [*candidates, *(_candidate(*each, (low, high)) for each in constants if each is not None)]
     return [*candidates, *_best_constant(log, loop)]
+
+
+def _without_contexts(loop: Loop, rows: Sequence[log_export.Row]) -> Log:
+    """A log without contexts. Of several knobs, its densities are those of the knob that explored the most, relative to a
+    uniform one: a row is greedy if no knob explored."""
+    contexts = np.empty((len(rows), 0), np.float32)
+    if not isinstance(loop.space, SeveralKnobs):
+        return log_export.log_of(loop, rows, contexts=contexts)
+    relative = np.array([_relative_density(loop.space, decision) for decision, _ in rows])
+    losses, declared = np.array([loss for _, loss in rows]), loop.settings.losses
+    loss_range = None if isinstance(declared, str) else declared
+    rewards = loop.settings.rewards is not None
+    whole = (0.0, 1.0)
+    return Log(
+        contexts, np.full(len(rows), 0.5), relative, losses, action_range=whole, loss_range=loss_range, rewards=rewards
+    )
+
+
+def _relative_density(space: SeveralKnobs, decision: DecisionRow) -> float:
+    assert decision.density is not None
+    volumes = space.volumes(decision.within)
+    if decision.densities is None:
+        return decision.density * math.prod(volumes)
+    free = [volume != 1 or isinstance(knob, Span) for (_, knob), volume in zip(space.knobs, volumes, strict=True)]
+    densities = [decision.densities[name] * volume for (name, _), volume in zip(space.knobs, volumes, strict=True)]
+    return min((density for density, each in zip(densities, free, strict=True) if each), default=1.0)
+
+
+def _best_value(place: int, rows: Sequence[log_export.Row], shares: Floats, loop: Loop) -> tuple[str, _Judged] | None:
+    """The value of one knob that is best on every other row, the other knobs as they were set, judged on the remaining
+    rows by the densities of this knob alone; None if no value has enough."""
+    name, knob = loop.space.knobs[place]
+    densities = np.array([(decision.densities or {}).get(name, math.inf) for decision, _ in rows])
+    at = cells.cells(knob, cells.positions(knob, [decision.action[name] for decision, _ in rows]))
+    count = cells.cell_count(knob)
+    window = 1 if isinstance(knob, Choice) else max(1, count // 8)
+    half = np.arange(len(rows)) % 2 == 0
+    judged: dict[int, tuple[_Judged, _Judged]] = {}
+    for first in range(count - window + 1):
+        weights = ((at >= first) & (at < first + window)) * count / window / (densities * knob.volume)
+        chosen, other = (_weighted(weights[side], shares[side], UNKNOWN_BOUND) for side in (half, ~half))
+        if chosen.size >= SMALL:
+            judged[first] = chosen, other
+    if not judged:
+        return None
+    best = min(judged, key=lambda first: judged[first][0].value)
+    value = knob.value(best if isinstance(knob, Choice) else (best + window / 2) / count)
+    return f"constant {name} {value:g}" if isinstance(value, float) else f"constant {name} {value}", judged[best][1]
 
 
 class _Judged(NamedTuple):
@@ -184,7 +241,7 @@ def _too_few(size: float, rows: int) -> str:
 
 def _best_constant(log: Log, loop: Loop) -> list[schema.Candidate]:
     """The constant action that is best on every other row, judged on the remaining rows; none if no action has enough."""
-    low, high = loop.settings.actions
+    low, high = loop.space.actions
     constants = [low + (place + 0.5) / CONSTANTS * (high - low) for place in range(CONSTANTS)]
     chosen, judging = log.rows(np.arange(0, len(log), 2)), log.rows(np.arange(1, len(log), 2))
     estimates = {action: _evaluate(action, chosen, loop) for action in constants}
@@ -206,7 +263,7 @@ def _best_constant(log: Log, loop: Loop) -> list[schema.Candidate]:
 
 
 def _evaluate(action: float, log: Log, loop: Loop) -> Estimate | None:
-    low, high = loop.settings.actions
+    low, high = loop.space.actions
     try:
         return evaluate(lambda _: action, log, bandwidth=(high - low) / 16, losses=_losses(loop))
     except ManulError:
