@@ -13,7 +13,8 @@ import numpy.typing as npt
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
 from manul.errors import InputError, ParameterError
 from manul.logs.column_fitting import LogColumns, fit_columns
-from manul.logs.log import Fields, Log
+from manul.logs.log import Log
+from manul.logs.view_mixin import Fields
 from manul.types import Floats, Within
 from manul.utils.rewards import AnyRange, check_any_range
 from manul.utils.validation import check_range

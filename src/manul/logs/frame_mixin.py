@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from manul.errors import MissingDependency, ParameterError
@@ -14,13 +15,15 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
+    from manul.actions.knobs import Knobs
     from manul.types import Within
 
 
 class FrameMixin:
     """The conversions of a log; its columns that are not the log's own are the context.
 
-    `action_range` and `loss_range` declare the ranges. Arrow tables and pandas frames keep them, polars frames do not.
+    `action_range` and `loss_range` declare the ranges, `knobs` those of several knobs. Arrow tables and pandas frames keep
+    them, polars frames do not. In data frames, knobs are the columns action.NAME and density.NAME.
     """
 
     if TYPE_CHECKING:
@@ -37,6 +40,7 @@ class FrameMixin:
             action_range: Within | None = None,
             loss_range: Within | None = None,
             skip_bad: bool = False,
+            knobs: Mapping[str, Any] | Knobs | None = None,
         ) -> Self:
             """Build a log from any table."""
 
@@ -48,6 +52,7 @@ class FrameMixin:
         action_range: Within | None = None,
         loss_range: Within | None = None,
         skip_bad: bool = False,
+        knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Self:
         """Build a log from an Arrow table; `to_arrow` is the inverse.
 
@@ -57,7 +62,8 @@ class FrameMixin:
         ['action', 'density', 'reward', 'age']
         """
         _check_type(table, "to_pydict", "an Arrow table")
-        return cls.from_table(table, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)
+        options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad, "knobs": knobs}
+        return cls.from_table(table, **options)
 
     def to_arrow(self) -> pa.Table:
         """The log as an Arrow table with its ranges in the metadata; see `from_arrow` for an example."""
@@ -71,6 +77,7 @@ class FrameMixin:
         action_range: Within | None = None,
         loss_range: Within | None = None,
         skip_bad: bool = False,
+        knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Self:
         """Build a log from a pandas data frame, whose index must be plain row numbers; `to_pandas` is the inverse.
 
@@ -80,7 +87,8 @@ class FrameMixin:
         [30.0, 41.0]
         """
         _check_type(frame, "set_axis", "a pandas data frame")
-        return cls.from_table(frame, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)
+        options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad, "knobs": knobs}
+        return cls.from_table(frame, **options)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The log as a pandas data frame; see `from_pandas` for an example."""
@@ -95,6 +103,7 @@ class FrameMixin:
         action_range: Within | None = None,
         loss_range: Within | None = None,
         skip_bad: bool = False,
+        knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Self:
         """Build a log from a polars data frame; `to_polars` is the inverse, but does not keep the ranges.
 
@@ -104,7 +113,8 @@ class FrameMixin:
         ['action', 'density', 'loss', 'age']
         """
         _check_type(frame, "iter_columns", "a polars data frame")
-        return cls.from_table(frame, action_range=action_range, loss_range=loss_range, skip_bad=skip_bad)
+        options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad, "knobs": knobs}
+        return cls.from_table(frame, **options)
 
     def to_polars(self) -> polars.DataFrame:
         """The log as a polars data frame; see `from_polars` for an example."""

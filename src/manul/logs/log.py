@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.contexts.sparse_features import SparseFeatures
+from manul.actions.knobs import Knobs
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
@@ -19,6 +19,8 @@ from manul.logs.formats import log_schema as columns
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
 from manul.logs.frame_mixin import FrameMixin
+from manul.logs.knob_views import check_knobs, knob_views, lengths
+from manul.logs.view_mixin import Contexts, ViewMixin
 from manul.types import Floats, Within
 from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
 
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 65_536  # rows: large enough for speed, small enough for memory
-Contexts = npt.NDArray[np.float32]
-Fields = dict[str, npt.NDArray[Any]]
-_View = TypeVar("_View")
 Selection = slice | npt.NDArray[np.int64]
 
 
@@ -41,11 +40,12 @@ class Source(Protocol):
         """Read the rows in pieces."""
 
 
-class Log(FrameMixin):
+class Log(ViewMixin, FrameMixin):
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
     A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
-    not logged but estimated; the mark is kept in files.
+    not logged but estimated; the mark is kept in files. If actions have several `knobs`, given as to an agent, actions and
+    `densities_by_knob` are columns by knob, and `within` has the narrower ranges of each round, or None.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -56,7 +56,7 @@ class Log(FrameMixin):
     def __init__(
         self,
         contexts: Contexts,
-        actions: Floats,
+        actions: Floats | Mapping[str, npt.ArrayLike],
         densities: Floats,
         losses: Floats,
         lows: Floats | None = None,
@@ -69,6 +69,9 @@ class Log(FrameMixin):
         loss_range: Within | None = None,
         rewards: bool = False,
         densities_estimated: bool = False,
+        knobs: Mapping[str, Any] | Knobs | None = None,
+        densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
+        within: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
         if (lows is None) != (highs is None):
             raise ParameterError(
@@ -76,12 +79,13 @@ class Log(FrameMixin):
             )
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
         given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids}
-        counts = {len(column) for column in given.values() if column is not None}
+        several, by_knob = check_knobs(knobs), {"densities_by_knob": densities_by_knob, "within": within}
+        given |= knob_views(several, {**given, **by_knob, "action_range": action_range})
+        counts = lengths(given)
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
-        self._metadata = Metadata(rewards=rewards, densities_estimated=densities_estimated).with_ranges(
-            _range("action", action_range), _range("loss", loss_range)
-        )
+        flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
+        self._metadata = Metadata(**flags).with_ranges(_range("action", action_range), _range("loss", loss_range))
         self._views = given
         self._table: pa.Table | None = None
         self.skipped = 0
@@ -95,6 +99,7 @@ class Log(FrameMixin):
         loss_range: Within | None = None,
         skip_bad: bool = False,
         density: Density = "logged",
+        knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Log:
         """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
 
@@ -105,7 +110,7 @@ class Log(FrameMixin):
         {'age': 30.0, 'from': 'Bath'}
         """
         given = frame_tables.arrow_table(table)
-        problems = Problems(Path("table"), skip_bad, needs_density=needs_density(density))
+        problems = Problems(Path("table"), skip_bad, needs_density=needs_density(density), knobs=check_knobs(knobs))
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _range("action", action_range), _range("loss", loss_range)
         metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
@@ -134,6 +139,7 @@ class Log(FrameMixin):
         loss_range: Within | None = None,
         skip_bad: bool = False,
         density: Density = "logged",
+        knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Log:
         """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
 
@@ -148,7 +154,8 @@ class Log(FrameMixin):
         >>> folder.cleanup()
         """
         ranges, logged = (_range("action", action_range), _range("loss", loss_range)), needs_density(density)
-        batches = Batches(path, BATCH, *ranges, skip_bad=skip_bad, needs_density=logged)
+        options: Any = {"skip_bad": skip_bad, "needs_density": logged, "knobs": check_knobs(knobs)}
+        batches = Batches(path, BATCH, *ranges, **options)
         log = cls.concat(list(batches))
         log.skipped = batches.skipped
         return log if logged else estimate_densities(log)
@@ -161,6 +168,7 @@ class Log(FrameMixin):
         action_range: Within | None = None,
         loss_range: Within | None = None,
         skip_bad: bool = False,
+        knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Batches:
         """Read a file as logs of at most `size` rows, one after the other; the file may be larger than memory.
 
@@ -172,7 +180,8 @@ class Log(FrameMixin):
         [3, 1]
         >>> folder.cleanup()
         """
-        return Batches(path, size, _range("action", action_range), _range("loss", loss_range), skip_bad=skip_bad)
+        ranges = _range("action", action_range), _range("loss", loss_range)
+        return Batches(path, size, *ranges, skip_bad=skip_bad, knobs=check_knobs(knobs))
 
     def write(self, path: str | Path) -> None:
         """Write the log atomically, in the format of the suffix; see `read` for an example."""
@@ -200,94 +209,10 @@ class Log(FrameMixin):
         return Log._from_arrow(table, metadata, sum(log.skipped for log in logs))
 
     def __len__(self) -> int:
-        return len(self._views["actions"]) if self._table is None else len(self._table)
+        return len(self._views["losses"]) if self._table is None else len(self._table)
 
     def __repr__(self) -> str:
         return f"Log({len(self)} rows, {columns.describe(self.table.schema)})"
-
-    @property
-    def table(self) -> pa.Table:
-        """The log as an Arrow table."""
-        if self._table is None:
-            self._table = arrays.table_of(self._views, self._metadata)
-        return self._table
-
-    @property
-    def action_range(self) -> Within | None:
-        """The declared range of the actions, or None."""
-        return self._metadata.action_range
-
-    @property
-    def loss_range(self) -> Within | None:
-        """The declared range of the losses, or None."""
-        return self._metadata.loss_range
-
-    @property
-    def densities_estimated(self) -> bool:
-        """Whether the densities were estimated instead of logged."""
-        return self._metadata.densities_estimated
-
-    @property
-    def contexts(self) -> Contexts:
-        """The contexts as a matrix of numbers, with NaN for missing values; named features are in the order of their names."""
-        return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
-
-    @property
-    def fields(self) -> Fields | None:
-        """The contexts as columns by name, with text and missing values; None if contexts have no names."""
-        return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
-
-    @property
-    def features(self) -> SparseFeatures | None:
-        """The contexts as features by name, if they are stored so, as in Vowpal Wabbit's formats; otherwise None."""
-        if self._table is None:
-            return None
-        return self._view("features", lambda: arrays.features(self.table, self._metadata))
-
-    @property
-    def actions(self) -> Floats:
-        """The chosen actions."""
-        return self._view("actions", lambda: row_checks.numbers(self.table, "action"))
-
-    @property
-    def densities(self) -> Floats:
-        """The density of each action when it was drawn."""
-        return self._view("densities", lambda: row_checks.numbers(self.table, "density"))
-
-    @property
-    def losses(self) -> Floats:
-        """The loss of each action."""
-        return self._view("losses", lambda: row_checks.numbers(self.table, "loss"))
-
-    @property
-    def rewards(self) -> Floats | None:
-        """The reward of each action; None if the log has losses."""
-        return 0.0 - self.losses if self._metadata.rewards else None
-
-    @property
-    def lows(self) -> Floats | None:
-        """The lower ends of the ranges of rounds, or None."""
-        return self._view("lows", lambda: arrays.optional(self.table, "low"))
-
-    @property
-    def highs(self) -> Floats | None:
-        """The upper ends of the ranges of rounds, or None."""
-        return self._view("highs", lambda: arrays.optional(self.table, "high"))
-
-    @property
-    def floors(self) -> Floats | None:
-        """The smallest density that the logged policy gave any action of each round, or None; NaN if unknown."""
-        return self._view("floors", lambda: arrays.optional(self.table, "floor"))
-
-    @property
-    def times(self) -> Floats | None:
-        """The time of each decision, in seconds since 1970; NaN if missing."""
-        return self._view("times", lambda: arrays.optional(self.table, "time"))
-
-    @property
-    def ids(self) -> Sequence[str | None] | None:
-        """The id of each decision."""
-        return self._view("ids", lambda: self.table["id"].to_pylist() if "id" in self.table.column_names else None)
 
     def with_estimated_densities(self, densities: Floats) -> Log:
         """The log with estimated densities, marked as such, and without floors.
@@ -301,29 +226,6 @@ class Log(FrameMixin):
         table = self.table.drop_columns([columns.FLOOR] if columns.FLOOR in self.table.column_names else [])
         table = table.set_column(table.column_names.index("density"), "density", pa.array(densities, pa.float64()))
         return Log._from_arrow(table, replace(self._metadata, densities_estimated=True), self.skipped)
-
-    def _view(self, name: str, compute: Callable[[], _View]) -> _View:
-        if name not in self._views:
-            self._views[name] = compute()
-        return cast(_View, self._views[name])
-
-    def context_rows(self) -> Iterator[dict[str, float | str | None]]:
-        """Each context as a dict; missing values are None.
-
-        >>> list(Log(np.ones((1, 2), np.float32), np.ones(1), np.ones(1), np.ones(1)).context_rows())
-        [{'0': 1.0, '1': 1.0}]
-        """
-        layout = columns.context_layout(self.table.schema)
-        if layout == "columns":
-            yield from self.table.select(columns.user_columns(self.table.schema)).to_pylist()
-        elif layout == "dense":
-            for row in self.contexts.tolist():
-                yield {str(index): value for index, value in enumerate(row)}
-        else:
-            names = self._metadata.names
-            for context in self.table["context"].to_pylist():
-                pairs = zip(context["index"], context["value"], strict=True)
-                yield {names[index] if names else str(index): value for index, value in pairs}
 
     def rows(self, selection: Selection) -> Log:
         """The log of a selection of rounds.
@@ -381,10 +283,11 @@ class Batches:
         *,
         skip_bad: bool,
         needs_density: bool = True,
+        knobs: Knobs | None = None,
     ) -> None:
         check_whole_number("size", size, 1, None, f"Try {BATCH}.")
         self._source = formats.FileSource(Path(path)) if isinstance(path, str | Path) else path
-        self._problems = Problems(self._source.path, skip_bad, needs_density=needs_density)
+        self._problems = Problems(self._source.path, skip_bad, needs_density=needs_density, knobs=knobs)
         self._size, self._ranges = size, (action_range, loss_range)
 
     def __iter__(self) -> Iterator[Log]:
@@ -415,9 +318,11 @@ class LogWriter:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | Path, *, append: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, append: bool = False, knobs: Mapping[str, Any] | Knobs | None = None
+    ) -> None:
         self._file = output_file.TableWriter(Path(path))
-        self._existing = Log.batches(path) if append and Path(path).exists() else ()
+        self._existing = Log.batches(path, knobs=knobs) if append and Path(path).exists() else ()
 
     def __enter__(self) -> LogWriter:
         try:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.knobs import Knobs
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError
+from manul.logs.formats import knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
-from manul.logs.formats import row_checks
 from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.log_schema import Metadata
 
@@ -41,13 +42,31 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
             f"contexts must be a table with one row per context, got shape {contexts.shape}. Use reshape(-1, width).",
             "contexts",
         )
-    optional = [column for view, column in {**VIEWS, "ids": "id"}.items() if views.get(view) is not None]
+    given = {**VIEWS, "ids": "id", "densities_by_knob": "density_by_knob", "within": "within"}
+    optional = [column for view, column in given.items() if views.get(view) is not None]
     schema = columns.schema_of(optional=optional, width=contexts.shape[1], metadata=metadata)
-    data = {column: np.asarray(views[view], dtype=np.float64) for view, column in VIEWS.items() if column in optional}
+    data: dict[str, Any] = {
+        column: np.asarray(views[view], dtype=np.float64)
+        for view, column in VIEWS.items()
+        if column in optional and not (metadata.knobs is not None and column == "action")
+    }
+    if metadata.knobs is not None:
+        data |= _knob_data(views, metadata.knobs)
     if "id" in optional:
         data["id"] = pa.array(views["ids"], pa.string())
     data["context"] = dense_column(contexts)
     return pa.table(data, schema=schema)
+
+
+def _knob_data(views: Mapping[str, Any], knobs: Knobs) -> dict[str, Any]:
+    import pyarrow as pa
+
+    data = {"action": knob_columns.struct_of("action", views["actions"], knobs)}
+    if views.get("densities_by_knob") is not None:
+        data["density_by_knob"] = knob_columns.struct_of("density_by_knob", views["densities_by_knob"], knobs)
+    if views.get("within") is not None:
+        data["within"] = pa.array([knob_checks.within_text(each) for each in views["within"]], pa.string())
+    return data
 
 
 def matrix(table: pa.Table, metadata: Metadata) -> Contexts:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manul.actions.knobs import Choice, Knobs
 from manul.errors import FileError
-from manul.logs.formats import Piece
-from manul.logs.formats.file_errors import Problems
+from manul.logs.formats import Piece, knob_checks, knob_columns
+from manul.logs.formats.file_errors import Problems, knobs_of_file
 from manul.logs.formats.log_schema import (
     NUMBERS,
-    RESERVED,
     Metadata,
     dense_type,
     has_estimates,
@@ -20,6 +20,7 @@ from manul.logs.formats.log_schema import (
     negate_losses,
     own_names,
     require,
+    reserved_names,
     schema_of,
     sparse_type,
 )
@@ -36,6 +37,7 @@ class SchemaAdapter:
         import pyarrow as pa
 
         self.problems, path = problems, str(problems.path)
+        schema = knob_columns.nested(schema.empty_table()).schema
         require(schema.names, path, needs_density=problems.needs_density)
         self.metadata = Metadata.from_arrow(schema.metadata, problems.path)
         self.rewards = has_rewards(schema.names)
@@ -45,6 +47,8 @@ class SchemaAdapter:
             rewards=self.rewards or self.metadata.rewards,
             densities_estimated=estimated or self.metadata.densities_estimated,
         )
+        self.several = knob_columns.is_several(schema)
+        self.metadata = replace(self.metadata, knobs=_knobs(schema, self.metadata, problems))
         names = own_names(schema.names)
         schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
         self.width: int | None = None
@@ -60,16 +64,18 @@ class SchemaAdapter:
                     f"{path}: column context must be lists of numbers or structs of index and value, got {given}.",
                     "context",
                 )
-        self.optional = [name for name in ("low", "high", "floor", "time", "id") if name in schema.names]
-        others = [name for name in schema.names if name not in RESERVED]
+        reserved = reserved_names(several=self.several)
+        self.optional = [name for name in reserved if name not in (*NUMBERS, "context") and name in schema.names]
+        others = [name for name in schema.names if name not in reserved]
         if others and "context" in schema.names:
             raise FileError(
                 f"{path} has a column 'context' and also {others[0]!r}. Put the context into one or the other.",
                 "context",
             )
         self.texts = {name: _is_text(schema, name, path) for name in others}
+        texts = ("id", "within", *(knob_columns.STRUCTS if self.several else ()))
         for name in (*NUMBERS, *self.optional):
-            if name != "id" and name in schema.names and _is_text(schema, name, path):
+            if name not in texts and name in schema.names and _is_text(schema, name, path):
                 raise FileError(f"{path}: column {name} must be numbers, got text.", name)
 
     def piece(self, table: pa.Table, first: int) -> Piece:
@@ -77,12 +83,15 @@ class SchemaAdapter:
         import pyarrow as pa
 
         rows = np.arange(first, first + len(table))
+        table = knob_columns.nested(table)
         table = table.rename_columns(own_names(table.column_names))
         if "density" not in table.column_names:
             table = table.append_column("density", pa.nulls(len(table), pa.float64()))
         good = self._check_widths(table, rows) if self.is_list else None
         if good is not None and not good.all():
             table, rows = table.filter(good), rows[good]
+        if self.several:
+            table, rows = self._fit_knobs(table, rows)
         schema = self.schema(table)
         columns = {
             name: _cast(table.column(name), schema.field(name).type) for name in schema.names if name != "context"
@@ -110,6 +119,28 @@ class SchemaAdapter:
             return schema_of(optional=self.optional, texts=self.texts, metadata=self.metadata)
         return schema_of(optional=self.optional, width=self.width or 0, metadata=self.metadata)
 
+    def _fit_knobs(self, table: pa.Table, rows: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """The table with its structs in the types and order of the knobs, without rows that have unknown options."""
+        import pyarrow as pa
+
+        knobs, good = self.metadata.knobs, np.ones(len(table), dtype=np.bool_)
+        assert knobs is not None
+        for name in [name for name in knob_columns.STRUCTS if name in table.column_names]:
+            parts = knob_columns.struct_parts(table, name)
+            for each, knob in knobs.knobs:
+                if isinstance(knob, Choice) and name == "action":
+                    given = parts[each]
+                    parts[each], unknown = knob_columns.Options(knob).values(given)
+                    for index in np.flatnonzero(unknown & good):
+                        rule, value = knob_checks.describe(knob), given[int(index)].as_py()
+                        self.problems.report(int(rows[index]), f"action.{each}", rule, value)
+                    good &= ~unknown
+                else:
+                    parts[each] = _cast(pa.chunked_array([parts[each]]), pa.float64()).combine_chunks()
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, knob_columns.struct_of(name, parts, knobs))
+        return (table, rows) if good.all() else (table.filter(good), rows[good])
+
     def _check_widths(self, table: pa.Table, rows: np.ndarray) -> np.ndarray:
         """Flag the contexts that have the width of the first one."""
         import pyarrow.compute as pc
@@ -125,6 +156,34 @@ class SchemaAdapter:
             length = int(lengths[index]) if lengths[index] >= 0 else None
             self.problems.report(int(rows[index]), "context", f"{self.width} numbers, like the first one", length)
         return np.asarray(good)
+
+
+def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> Knobs | None:
+    """The knobs of a table with several; None if actions are numbers."""
+    import pyarrow as pa
+
+    if not knob_columns.is_several(schema):
+        if problems.knobs or metadata.knobs:
+            expected = ", ".join((problems.knobs or metadata.knobs or Knobs(())).names)
+            raise FileError(f"{problems.path} has one number per action, not the knobs {expected}.", "action")
+        return None
+    knobs = knobs_of_file(problems, metadata.knobs, [part.name for part in schema.field("action").type])
+    for name in [name for name in knob_columns.STRUCTS if name in schema.names]:
+        given = schema.field(name).type
+        names = [part.name for part in given] if pa.types.is_struct(given) else []
+        if sorted(names) != sorted(knobs.names):
+            prefix = knob_columns.STRUCTS[name]
+            raise FileError(
+                f"{problems.path} must have {prefix}NAME once for each of the knobs {', '.join(knobs.names)}.", name
+            )
+        for part in given:
+            kind = next(knob for each, knob in knobs.knobs if each == part.name)
+            is_option = isinstance(kind, Choice) and name == "action"
+            if _is_text(pa.schema([part]), part.name, str(problems.path)) and not is_option:
+                raise FileError(
+                    f"{problems.path}: column {knob_columns.STRUCTS[name]}{part.name} must be numbers, got text.", name
+                )
+    return knobs
 
 
 def _is_text(schema: pa.Schema, name: str, path: str) -> bool:

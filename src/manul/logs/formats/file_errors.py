@@ -5,10 +5,12 @@ Rows count from 1; in text files they are line numbers, as in an editor or a spr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from manul.actions.knobs import Knobs
 from manul.errors import FileError
 
 REMEDY = "Fix the row, or skip invalid rows with skip_bad=True (--skip-bad)."
@@ -35,6 +37,7 @@ class Problems:
     skip_bad: bool = False
     skipped: int = 0
     needs_density: bool = True  # False if the densities are estimated after reading
+    knobs: Knobs | None = None  # of the actions, if they have several and the file does not say
 
     def report(self, row: int, column: str, rule: str, got: object, remedy: str = REMEDY) -> None:
         """Count a bad row as skipped, or raise an error."""
@@ -47,6 +50,29 @@ class Problems:
     def reject_file(self, what: str, error: Exception) -> NoReturn:
         """Raise an error for a file that cannot be read."""
         raise FileError(f"{self.path} is truncated, damaged or not a {what} ({describe_value(error)}).") from error
+
+
+def knobs_of_file(problems: Problems, recorded: Knobs | None, names: Iterable[str]) -> Knobs:
+    """The knobs of a file with several: the given or recorded ones, which must have these names.
+
+    >>> knobs_of_file(Problems(Path("run.csv")), None, ["price", "days"])
+    Traceback (most recent call last):
+    manul.errors.FileError: run.csv sets the knobs price, days but does not say their ranges. Pass them with knobs={...} (--knobs).
+    """
+    given, path = [*names], problems.path
+    knobs = problems.knobs or recorded
+    if knobs is None:
+        raise FileError(
+            f"{path} sets the knobs {', '.join(given)} but does not say their ranges. Pass them with knobs={{...}} (--knobs).",
+            "knobs",
+        )
+    for name in knobs.names:
+        if name not in given:
+            raise FileError(f"{path} has no column action.{name}, only knobs {', '.join(given)}.", "action")
+    for name in given:
+        if name not in knobs.names:
+            raise FileError(f"{path} has an unknown knob {name!r}. The knobs are {', '.join(knobs.names)}.", "action")
+    return knobs
 
 
 def describe_value(value: object) -> str:

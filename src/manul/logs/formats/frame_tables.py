@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manul.errors import InputError
+from manul.logs.formats import knob_columns
 from manul.logs.formats.arrays import sparse_features
 from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.log_schema import (
-    RESERVED,
     Metadata,
     context_layout,
     negate_losses,
+    reserved_names,
     sparse_type,
     stated_name,
 )
@@ -78,6 +79,7 @@ def to_pandas(table: pa.Table) -> Any:
             loss_range=metadata.loss_range,
             width=metadata.width,
             names=metadata.names,
+            knobs=metadata.knobs,
         )
         .to_arrow()[b"manul"]
         .decode()
@@ -159,7 +161,8 @@ def _attributes(text: object) -> Metadata:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """A table with a column for each number of dense contexts."""
+    """A table with a column for each number of dense contexts, and for each of several knobs."""
+    table = knob_columns.flat(table)
     if "context" not in table.column_names or context_layout(table.schema) != "dense":
         return table
     context = single_array(table, "context")
@@ -173,7 +176,10 @@ def _flat(table: pa.Table) -> pa.Table:
 
 def _dense(table: pa.Table) -> pa.Table:
     """The inverse of `_flat`."""
-    others = [name for name in table.column_names if name not in (*RESERVED, "reward", "estimated_density")]
+    table = knob_columns.nested(table)
+    several = knob_columns.is_several(table.schema)
+    reserved = (*reserved_names(several=several), "reward", "estimated_density")
+    others = [name for name in table.column_names if name not in reserved]
     width = len(others)
     if not others or {*others} != {DENSE(column) for column in range(width)}:
         return table

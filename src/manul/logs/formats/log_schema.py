@@ -8,6 +8,8 @@ way, `estimated_density` instead of `density` says that the densities were estim
 optional. The context is a column
 `context` (a fixed-size list of float32, or a struct of the lists `index` and `value`), or all other columns.
 The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features.
+If actions have several knobs, `action` is a struct of their values, and the metadata has the knobs; `density_by_knob`, a struct
+of their densities, and `within`, narrower ranges as JSON text, are optional. They have no `low` and `high`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from manul.errors import FileError, InputError
+from manul.actions.knobs import Knobs
+from manul.errors import FileError, InputError, ParameterError
+from manul.logs.formats import knob_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,9 +38,10 @@ FLOOR = "floor"
 OPTIONAL = (*RANGE, FLOOR, "time", "id")
 _ESTIMATE = " Estimate it with density='estimate' (manul convert --estimate-density)."
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
+KNOB_COLUMNS = ("density_by_knob", "within")  # of logs with several knobs
 Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
-FLAGS = ("rewards", "densities_estimated")  # in the metadata only if true
+FLAGS = ("rewards", "densities_estimated", "knobs")  # in the metadata only if true, or given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +58,7 @@ class Metadata:
     names: tuple[str, ...] | None = None
     rewards: bool = False
     densities_estimated: bool = False
+    knobs: Knobs | None = None
 
     def to_arrow(self) -> dict[bytes, bytes]:
         """Encode for an Arrow schema."""
@@ -61,6 +67,8 @@ class Metadata:
     @cached_property
     def _encoded(self) -> bytes:
         values = {name: value for name, value in vars(self).items() if name in _FIELDS and (name not in FLAGS or value)}
+        if self.knobs is not None:
+            values["knobs"] = self.knobs.describe()
         return json.dumps({"format": VERSION, **values}, sort_keys=True).encode()
 
     @staticmethod
@@ -79,6 +87,8 @@ class Metadata:
         """A copy with the given ranges, if any."""
         if action_range is None and loss_range is None:
             return self
+        if self.knobs is not None and action_range is not None:
+            raise ParameterError("action_range is for logs with one knob; this one has several.", "action_range")
         return replace(self, action_range=action_range or self.action_range, loss_range=loss_range or self.loss_range)
 
 
@@ -92,8 +102,12 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
     version = values.pop("format", VERSION)
     if version != VERSION:
         return version, None
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    lists: dict[str, Any] = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    if "knobs" in lists:
+        lists["knobs"] = Knobs.from_description(lists["knobs"])
     metadata = Metadata(**(values | lists))
+    if not isinstance(metadata.knobs, Knobs | None):
+        raise TypeError
     names = metadata.names
     if names is not None and (len({*names}) != metadata.width or not all(isinstance(name, str) for name in names)):
         raise ValueError
@@ -109,9 +123,19 @@ def context_layout(schema: pa.Schema) -> Layout:
     return "sparse" if pa.types.is_struct(schema.field("context").type) else "dense"
 
 
+def reserved_names(*, several: bool) -> tuple[str, ...]:
+    """The names of the columns besides those of the context, in a log with one knob or several.
+
+    >>> "within" in reserved_names(several=True), "within" in reserved_names(several=False)
+    (True, False)
+    """
+    return (*RESERVED, *KNOB_COLUMNS) if several else RESERVED
+
+
 def user_columns(schema: pa.Schema) -> list[str]:
     """The names of the columns of the context."""
-    return [name for name in schema.names if name not in RESERVED]
+    reserved = reserved_names(several=knob_columns.is_several(schema))
+    return [name for name in schema.names if name not in reserved]
 
 
 def is_text(schema: pa.Schema, name: str) -> bool:
@@ -131,13 +155,22 @@ def schema_of(
     """A schema with a dense context of a width, separate columns (`texts`, True for text), or otherwise a sparse context."""
     import pyarrow as pa
 
-    fields = [pa.field(name, pa.float64()) for name in NUMBERS]
-    fields += [pa.field(name, pa.string() if name == "id" else pa.float64()) for name in OPTIONAL if name in optional]
+    knobs = None if metadata is None else metadata.knobs
+    names = (*NUMBERS, *(name for name in (*KNOB_COLUMNS, *OPTIONAL) if name in optional))
+    fields = [pa.field(name, _own_type(name, knobs)) for name in names]
     if texts is not None:
         fields += [pa.field(name, pa.string() if text else pa.float64()) for name, text in texts.items()]
     else:
         fields.append(pa.field("context", dense_type(width) if width is not None else sparse_type()))
     return pa.schema(fields, metadata=(metadata or Metadata()).to_arrow())
+
+
+def _own_type(name: str, knobs: Knobs | None) -> pa.DataType:
+    import pyarrow as pa
+
+    if knobs is not None and name in knob_columns.STRUCTS:
+        return knob_columns.struct_type(name, knobs)
+    return pa.string() if name in ("id", "within") else pa.float64()
 
 
 def dense_type(width: int) -> pa.DataType:
@@ -225,6 +258,8 @@ def require_same(schema: pa.Schema, other: pa.Schema) -> None:
     """Check that logs have the same columns."""
     ours, theirs = Metadata.from_arrow(schema.metadata), Metadata.from_arrow(other.metadata)
     require_same_outcomes(ours, theirs)
+    if ours.knobs != theirs.knobs:
+        raise InputError("logs must all have the same knobs, in one order.", "logs")
     if not (schema.equals(other) and (ours.width, ours.names) == (theirs.width, theirs.names)):
         raise InputError(f"logs must have the same columns, got {describe(schema)} and {describe(other)}.", "logs")
 
@@ -244,4 +279,7 @@ def describe(schema: pa.Schema) -> str:
         "dense": lambda: f"{schema.field('context').type.list_size} numbers per context",
         "sparse": lambda: f"sparse contexts of {Metadata.from_arrow(schema.metadata).width} features",
     }[context_layout(schema)]()
-    return ", ".join([contexts, *(name for name in OPTIONAL if name in schema.names)])
+    knobs = Metadata.from_arrow(schema.metadata).knobs
+    several = [] if knobs is None else [f"knobs {', '.join(knobs.names)}"]
+    optional = (*KNOB_COLUMNS, *OPTIONAL) if several else OPTIONAL
+    return ", ".join([*several, contexts, *(name for name in optional if name in schema.names)])

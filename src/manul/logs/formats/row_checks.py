@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.knobs import Knobs
+from manul.errors import InputError
+from manul.logs.formats import knob_checks, knob_columns
 from manul.logs.formats.file_errors import REMEDY, Problems
 from manul.logs.formats.log_schema import (
     FLOOR,
@@ -48,14 +51,17 @@ def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata,
 
 
 def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Iterator[tuple[str, Flags, str, str]]:
-    values = {name: numbers(table, name) for name in (*NUMBERS, *RANGE) if name in table.column_names}
+    own = NUMBERS[1:] if metadata.knobs is not None else (*NUMBERS, *RANGE)
+    values = {name: numbers(table, name) for name in own if name in table.column_names}
+    if metadata.knobs is not None:
+        yield from _knob_rules(table, metadata.knobs)
     for name, column in values.items():
         if name != "density":
             yield name, ~np.isfinite(column), "a finite number", REMEDY
     if needs_density:
         yield "density", ~are_densities(values["density"]), "above 0 and finite", REMEDY
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
-        if limits is not None:
+        if limits is not None and name in values:
             shown = negate_pair(limits) if metadata.rewards and name == "loss" else limits
             rule = f"in [{shown[0]:g}, {shown[1]:g}]"
             yield name, ~are_within(values[name], *limits), rule, DECLARE.format(name, OPTIONS[name])
@@ -74,6 +80,28 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
     for name in user_columns(table.schema):
         if not is_text(table.schema, name):
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
+
+
+def _knob_rules(table: pa.Table, knobs: Knobs) -> Iterator[tuple[str, Flags, str, str]]:
+    """The rules of the knobs; rows that break one are not checked against narrower ranges."""
+    actions = knob_columns.columns_of(table, "action", knobs)
+    by_knob = "density_by_knob" in table.column_names
+    densities = knob_columns.columns_of(table, "density_by_knob", knobs) if by_knob else None
+    bad = np.zeros(len(table), dtype=np.bool_)
+    for name, flags, rule in knob_checks.rules(knobs, actions, densities):
+        bad |= flags
+        yield name, flags, rule, REMEDY
+    if "within" in table.column_names:
+        withins: list[Any] = [None] * len(table)
+        invalid = np.zeros(len(table), dtype=np.bool_)
+        for row, text in enumerate(table.column("within").to_pylist()):
+            try:
+                withins[row] = None if bad[row] else knob_checks.parse_within(text, knobs)
+            except InputError:
+                invalid[row] = True
+        yield "within", invalid, "ranges and options of the knobs, as JSON", REMEDY
+        for name, flags in knob_checks.outside(knobs, actions, withins):
+            yield name, flags, "in the range that within leaves", REMEDY
 
 
 def numbers(table: pa.Table, name: str) -> Floats:
@@ -118,6 +146,10 @@ def single_array(table: pa.Table, name: str) -> pa.Array:
 
 
 def _bad_value(table: pa.Table, column: str, index: int) -> Any:
+    if column not in table.column_names:
+        part, _, name = column.partition(".")
+        struct = table.column("action" if part == "action" else "density_by_knob")[index].as_py()
+        return (struct or {}).get(name)
     value = table.column(column)[index].as_py()
     if isinstance(value, dict):
         value = value["value"]

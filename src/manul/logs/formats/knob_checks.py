@@ -1,0 +1,151 @@
+"""Checks of the actions, densities and narrower ranges of rows with several knobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from manul.actions.knobs import Choice, Knobs, Span, Stepped
+from manul.errors import InputError
+from manul.logs.formats.knob_columns import Columns, Options
+from manul.utils.validation import Flags, are_densities, are_within
+
+Withins = Sequence[Mapping[str, Any] | None]
+
+
+def rules(knobs: Knobs, actions: Columns, densities: Columns | None) -> Iterator[tuple[str, Flags, str]]:
+    """The columns action.NAME and density.NAME with flags of bad rows, and the rule that they break.
+
+    >>> knobs = Knobs.check({"days": Stepped(1, 14, 1)})
+    >>> [(name, bad.tolist(), rule) for name, bad, rule in rules(knobs, {"days": np.array([3.0, 3.5])}, None)]
+    [('action.days', [False, True], 'one of 1, 2, …, 14')]
+    """
+    for name, knob in knobs.knobs:
+        yield f"action.{name}", _are_off(knob, actions[name], name), describe(knob)
+        if densities is not None:
+            yield f"density.{name}", ~are_densities(densities[name]), "above 0 and finite"
+
+
+def describe(knob: Any) -> str:
+    """The values that a knob can have.
+
+    >>> describe(Choice(["a", 2]))
+    "one of 'a', 2"
+    """
+    if isinstance(knob, Choice):
+        return f"one of {', '.join(map(repr, knob.options))}"
+    if isinstance(knob, Stepped):
+        return f"one of {knob.low:g}, {knob.low + knob.step:g}, …, {knob.high:g}"
+    return f"in [{knob.low:g}, {knob.high:g}]"
+
+
+def _are_off(knob: Any, values: Any, name: str) -> Flags:
+    if isinstance(knob, Choice):
+        return np.array([value is None for value in values], dtype=np.bool_)
+    if isinstance(knob, Span):
+        return ~are_within(values, knob.low, knob.high)
+    distinct, places = np.unique(values, return_inverse=True)
+    return np.array([_is_off(knob, value, name) for value in distinct], dtype=np.bool_)[places]
+
+
+def _is_off(knob: Stepped, value: float, name: str) -> bool:
+    try:
+        knob.position(value, name)
+    except InputError:
+        return True
+    return False
+
+
+def outside(knobs: Knobs, actions: Columns, withins: Withins) -> Iterator[tuple[str, Flags]]:
+    """For each knob, flags of the rows whose action is not within the narrower range of the row."""
+    for name, knob in knobs.knobs:
+        flags = np.zeros(len(withins), dtype=np.bool_)
+        for row, within in enumerate(withins):
+            if within is not None and name in within:
+                flags[row] = not _is_inside(knob, name, actions[name][row], within[name])
+        yield f"action.{name}", flags
+
+
+def _is_inside(knob: Any, name: str, value: Any, limits: Any) -> bool:
+    if isinstance(knob, Choice):
+        return bool(int(knob.narrow(limits, name)[0]) >> int(knob.position(value, name)) & 1)
+    low, high = knob.narrow(limits, name)
+    return bool(low <= knob.position(value, name) <= high)
+
+
+def normal_within(within: Any, knobs: Knobs) -> dict[str, Any] | None:
+    """Narrower ranges in one form: pairs of numbers and lists of options, in the order of knobs; None if there are none.
+
+    >>> knobs = Knobs.check({"price": (10, 50), "template": Choice(["a", "b"])})
+    >>> normal_within({"template": "a", "price": [12, 20]}, knobs)
+    {'price': (12.0, 20.0), 'template': ['a']}
+    """
+    knobs.ranges(within)
+    ranges: dict[str, Any] = {}
+    for name, knob in knobs.knobs:
+        limits = (within or {}).get(name)
+        if limits is None:
+            continue
+        if isinstance(knob, Choice):
+            allowed = [limits] if isinstance(limits, str | int | float | np.generic) else limits
+            ranges[name] = [knob.value(knob.position(option, name)) for option in allowed]
+        else:
+            ranges[name] = (float(limits[0]), float(limits[1]))
+    return ranges or None
+
+
+def within_text(within: Mapping[str, Any] | None) -> str | None:
+    """Narrower ranges as JSON text."""
+    return None if within is None else json.dumps(within, ensure_ascii=False)
+
+
+def parse_within(text: Any, knobs: Knobs) -> dict[str, Any] | None:
+    """The narrower ranges of a JSON text, in the form of `normal_within`; raises InputError."""
+    if text is None or isinstance(text, Mapping):
+        return normal_within(text, knobs)
+    try:
+        within = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise InputError(f"within must be JSON, got {text!r:.60}.", "within") from None
+    return normal_within(within, knobs)
+
+
+def check_actions(actions: Any, knobs: Knobs) -> Columns:
+    """Columns of actions by knob, as arrays; raises InputError for a missing, unknown or differing knob.
+
+    >>> check_actions({"n": [1, 2]}, Knobs.check({"n": Choice([1, 2])}))
+    {'n': array([1, 2], dtype=object)}
+    """
+    if not isinstance(actions, Mapping):
+        raise InputError(f"actions must be columns by knob, of {', '.join(knobs.names)}.", "actions")
+    knobs.check_names(actions, "actions")
+    missing = [name for name in knobs.names if name not in actions]
+    if missing:
+        raise InputError(f"actions must have the knob {missing[0]!r} too.", "actions")
+    columns: Columns = {}
+    for name, knob in knobs.knobs:
+        given = actions[name].tolist() if isinstance(actions[name], np.ndarray) else [*actions[name]]
+        if isinstance(knob, Choice):
+            columns[name] = np.empty(len(given), dtype=object)
+            options = Options(knob)
+            columns[name][:] = [options.find(value) for value in given]
+            _reject(columns[name], given, name, knob)
+        else:
+            columns[name] = _numbers(given, name)
+            _reject(columns[name], given, name, knob)
+    return columns
+
+
+def _numbers(given: list[Any], name: str) -> Any:
+    try:
+        return np.array(given, dtype=np.float64).reshape(len(given))
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a column of numbers.", name) from None
+
+
+def _reject(values: Any, given: list[Any], name: str, knob: Any) -> None:
+    for row in np.flatnonzero(_are_off(knob, values, name))[:1]:
+        raise InputError(f"{name} must be {describe(knob)}, got {given[row]!r} in row {row}.", name)

@@ -1,0 +1,179 @@
+"""The columns of logs with several knobs: structs of one value per knob, or one column per knob in CSV and data frames.
+
+A range or step is a number. The options of a choice are texts, truth values or numbers if all of them are, and otherwise
+JSON texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.actions.knobs import Choice, Knobs, Option
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STRUCTS = {"action": "action.", "density_by_knob": "density."}  # the prefixes of flat columns
+Columns = dict[str, npt.NDArray[Any]]
+
+
+class Options:
+    """The options of a choice, as they are stored.
+
+    >>> options = Options(Choice(["1", 1, 2.5]))
+    >>> options.stored("1"), options.stored(1), options.parse('"1"'), options.find(1.0)
+    ('"1"', '1', '1', 1)
+    """
+
+    def __init__(self, knob: Choice) -> None:
+        self.type = option_type(knob)
+        all_text = all(isinstance(option, str) for option in knob.options)
+        self._is_json = str(self.type) == "string" and not all_text
+        self._texts = [str(o) if all_text else json.dumps(o, ensure_ascii=False) for o in knob.options]
+        self._by_value = {(isinstance(option, bool), option): option for option in knob.options}
+        self._by_text = dict(zip(self._texts, knob.options, strict=True))
+        self._text_of = dict(zip(self._by_value, self._texts, strict=True))
+
+    def find(self, value: object) -> Option | None:
+        """The option that is equal to a value, or None."""
+        return self._by_value.get((isinstance(value, bool), value)) if isinstance(value, str | int | float) else None
+
+    def parse(self, text: str) -> Option | None:
+        """The option of a text in a file, or None."""
+        option = self._by_text.get(text)
+        if option is not None or self._is_json:
+            return option
+        try:
+            return self.find(float(text))
+        except ValueError:
+            return self._by_text.get(text.lower())  # spreadsheets write TRUE
+
+    def text(self, option: Option) -> str:
+        """An option as text."""
+        return self._text_of[isinstance(option, bool), option]
+
+    def stored(self, option: Option) -> Option:
+        """An option as it is stored in a column of `type`."""
+        return self.text(option) if str(self.type) == "string" else option
+
+    def from_stored(self, value: object) -> Option | None:
+        """The option that is stored as a value, or equal to it, or None."""
+        option = self.parse(value) if isinstance(value, str) else None
+        return self.find(value) if option is None else option
+
+    def values(self, column: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """The options of a column of any type, with None and a flag for values that are no options."""
+        import pyarrow as pa
+
+        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        encoded = column.dictionary_encode()
+        found = [self.from_stored(value) for value in encoded.dictionary.to_pylist()]
+        places = encoded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False).astype(np.int64)
+        distinct = np.empty(len(found) + 1, dtype=object)
+        distinct[: len(found)] = found
+        values = distinct[places]
+        return values, np.array([value is None for value in distinct])[places]
+
+
+def option_type(knob: Choice) -> pa.DataType:
+    """The type of the column of a choice.
+
+    >>> option_type(Choice([1, 2])), option_type(Choice(["a", 2]))
+    (DataType(int64), DataType(string))
+    """
+    import pyarrow as pa
+
+    kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+    options, known = knob.options, {type(option) for option in knob.options}
+    fits = all(isinstance(option, str) or abs(option) < 2**63 for option in options) or known == {float}
+    return kinds.get(known.pop(), pa.string()) if len(known) == 1 and fits else pa.string()
+
+
+def is_several(schema: pa.Schema) -> bool:
+    """Whether the actions of a table have several knobs."""
+    import pyarrow as pa
+
+    return "action" in schema.names and bool(pa.types.is_struct(schema.field("action").type))
+
+
+def struct_type(name: str, knobs: Knobs) -> pa.DataType:
+    """The type of the column `action` or `density_by_knob`."""
+    import pyarrow as pa
+
+    chosen = {each: knob for each, knob in knobs.knobs if isinstance(knob, Choice) and name == "action"}
+    return pa.struct([(each, option_type(chosen[each]) if each in chosen else pa.float64()) for each in knobs.names])
+
+
+def struct_of(name: str, columns: Mapping[str, Sequence[Any]], knobs: Knobs) -> pa.StructArray:
+    """The column `action` or `density_by_knob` from columns by knob."""
+    import pyarrow as pa
+
+    parts = []
+    for each, knob in knobs.knobs:
+        if isinstance(knob, Choice) and name == "action":
+            options = Options(knob)
+            parts.append(pa.array([None if v is None else options.stored(v) for v in columns[each]], options.type))
+        else:
+            parts.append(pa.array(columns[each], pa.float64()))
+    return pa.StructArray.from_arrays(parts, fields=[*struct_type(name, knobs)])
+
+
+def columns_of(table: pa.Table, name: str, knobs: Knobs) -> Columns:
+    """The columns by knob of `action` or `density_by_knob`; missing numbers are NaN, missing options None."""
+    columns: Columns = {}
+    for each, knob in knobs.knobs:
+        part = struct_parts(table, name)[each]
+        if isinstance(knob, Choice) and name == "action":
+            columns[each] = Options(knob).values(part)[0]
+        else:
+            columns[each] = np.asarray(part.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return columns
+
+
+def struct_parts(table: pa.Table, name: str) -> dict[str, pa.Array]:
+    """The fields of a struct column; those of a missing struct are missing."""
+    import pyarrow as pa
+
+    column = table.column(name)
+    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return dict(zip((field.name for field in column.type), whole.flatten(), strict=True))
+
+
+def nested(table: pa.Table) -> pa.Table:
+    """The table with structs instead of the columns action.NAME and density.NAME, if it has no column action.
+
+    >>> import pyarrow as pa
+    >>> nested(pa.table({"action.price": [3.0], "density.price": [1.0], "loss": [0.5]})).column_names
+    ['action', 'density_by_knob', 'loss']
+    """
+    import pyarrow as pa
+
+    if "action" in table.column_names:
+        return table
+    for name, prefix in STRUCTS.items():
+        parts = [part for part in table.column_names if part.startswith(prefix) and len(part) > len(prefix)]
+        if not parts or ("action" not in table.column_names and name != "action"):
+            continue
+        place = table.column_names.index(parts[0])
+        arrays = [table.column(part).combine_chunks() for part in parts]
+        struct = pa.StructArray.from_arrays(arrays, [part.removeprefix(prefix) for part in parts])
+        table = table.add_column(place, name, struct).drop_columns(parts)
+    return table
+
+
+def flat(table: pa.Table) -> pa.Table:
+    """The inverse of `nested`."""
+    if not is_several(table.schema):
+        return table
+    for name, prefix in STRUCTS.items():
+        if name in table.column_names:
+            place, parts = table.column_names.index(name), struct_parts(table, name)
+            table = table.drop_columns(name)
+            for offset, (part, column) in enumerate(parts.items()):
+                table = table.add_column(place + offset, prefix + part, column)
+    return table

@@ -1,0 +1,69 @@
+"""The columns of a log with several knobs that is made of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from manul.actions.knobs import Knobs
+from manul.errors import InputError, ParameterError
+from manul.logs.formats import knob_checks
+
+
+def check_knobs(knobs: Mapping[str, Any] | Knobs | None) -> Knobs | None:
+    """The knobs, which are given as to an agent.
+
+    >>> check_knobs({"price": (10, 50)}).names
+    ['price']
+    """
+    if knobs is None or isinstance(knobs, Knobs):
+        return knobs
+    if not isinstance(knobs, Mapping):
+        raise ParameterError(f"knobs must be a mapping of names to knobs, got {knobs!r}.", "knobs")
+    return Knobs.check(knobs)
+
+
+def knob_views(knobs: Knobs | None, views: Mapping[str, Any]) -> dict[str, Any]:
+    """The actions, densities by knob and narrower ranges in the form of a log; those with one knob have no such columns."""
+    if knobs is None:
+        for name in ("densities_by_knob", "within"):
+            if views[name] is not None:
+                raise ParameterError(f"{name} is for logs with several knobs. Pass knobs={{...}} too.", name)
+        if isinstance(views["actions"], Mapping):
+            raise ParameterError("actions are columns by knob, so a log needs knobs={...} too.", "knobs")
+        return {}
+    for name in ("lows", "highs", "action_range"):
+        if views[name] is not None:
+            raise ParameterError(f"{name} is for logs with one knob. Give knobs their ranges, or use within.", name)
+    densities, withins = views["densities_by_knob"], views["within"]
+    return {
+        "actions": knob_checks.check_actions(views["actions"], knobs),
+        "densities_by_knob": None if densities is None else _densities(densities, knobs),
+        "within": None if withins is None else _withins(withins, knobs),
+    }
+
+
+def lengths(views: Mapping[str, Any]) -> set[int]:
+    """The lengths of columns, some of which are columns by knob.
+
+    >>> lengths({"actions": {"price": [1, 2]}, "losses": [0], "times": None})
+    {1, 2}
+    """
+    columns = [column for column in views.values() if column is not None]
+    parts = [part for column in columns for part in (column.values() if isinstance(column, dict) else [column])]
+    return {len(part) for part in parts}
+
+
+def _densities(densities: Any, knobs: Knobs) -> dict[str, Any]:
+    if not isinstance(densities, Mapping) or {*densities} != {*knobs.names}:
+        raise InputError(
+            f"densities_by_knob must be columns by knob, of {', '.join(knobs.names)}.", "densities_by_knob"
+        )
+    return {name: np.asarray(densities[name], dtype=np.float64) for name in knobs.names}
+
+
+def _withins(withins: Sequence[Any], knobs: Knobs) -> list[dict[str, Any] | None] | None:
+    checked = [knob_checks.normal_within(within, knobs) for within in withins]
+    return checked if any(within is not None for within in checked) else None
