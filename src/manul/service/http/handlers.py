@@ -28,7 +28,7 @@ from manul.service.http.route_table import OPERATIONS, PARQUET, Operation
 from manul.service.http.tokens import Tokens
 from manul.service.insights import log_export, loop_report
 from manul.service.insights.examination import Examinations
-from manul.service.insights.knob_views import pair_view
+from manul.service.insights.knob_insights import pair_view
 from manul.service.insights.policy_view import policy_view
 from manul.service.insights.summary import summary
 from manul.service.loop_settings import NewLoop

@@ -18,7 +18,7 @@ from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
 from manul.service.insights.cells import middles
 from manul.service.insights.history import RECENT
-from manul.service.insights.knob_views import find_knob, marginals
+from manul.service.insights.knob_insights import find_knob, marginals
 from manul.types import Floats
 
 # Parts of the range of actions, values of a feature, and contexts that the current density is averaged over.
@@ -29,7 +29,8 @@ Table = dict[str, Sequence[Value]]
 
 def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
     """The density over equal parts of the range of actions, averaged over the latest contexts; empty before the first."""
-    edges = np.linspace(*loop.space.actions, ACTIONS + 1)
+    low, high = loop.space.actions
+    edges = np.linspace(low, high, ACTIONS + 1)
     rows = [densities(loop, context, edges) for context in contexts]
     return np.mean(rows, axis=0).tolist() if rows else []
 
@@ -56,7 +57,8 @@ def policy_view(loop: Loop, feature: str | None, knob: str | None = None) -> sch
     )
     if chosen is not None:
         return _knob_view(loop, view, varied, *chosen)
-    edges = np.linspace(*loop.space.actions, ACTIONS + 1)
+    low, high = loop.space.actions
+    edges = np.linspace(low, high, ACTIONS + 1)
     rows = [densities(loop, context, edges) for context in varied]
     middle = (edges[:-1] + edges[1:]) / 2
     mean = [float(each @ middle / each.sum()) for each in rows]

@@ -12,7 +12,7 @@ from manul.service import schema
 from manul.service.engine.loop import Loop
 from manul.service.insights.cells import cell_count, middles
 from manul.service.insights.history import PARTS, Buckets, Span
-from manul.service.insights.knob_views import marginals_now
+from manul.service.insights.knob_insights import marginals_now
 from manul.service.insights.policy_view import LATEST, density_now, features
 from manul.types import Floats
 
