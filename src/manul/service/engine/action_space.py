@@ -185,7 +185,7 @@ def action_space(settings: NewLoop) -> ActionSpace:
 def _knob(name: str, knob: Any) -> Any:
     """A knob as a user of Python writes it."""
     if not isinstance(knob, schema.Knob):
-        return knob
+        return check_range(name, knob)
     steps = {"low": knob.low, "high": knob.high, "step": knob.step}
     if (knob.options is None) == all(value is None for value in steps.values()):
         raise ParameterError(f"{name} must have low, high and step, or options.", "actions")

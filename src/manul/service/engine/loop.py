@@ -304,4 +304,6 @@ class Loop:
 
 def refusal(error: ManulError) -> Invalid:
     """An error of the library as one of the service; a request has no other field that the library could reject."""
+    if isinstance(error, Invalid):
+        return error
     return Invalid(str(error), error.field if error.field in ("within", "action", "density", "loss") else "context")

@@ -45,9 +45,8 @@ def find_knob(loop: Loop, name: str | None, field: str, place: int = 0) -> tuple
     elif name in names:
         place = names.index(name)
     else:
-        raise Invalid(
-            f"{field} {name!r} is not a knob. {remedy(name, names, f'Use one of {chr(44).join(names)}.')}", field
-        )
+        hint = remedy(name, names, "See the actions of the loop.")
+        raise Invalid(f"{field} must be one of {', '.join(names)}, got {name!r}. {hint}", field)
     return place, names[place], loop.space.knobs[place][1]
 
 
