@@ -177,14 +177,15 @@ export class Heat extends Chart {
     Object.assign(this, { x, y, time, read })
   }
 
-  // `edges` are the ends of both axes; `labels` name the rows if they are not numbers, and `names` the cells of a row.
-  show({ rows, edges, labels, names, line: means = [], most, value }) {
+  // `edges` are the ends of both axes; `labels` name the rows if they are not numbers, and `names` the cells of a row. Values are
+  // between 0 and `most`; below a `power` of 1, small ones are visible, and above it, large ones stand out.
+  show({ rows, edges, labels, names, line: means = [], most, value, power = 0.5 }) {
     const shape = JSON.stringify([edges.y, labels, names, this.x, this.y])
     if (this.plot && shape !== this.shape) {
       this.plot.destroy()
       this.plot = null
     }
-    Object.assign(this, { rows, edges, labels, names, shape, most, value })
+    Object.assign(this, { rows, edges, labels, names, shape, most, value, power })
     const middles = rows.map((_, place) => edges.x[0] + ((place + 0.5) / rows.length) * (edges.x[1] - edges.x[0]))
     const data = [middles, means.length ? means : middles.map(() => null)]
     if (this.plot) this.plot.setData(data)
@@ -224,7 +225,7 @@ export class Heat extends Chart {
     const image = new ImageData(wide, tall)
     this.rows.forEach((row, x) =>
       row.forEach((value, y) => {
-        const share = value === null ? 0 : Math.sqrt(Math.min(1, value / this.most)),
+        const share = value === null ? 0 : Math.min(1, value / this.most) ** this.power,
           place = 4 * ((tall - 1 - y) * wide + x)
         for (const each of [0, 1, 2]) image.data[place + each] = from[each] + share * (to[each] - from[each])
         image.data[place + 3] = 255

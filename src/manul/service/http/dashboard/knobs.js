@@ -120,7 +120,7 @@ export class KnobCharts {
   }
 }
 
-// The heat map of two knobs: predicted or recent losses, of which the better ones are darker.
+// The heat map of two knobs: predicted or recent losses, of which the better ones have a stronger colour.
 export class Pair {
   constructor(board) {
     this.board = board
@@ -151,7 +151,7 @@ export class Pair {
     this.heat.say(known.length ? null : this.reason(status, many))
     if (!known.length) return
     const [worst, best] = (status.rewards ? [Math.min, Math.max] : [Math.max, Math.min]).map(end => end(...known))
-    const good = value => (value === null ? null : 0.02 + (0.98 * (value - worst)) / (best - worst || 1))
+    const good = value => (value === null ? null : 0.2 + (0.8 * (value - worst)) / (best - worst || 1))
     const shape = name => shapes.find(each => each.name === name)
     Object.assign(this.heat, { x: first, y: second })
     this.heat.show({
@@ -160,12 +160,13 @@ export class Pair {
       labels: shape(first).names,
       names: shape(second).names,
       most: 1,
+      power: 2,
       value: (_, x, y) =>
         `predicted ${one} ${number(own(predicted[x]?.[y]))}, ${one} of ${count(counts[x][y])} recent decisions ${number(own(loss[x][y]))}`,
     })
     this.board.caption(
       "pair",
-      key(`${one} ${number(worst)} to ${number(best)}; darker is better`, "", "ramp"),
+      key(`${one} ${number(worst)} to ${number(best)}; a stronger colour is better`, "", "ramp"),
       this.kind.value === "predicted"
         ? "Predicted by the model in the latest contexts, the other knobs at their best."
         : `Mean ${one} of the latest ${count(counts.flat().reduce((sum, each) => sum + each, 0))} decisions with an outcome.`,
