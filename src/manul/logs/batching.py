@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.knobs import Knobs
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
 from manul.errors import InputError, ParameterError
 from manul.logs.column_fitting import LogColumns, fit_columns
+from manul.logs.knob_views import object_array, require_one_knob
 from manul.logs.log import Log
 from manul.logs.view_mixin import Fields
 from manul.types import Floats, Within
@@ -42,12 +44,13 @@ class WholeLogColumns:
 class Rows:
     """Rows of a log; `first` is the number of the first row, `estimated` whether the densities were estimated.
 
-    Contexts are `numbers`, or named: `fields` by column, or sparse `features`.
+    Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Rows with several `knobs` have actions and
+    `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
     """
 
     first: int
     numbers: npt.NDArray[np.float32] | None
-    actions: Floats
+    actions: Any
     densities: Floats
     losses: Floats
     lows: Floats | None
@@ -57,6 +60,12 @@ class Rows:
     floors: Floats | None = None
     features: SparseFeatures | None = None
     columns: WholeLogColumns | None = None
+    knobs: Knobs | None = None
+    densities_by_knob: dict[str, Floats] | None = None
+    knob_ranges: npt.NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.losses)
 
     @property
     def named(self) -> bool:
@@ -69,16 +78,13 @@ class Rows:
         if self.numbers is not None:
             return self.numbers
         assert self.columns is not None
-        return encode_contexts(self.columns.fitted, self.fields, self.features, len(self.actions))
+        return encode_contexts(self.columns.fitted, self.fields, self.features, len(self))
 
     def select(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Rows:
         """A selection of the rows; `first` stays as it is."""
-        arrays: dict[str, Any] = {
-            name: None if (array := getattr(self, name)) is None else array[which] for name in _ARRAYS
-        }
-        fields = None if self.fields is None else {name: values[which] for name, values in self.fields.items()}
+        arrays: dict[str, Any] = {name: _take(getattr(self, name), which) for name in _ARRAYS}
         features = None if self.features is None else self.features.select(which)
-        return replace(self, **arrays, fields=fields, features=features)
+        return replace(self, **arrays, features=features)
 
     def to_dicts(self) -> list[dict[str, object]]:
         """The contexts as dicts, without missing values."""
@@ -86,7 +92,7 @@ class Rows:
             return self.features.to_dicts()
         assert self.fields is not None
         if not self.fields:
-            return [{} for _ in self.actions]
+            return [{} for _ in self.losses]
         columns = zip(*(values.tolist() for values in self.fields.values()), strict=True)
         rows = (dict(zip(self.fields, values, strict=True)) for values in columns)
         return [{name: value for name, value in row.items() if value is not None and value == value} for row in rows]
@@ -100,14 +106,16 @@ class Rows:
         return np.column_stack(list(self.fields.values())).astype(np.float32)
 
     @property
-    def within(self) -> Floats | None:
-        """One (low, high) per row, or None if every row has the whole range."""
+    def within(self) -> npt.NDArray[Any] | None:
+        """One (low, high) or, for several knobs, mapping per row, or None if every row has the whole range."""
+        if self.knobs is not None:
+            return self.knob_ranges
         return None if self.lows is None or self.highs is None else np.column_stack([self.lows, self.highs])
 
     def ends(self, actions: Within) -> tuple[Floats, Floats]:
         """The lower and upper ends of the range of each row."""
         if self.lows is None or self.highs is None:
-            return np.full(len(self.actions), actions[0]), np.full(len(self.actions), actions[1])
+            return np.full(len(self), actions[0]), np.full(len(self), actions[1])
         return self.lows, self.highs
 
 
@@ -133,21 +141,23 @@ def repeatable(log: Logs, reason: str) -> Iterable[Log]:
     return result
 
 
-def pieces(log: Logs, size: int = SIZE) -> Iterator[Rows]:
-    """The rows of all batches in pieces of one size; the last one may be shorter.
+def pieces(log: Logs, size: int = SIZE, *, several: bool = False) -> Iterator[Rows]:
+    """The rows of all batches in pieces of one size; the last one may be shorter. Without `several`, rejects several knobs.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
-    >>> [(piece.first, len(piece.actions)) for piece in pieces([log, log], size=3)]
+    >>> [(piece.first, len(piece)) for piece in pieces([log, log], size=3)]
     [(0, 3), (3, 3), (6, 2)]
     """
     buffer: list[Rows] = []
     first = count = 0
     columns = WholeLogColumns(log)
     for batch in batches(log):
+        if not several:
+            require_one_knob(batch, "This function")
         rows = _rows(batch, columns)
         for start in range(0, len(batch), size):
             buffer.append(rows.select(slice(start, start + size)))
-            count += len(buffer[-1].actions)
+            count += len(buffer[-1])
             if count >= size:
                 piece = _concatenate(buffer, first)
                 yield piece.select(slice(0, size))
@@ -203,7 +213,7 @@ def observed_range(log: Logs) -> Within:
 
 def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
     named = batch.fields is not None or batch.features is not None
-    return Rows(
+    rows = Rows(
         0,
         None if named else batch.contexts,
         batch.actions,
@@ -217,24 +227,61 @@ def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
         batch.features,
         columns,
     )
+    if batch.knobs is None:
+        return rows
+    ranges = None if batch.within is None else object_array(batch.within)
+    return replace(rows, knobs=batch.knobs, densities_by_knob=batch.densities_by_knob, knob_ranges=ranges)
 
 
-_ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "floors")
+_KNOB_COLUMNS = ("densities_by_knob", "knob_ranges")
+_ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "fields", "floors", *_KNOB_COLUMNS)
+
+
+def _take(array: Any, which: Any) -> Any:
+    """A selection of the rows of an array, or of the arrays of a dict."""
+    if isinstance(array, dict):
+        return {name: values[which] for name, values in array.items()}
+    return None if array is None else array[which]
+
+
+def _join(arrays: list[Any]) -> Any:
+    """The arrays one after the other, or the arrays of dicts; None if the first is None."""
+    if isinstance(arrays[0], dict):
+        return {name: np.concatenate([array[name] for array in arrays]) for name in arrays[0]}
+    return None if arrays[0] is None else np.concatenate(arrays)
+
+
+def _join_knobs(parts: list[Rows]) -> dict[str, Any]:
+    """The columns of several knobs; parts without ranges have the whole ones, and densities by knob must be in all parts."""
+    knobs = parts[0].knobs
+    if any(rows.knobs != knobs for rows in parts):
+        raise InputError("All batches must have the same knobs.", "log")
+    if knobs is None:
+        return {}
+    by_knob = [rows.densities_by_knob for rows in parts]
+    ranges = [rows.knob_ranges for rows in parts]
+    whole = all(each is None for each in ranges)
+    filled = [object_array([None] * len(rows)) if rows.knob_ranges is None else rows.knob_ranges for rows in parts]
+    return {
+        "densities_by_knob": None if any(each is None for each in by_knob) else _join(by_knob),
+        "knob_ranges": None if whole else np.concatenate(filled),
+    }
 
 
 def _concatenate(parts: list[Rows], first: int) -> Rows:
-    parts = [rows for rows in parts if len(rows.actions)]
+    parts = [rows for rows in parts if len(rows)]
     if len({rows.lows is None for rows in parts}) > 1:
         raise InputError("lows and highs must be in all batches or in none. Fill in the whole range.", "lows")
     if len(parts) == 1:
         return replace(parts[0], first=first)
     contexts = _concatenate_contexts(parts)
+    knobs = _join_knobs(parts)
     arrays: dict[str, Any] = {
-        name: None if getattr(parts[0], name) is None else np.concatenate([getattr(rows, name) for rows in parts])
+        name: _join([getattr(rows, name) for rows in parts])
         for name in ("actions", "densities", "losses", "lows", "highs")
     }
     estimated = any(rows.estimated for rows in parts)
-    return replace(parts[0], first=first, estimated=estimated, floors=_floors(parts), **arrays, **contexts)
+    return replace(parts[0], first=first, estimated=estimated, floors=_floors(parts), **arrays, **knobs, **contexts)
 
 
 def _concatenate_contexts(parts: list[Rows]) -> dict[str, Any]:
@@ -260,7 +307,7 @@ def _kind(rows: Rows) -> str:
 
 def _features(rows: Rows) -> SparseFeatures:
     nothing = np.empty(0, np.int64)
-    empty = SparseFeatures((), np.zeros(len(rows.actions) + 1, np.int64), nothing, nothing.astype(np.float64))
+    empty = SparseFeatures((), np.zeros(len(rows) + 1, np.int64), nothing, nothing.astype(np.float64))
     return rows.features or empty
 
 
@@ -271,7 +318,7 @@ def _fields(parts: list[Rows]) -> Fields:
 
 def _values(rows: Rows, name: str) -> npt.NDArray[Any]:
     values = (rows.fields or {}).get(name)
-    return np.full(len(rows.actions), np.nan) if values is None else values
+    return np.full(len(rows), np.nan) if values is None else values
 
 
 def _field(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -287,6 +334,4 @@ def _floors(parts: list[Rows]) -> Floats | None:
     """The floors, with NaN for batches without; None if no batch has any."""
     if all(rows.floors is None for rows in parts):
         return None
-    return np.concatenate(
-        [np.full(len(rows.actions), np.nan) if rows.floors is None else rows.floors for rows in parts]
-    )
+    return np.concatenate([np.full(len(rows), np.nan) if rows.floors is None else rows.floors for rows in parts])

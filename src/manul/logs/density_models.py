@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.logs.formats.log_schema import context_layout, user_columns
+from manul.logs.knob_views import require_one_knob
 from manul.types import Floats, Within
 from manul.utils.registry import Registry
 from manul.utils.validation import (
@@ -88,6 +89,7 @@ def estimate_densities(log: Log, *, actions: Within | None = None, model: str = 
     ['estimated densities']
     """
     check_has_rows(len(log))
+    require_one_knob(log, "Estimating densities")
     fit, first = DENSITY_MODELS[model], check_seed(seed)
     contexts, ranges = contexts_of(log), ranges_of(log, actions)
     densities = np.empty(len(log))

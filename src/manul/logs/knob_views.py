@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manul.actions.knobs import Knobs
 from manul.errors import InputError, ParameterError
@@ -56,12 +57,35 @@ def lengths(views: Mapping[str, Any]) -> set[int]:
     return {len(part) for part in parts}
 
 
+def require_one_knob(log: Any, purpose: str) -> None:
+    """Reject a log with several knobs where actions are single numbers.
+
+    >>> require_one_knob(None, "This")
+    """
+    knobs = getattr(log, "knobs", None)
+    if isinstance(knobs, Knobs):
+        raise InputError(
+            f"{purpose} takes logs with one knob, but the actions of this one set {', '.join(knobs.names)}.", "log"
+        )
+
+
+def object_array(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """An array of any objects, such as mappings.
+
+    >>> object_array([{}, None])
+    array([{}, None], dtype=object)
+    """
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
 def _densities(densities: Any, knobs: Knobs) -> dict[str, Any]:
     if not isinstance(densities, Mapping) or {*densities} != {*knobs.names}:
         raise InputError(
             f"densities_by_knob must be columns by knob, of {', '.join(knobs.names)}.", "densities_by_knob"
         )
-    return {name: np.asarray(densities[name], dtype=np.float64) for name in knobs.names}
+    return {name: np.atleast_1d(np.asarray(densities[name], dtype=np.float64)) for name in knobs.names}
 
 
 def _withins(withins: Sequence[Any], knobs: Knobs) -> list[dict[str, Any] | None] | None:

@@ -81,7 +81,7 @@ class Log(ViewMixin, FrameMixin):
         given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids}
         several, by_knob = check_knobs(knobs), {"densities_by_knob": densities_by_knob, "within": within}
         given |= knob_views(several, {**given, **by_knob, "action_range": action_range})
-        counts = lengths(given)
+        counts = lengths({**given, "within": within})
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}

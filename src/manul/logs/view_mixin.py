@@ -84,22 +84,26 @@ class ViewMixin:
     @property
     def densities_by_knob(self) -> dict[str, Floats] | None:
         """The densities of the knobs, as columns by knob, or None."""
-        present = "density_by_knob" in self.table.column_names
-        return self._view("densities_by_knob", lambda: self._knob_columns("density_by_knob") if present else None)
+        if self.knobs is None:
+            return None
+        columns: dict[str, Floats] | None = self._view(
+            "densities_by_knob", lambda: self._knob_columns("density_by_knob")
+        )
+        return columns
 
     @property
     def within(self) -> Sequence[Mapping[str, Any] | None] | None:
         """The narrower ranges of the knobs in each round; None if every round had the whole ranges."""
-        return self._view("within", self._withins)
+        return None if self.knobs is None else self._view("within", self._withins)
 
     def _withins(self) -> Sequence[Mapping[str, Any] | None] | None:
         if self.knobs is None or "within" not in self.table.column_names:
             return None
         return [knob_checks.parse_within(text, self.knobs) for text in self.table["within"].to_pylist()]
 
-    def _knob_columns(self, name: str) -> Fields:
-        assert self.knobs is not None
-        return knob_columns.columns_of(self.table, name, self.knobs)
+    def _knob_columns(self, name: str) -> Any:
+        present = self.knobs is not None and name in self.table.column_names
+        return knob_columns.columns_of(self.table, name, self.knobs) if present else None  # type: ignore[arg-type]
 
     @property
     def densities(self) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 from manul.actions.ranges import Actions
 from manul.contexts import conversion
 from manul.errors import InputError
+from manul.logs.knob_views import require_one_knob
 from manul.logs.log import Log
 from manul.policies.classifier_tree import (
     LEARNED,
@@ -65,6 +66,7 @@ def train_tree(
     >>> train_tree(run.log, leaves=8, bandwidth=1/8)
     TreePolicy(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, learned=5 of 7 nodes)
     """
+    require_one_knob(log, "train_tree")
     whole = Actions(*check_range("actions", actions))
     geometry = Geometry(whole, check_leaves(leaves), check_bandwidth(bandwidth, whole))
     check_epsilon(epsilon)

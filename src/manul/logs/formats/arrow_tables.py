@@ -73,10 +73,20 @@ class SchemaAdapter:
                 "context",
             )
         self.texts = {name: _is_text(schema, name, path) for name in others}
+        self._check_types(schema, path)
+
+    def _check_types(self, schema: pa.Schema, path: str) -> None:
+        """Reject text where numbers belong, and anything but text where text belongs."""
         texts = ("id", "within", *(knob_columns.STRUCTS if self.several else ()))
         for name in (*NUMBERS, *self.optional):
             if name not in texts and name in schema.names and _is_text(schema, name, path):
                 raise FileError(f"{path}: column {name} must be numbers, got text.", name)
+        if (
+            "within" in self.optional
+            and not _is_text(schema, "within", path)
+            and str(given := schema.field("within").type) != "null"
+        ):
+            raise FileError(f"{path}: column within must be JSON text, got {given}.", "within")
 
     def piece(self, table: pa.Table, first: int) -> Piece:
         """Convert a table whose rows are numbered from `first`."""

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manul.actions.knobs import Knobs
 from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats import log_schema as schemas
 from manul.logs.formats.arrow_tables import dense_column
-from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, Metadata, context_layout, is_text, schema_of
+from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
+from manul.logs.formats.knob_columns import STRUCTS, check_flat, nested_names, parts_of, struct_of
+from manul.logs.formats.knob_rows import KnobParser
+from manul.logs.formats.log_schema import NUMBERS, RESERVED, Metadata, context_layout, is_text, schema_of
 from manul.logs.formats.row_checks import single_array
 from manul.logs.formats.row_tables import NUMBER_PATTERN, number
 from manul.logs.formats.text_columns import dense_rows, stated_columns, texts
@@ -45,7 +49,8 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
     if header is None:
         return
     names = [name.strip() for name in header[1]]
-    schemas.require(names, str(problems.path), needs_density=problems.needs_density)
+    schemas.require(nested_names(names), str(problems.path), needs_density=problems.needs_density)
+    knobs = _knobs(names, problems)
     if "context" in names:
         raise FileError(
             f"{problems.path}: CSV cannot have a column context. Split it into context_0, context_1, ...",
@@ -53,10 +58,25 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
         )
     complete = _complete_records(records, len(names), problems)
     first = deque(islice(complete, SAMPLE))
-    columns = _Columns(names, [record for _, record in first] + _late_values(names, first, problems))
+    columns = _Columns(names, [record for _, record in first] + _late_values(names, first, problems), knobs)
     records = _drain(first, complete)
     while batch := list(islice(records, size)):
         yield columns.piece(batch, problems)
+
+
+def _knobs(names: list[str], problems: Problems) -> Knobs | None:
+    """The knobs of a file with columns action.NAME; None if it has a column action."""
+    if "action" in names:
+        if problems.knobs is not None:
+            expected = ", ".join(problems.knobs.names)
+            raise FileError(f"{problems.path} has one number per action, not the knobs {expected}.", "action")
+        return None
+    knobs = knobs_of_file(problems, None, parts_of("action", names))
+    by_knob = parts_of("density_by_knob", names)
+    if by_knob and {*by_knob} != {*knobs.names}:
+        expected = ", ".join(knobs.names)
+        raise FileError(f"{problems.path} must have density.NAME once for each of the knobs {expected}.", "density")
+    return knobs
 
 
 def _records(problems: Problems) -> Iterator[Record]:
@@ -119,12 +139,15 @@ def _complete_records(records: Iterator[Record], width: int, problems: Problems)
 class _Columns:
     """The columns of a file, from its header and first rows."""
 
-    def __init__(self, names: list[str], first: list[list[str]]) -> None:
+    def __init__(self, names: list[str], first: list[list[str]], knobs: Knobs | None = None) -> None:
         self.rewards = schemas.has_rewards(names)
-        self.metadata = Metadata(rewards=self.rewards, densities_estimated=schemas.has_estimates(names))
+        self.metadata = Metadata(rewards=self.rewards, densities_estimated=schemas.has_estimates(names), knobs=knobs)
+        self.parser = None if knobs is None else KnobParser(knobs)
         self.names = names = schemas.own_names(names)
-        others = [name for name in names if name not in RESERVED]
-        optional = [name for name in OPTIONAL if name in names]
+        reserved = schemas.reserved_names(several=knobs is not None)
+        present = nested_names(names)
+        others = [name for name in present if name not in reserved]
+        optional = [name for name in reserved if name in present and name not in NUMBERS]
         self.dense = bool(others) and set(others) == {f"context_{index}" for index in range(len(others))}
         if self.dense or not others:
             self.schema = schema_of(optional=optional, width=len(others), metadata=self.metadata)
@@ -140,6 +163,9 @@ class _Columns:
         columns = dict(zip(self.names, zip(*(record for _, record in batch), strict=True), strict=True))
         good, data = np.ones(len(batch), dtype=np.bool_), {}
         for name in [name for name in self.schema.names if name != "context"]:
+            if self.parser is not None and name in STRUCTS:
+                data[name] = self._struct(self.parser, name, columns, rows, good, problems)
+                continue
             values = columns.get(name, [""] * len(batch))  # only the density may be missing
             data[name] = self._column(name, values, rows, good, problems)
         if "context" in self.schema.names:
@@ -153,10 +179,24 @@ class _Columns:
         table = schemas.negate_losses(table) if self.rewards else table
         return Piece(table, rows) if good.all() else Piece(table.filter(good), rows[good])
 
+    def _struct(
+        self, parser: KnobParser, name: str, columns: Any, rows: Any, good: Any, problems: Problems
+    ) -> pa.Array:
+        """The column `action` or `density_by_knob` from those of the knobs."""
+        values: dict[str, Any] = {}
+        for knob in parser.knobs.names:
+            column = STRUCTS[name] + knob
+            texts = columns[column]
+            if knob in parser.options and name == "action":
+                values[knob] = _parsed(texts, partial(parser.option, knob), rows, good, problems)
+            else:
+                values[knob] = _numbers(column, texts, rows, good, problems)
+        return struct_of(name, values, parser.knobs)
+
     def _column(self, name: str, values: Sequence[str], rows: object, good: object, problems: Problems) -> pa.Array:
         import pyarrow as pa
 
-        if name == "id" or (name in self.schema.names and is_text(self.schema, name)):
+        if name in ("id", "within") or (name in self.schema.names and is_text(self.schema, name)):
             return pa.array([value or None for value in values], pa.string())
         return _numbers(schemas.stated_name(name, self.metadata), values, rows, good, problems)  # type: ignore[arg-type]
 
@@ -170,17 +210,28 @@ def _numbers(name: str, values: Sequence[str], rows: np.ndarray, good: np.ndarra
         return pc.cast(pa.array(values, pa.string()), pa.float64())
     except pa.ArrowInvalid:
         pass
-    parsed: list[float | None] = []
+
+    def parse(value: str) -> float | None:
+        present = None if _is_missing(value) else value
+        return seconds(present) if name == "time" else number(name, present)
+
+    return pa.array(_parsed(values, parse, rows, good, problems), pa.float64())
+
+
+def _parsed(
+    values: Sequence[str], parse: Callable[[str], Any], rows: np.ndarray, good: np.ndarray, problems: Problems
+) -> list[Any]:
+    """The parsed values; those of bad rows are None."""
+    parsed: list[Any] = []
     for index, value in enumerate(values):
         try:
-            present = None if _is_missing(value) else value
-            parsed.append(seconds(present) if name == "time" else number(name, present))
+            parsed.append(parse(value))
         except BadRow as bad:
             parsed.append(None)
             if good[index]:
                 problems.report(int(rows[index]), bad.column, bad.rule, bad.got)
                 good[index] = False
-    return pa.array(parsed, pa.float64())
+    return parsed
 
 
 def _stack(columns: list[pa.Array], count: int) -> pa.Array:
@@ -199,16 +250,22 @@ class Writer:
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._names = _context_names(schema, path)
+        check_flat(schema)
+        header = [*stated_columns(schema.empty_table(), flat=True)]
+        for name in header:
+            if name != name.strip():
+                raise FileError(
+                    f"{path.name.removesuffix('.partial')}: the name of the knob in {name!r} ends with a space. "
+                    "Rename it, or use .jsonl or .parquet.",
+                    name,
+                )
         self._output = Output(path)
         self._rows = csv.writer(self._output, lineterminator="\n")
-        present = [name for name in (*NUMBERS, *OPTIONAL) if name in schema.names]
-        metadata = Metadata.from_arrow(schema.metadata)
-        header = [schemas.stated_name(name, metadata) for name in present]
         self._rows.writerow([*header, *self._names])
 
     def write(self, table: pa.Table) -> None:
         """Add rows."""
-        columns = [*stated_columns(table).values()]
+        columns = [*stated_columns(table, flat=True).values()]
         if context_layout(table.schema) == "columns":
             self._rows.writerows(zip(*columns, *(texts(table, name) for name in self._names), strict=True))
             return

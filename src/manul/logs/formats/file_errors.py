@@ -75,6 +75,20 @@ def knobs_of_file(problems: Problems, recorded: Knobs | None, names: Iterable[st
     return knobs
 
 
+def reject_knobs(path: Path, knobs: Knobs | None) -> None:
+    """Reject several knobs for the formats of Vowpal Wabbit.
+
+    >>> reject_knobs(Path("run.vw"), None)
+    """
+    if knobs is not None:
+        names, name = ", ".join(knobs.names), path.name.removesuffix(".partial")
+        raise FileError(
+            f"{name}: Vowpal Wabbit has one number per action and cannot store the knobs {names}. "
+            "Use .parquet, .jsonl or .csv.",
+            "knobs",
+        )
+
+
 def describe_value(value: object) -> str:
     """Format a value for an error message.
 

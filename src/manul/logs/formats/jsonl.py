@@ -6,11 +6,21 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from manul.logs.formats import Piece, register_format
-from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.log_schema import NUMBERS, OPTIONAL, RESERVED, Metadata, has_estimates, has_rewards, stated_name
+from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
+from manul.logs.formats.knob_rows import KnobParser
+from manul.logs.formats.log_schema import (
+    KNOB_COLUMNS,
+    NUMBERS,
+    OPTIONAL,
+    Metadata,
+    has_estimates,
+    has_rewards,
+    reserved_names,
+    stated_name,
+)
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import json_objects
 from manul.logs.formats.text_lines import Output, lines
@@ -22,10 +32,11 @@ if TYPE_CHECKING:
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
     """Read the rows of a file in pieces."""
-    return read_rows(problems, size, partial(parse, needs_density=problems.needs_density), lines)
+    knobs = None if problems.knobs is None else KnobParser(problems.knobs)
+    return read_rows(problems, size, partial(parse, problems=problems, knobs=knobs), lines)
 
 
-def parse(line: str, *, needs_density: bool = True) -> Row | None:
+def parse(line: str, *, problems: Problems | None = None, knobs: KnobParser | None = None) -> Row | None:
     """Parse a row; return None for an empty line.
 
     >>> parse('{"context": [1, 2], "action": 0.5, "density": 1, "loss": 0}')
@@ -36,18 +47,23 @@ def parse(line: str, *, needs_density: bool = True) -> Row | None:
     members = json_object(line)
     metadata = Metadata(rewards=has_rewards([*members]), densities_estimated=has_estimates([*members]))
     action, density, loss = (stated_name(name, metadata) for name in NUMBERS)
+    needs_density = problems is None or problems.needs_density
     for name in (action, density, loss) if needs_density else (action, loss):
         if name not in members:
             raise BadRow(name, "a member of the object", None)
-    reserved = (*RESERVED, density, loss)
+    chosen = members[action]
+    if isinstance(chosen, Mapping) and knobs is None and problems is not None:
+        knobs_of_file(problems, None, chosen)
+    reserved = (*reserved_names(several=knobs is not None), density, loss)
+    reserved_members = {name for name in members if name in reserved}
     context = members.get("context", {name: value for name, value in members.items() if name not in reserved})
     if not isinstance(context, list | Mapping):
         raise BadRow("context", "a list of numbers or an object", context)
     return Row(
-        number(action, members[action]),
+        number(action, chosen) if knobs is None else knobs.struct("action", chosen),
         number(density, members.get(density)),
         _loss(loss, members[loss], rewards=metadata.rewards),
-        {name: optional(name, members[name]) for name in OPTIONAL if name in members},
+        {name: optional(name, members[name], knobs) for name in (*KNOB_COLUMNS, *OPTIONAL) if name in reserved_members},
         _check_fields(context) if isinstance(context, Mapping) else context,
         "context" in members,
         metadata.rewards,
@@ -75,12 +91,15 @@ def json_object(line: str) -> dict[str, object]:
     return members
 
 
-def optional(name: str, value: object) -> float | str | None:
-    """Parse an optional member: a time, an end of the range, or an id.
+def optional(name: str, value: object, knobs: KnobParser | None = None) -> Any:
+    """Parse an optional member: a time, an end of the range, an id, or what belongs to several knobs.
 
     >>> optional("id", 7), optional("low", 7)
     ('7', 7.0)
     """
+    if name in KNOB_COLUMNS:
+        assert knobs is not None
+        return knobs.within(value) if name == "within" else None if value is None else knobs.struct(name, value)
     if name == "id":
         return None if value is None else str(value)
     return seconds(value) if name == "time" else number(name, value)

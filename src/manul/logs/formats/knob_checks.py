@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,16 +127,22 @@ def check_actions(actions: Any, knobs: Knobs) -> Columns:
         raise InputError(f"actions must have the knob {missing[0]!r} too.", "actions")
     columns: Columns = {}
     for name, knob in knobs.knobs:
-        given = actions[name].tolist() if isinstance(actions[name], np.ndarray) else [*actions[name]]
+        given = _values(actions[name], name)
         if isinstance(knob, Choice):
             columns[name] = np.empty(len(given), dtype=object)
             options = Options(knob)
             columns[name][:] = [options.find(value) for value in given]
-            _reject(columns[name], given, name, knob)
         else:
             columns[name] = _numbers(given, name)
-            _reject(columns[name], given, name, knob)
+        _reject(columns[name], given, name, knob)
     return columns
+
+
+def _values(column: Any, name: str) -> list[Any]:
+    values = column.tolist() if isinstance(column, np.ndarray) else column
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a column with one value per row, got {values!r:.60}.", name)
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def _numbers(given: list[Any], name: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.knobs import Choice, Knobs, Option
+from manul.errors import FileError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,23 +154,50 @@ def nested(table: pa.Table) -> pa.Table:
     """
     import pyarrow as pa
 
-    if "action" in table.column_names:
+    if "action" in table.column_names or not parts_of("action", table.column_names):
         return table
-    for name, prefix in STRUCTS.items():
-        parts = [part for part in table.column_names if part.startswith(prefix) and len(part) > len(prefix)]
-        if not parts or ("action" not in table.column_names and name != "action"):
-            continue
-        place = table.column_names.index(parts[0])
-        arrays = [table.column(part).combine_chunks() for part in parts]
-        struct = pa.StructArray.from_arrays(arrays, [part.removeprefix(prefix) for part in parts])
-        table = table.add_column(place, name, struct).drop_columns(parts)
+    for name in STRUCTS:
+        parts = parts_of(name, table.column_names)
+        if parts:
+            place = table.column_names.index(next(iter(parts.values())))
+            arrays = [table.column(part).combine_chunks() for part in parts.values()]
+            struct = pa.StructArray.from_arrays(arrays, [*parts])
+            table = table.add_column(place, name, struct).drop_columns([*parts.values()])
     return table
+
+
+def nested_names(names: Sequence[str]) -> list[str]:
+    """The names of the columns that `nested` makes of columns with these names.
+
+    >>> nested_names(["action.price", "action.days", "density", "density.price", "density.days"])
+    ['action', 'density', 'density_by_knob']
+    """
+    if "action" in names or not parts_of("action", names):
+        return [*names]
+    structs = {part: name for name in STRUCTS for part in parts_of(name, names).values()}
+    return [*dict.fromkeys(structs.get(name, name) for name in names)]
+
+
+def parts_of(name: str, names: Sequence[str]) -> dict[str, str]:
+    """The knobs of the flat columns of `action` or `density_by_knob`, with the names of their columns."""
+    prefix = STRUCTS[name]
+    return {part.removeprefix(prefix): part for part in names if part.startswith(prefix) and len(part) > len(prefix)}
+
+
+def check_flat(schema: pa.Schema) -> None:
+    """Reject contexts whose names would be those of knobs if each knob has a column."""
+    taken = [part for name in STRUCTS for part in parts_of(name, schema.names).values()]
+    if taken and is_several(schema):
+        raise FileError(
+            f"the context {taken[0]!r} has the name of a knob's column. Rename it, or use .jsonl or .parquet.", taken[0]
+        )
 
 
 def flat(table: pa.Table) -> pa.Table:
     """The inverse of `nested`."""
     if not is_several(table.schema):
         return table
+    check_flat(table.schema)
     for name, prefix in STRUCTS.items():
         if name in table.column_names:
             place, parts = table.column_names.index(name), struct_parts(table, name)

@@ -156,6 +156,8 @@ def schema_of(
     import pyarrow as pa
 
     knobs = None if metadata is None else metadata.knobs
+    if knobs is not None and {*RANGE} & {*optional}:
+        raise FileError("a log with several knobs has within instead of the columns low and high. Rename them.", "low")
     names = (*NUMBERS, *(name for name in (*KNOB_COLUMNS, *OPTIONAL) if name in optional))
     fields = [pa.field(name, _own_type(name, knobs)) for name in names]
     if texts is not None:

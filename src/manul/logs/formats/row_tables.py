@@ -9,13 +9,23 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from manul.actions.knobs import Knobs
 from manul.logs.formats import Piece
 from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.log_schema import OPTIONAL, RANGE, Metadata, context_layout, is_text, schema_of, user_columns
+from manul.logs.formats.log_schema import (
+    KNOB_COLUMNS,
+    OPTIONAL,
+    RANGE,
+    Metadata,
+    context_layout,
+    is_text,
+    schema_of,
+    user_columns,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,10 +38,10 @@ NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-
 class Row(NamedTuple):
     """One row; the context is a list of numbers, features by name (nested), or columns by name."""
 
-    action: float | None
+    action: float | Mapping[str, object] | None
     density: float | None
     loss: float | None
-    optional: Mapping[str, float | str | None]
+    optional: Mapping[str, Any]
     context: Sequence[object] | Mapping[str, object]
     nested: bool = True
     rewards: bool = False
@@ -77,7 +87,7 @@ def read_rows(problems: Problems, size: int, parse: Parse, lines: Lines) -> Iter
 
 
 def _scan_schema(problems: Problems, parse: Parse, lines: Lines) -> pa.Schema:
-    scan = _Scan()
+    scan = _Scan(knobs=problems.knobs)
     for _, text in lines(Problems(problems.path, skip_bad=True)):
         try:
             row = parse(text)
@@ -99,6 +109,7 @@ class _Scan:
     full: int = 0
     optional: set[str] = field(default_factory=set)
     metadata: Metadata = field(default_factory=Metadata)
+    knobs: Knobs | None = None
 
     def add(self, row: Row) -> None:
         self.optional.update(name for name, value in row.optional.items() if value is not None or name in RANGE)
@@ -115,7 +126,7 @@ class _Scan:
 
     def schema(self) -> pa.Schema:
         """Features by name are sparse, or dense if every row has all of the names 0, 1, 2, ..."""
-        optional, metadata = sorted(self.optional), self.metadata
+        optional, metadata = sorted(self.optional), replace(self.metadata, knobs=self.knobs)
         if self.width is not None:
             return schema_of(optional=optional, width=self.width, metadata=metadata)
         if not self.nested or any(self.texts.values()):
@@ -134,9 +145,10 @@ class _Builder:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema, self.kind = schema, context_layout(schema)
-        self.optional = [name for name in OPTIONAL if name in schema.names]
-        self.own = {name: is_text(schema, name) for name in user_columns(schema)}
         metadata = Metadata.from_arrow(schema.metadata)
+        own = OPTIONAL if metadata.knobs is None else (*KNOB_COLUMNS, *OPTIONAL)
+        self.optional = [name for name in own if name in schema.names]
+        self.own = {name: is_text(schema, name) for name in user_columns(schema)}
         self.rewards, self.estimated = metadata.rewards, metadata.densities_estimated
         width = schema.field("context").type.list_size if self.kind == "dense" else metadata.width or 0
         self.names = metadata.names or tuple(str(index) for index in range(width) if self.kind != "columns")

@@ -6,9 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from manul.actions.knobs import Choice, Knobs
 from manul.errors import FileError
+from manul.logs.formats.knob_columns import STRUCTS, Options, columns_of, struct_parts
 from manul.logs.formats.log_schema import (
     ESTIMATED_DENSITY,
+    KNOB_COLUMNS,
     NUMBERS,
     OPTIONAL,
     Metadata,
@@ -37,17 +40,53 @@ def texts(table: pa.Table, name: str) -> Texts:
     return values
 
 
-def decision_columns(table: pa.Table) -> dict[str, Texts]:
-    """The columns besides the context."""
-    return {name: texts(table, name) for name in (*NUMBERS, *OPTIONAL) if name in table.column_names}
+def decision_columns(table: pa.Table, knobs: Knobs | None = None, *, flat: bool = False) -> dict[str, Texts]:
+    """The columns besides the context; those of several knobs are JSON texts or, if `flat`, columns by knob."""
+    columns: dict[str, Texts] = {}
+    for name in (*NUMBERS, *(KNOB_COLUMNS if knobs is not None else ()), *OPTIONAL):
+        if name not in table.column_names:
+            continue
+        if knobs is None or name not in STRUCTS:
+            columns[name] = texts(table, name)
+        elif flat:
+            columns |= {STRUCTS[name] + part: column for part, column in _parts(table, name, knobs).items()}
+        else:
+            columns[name] = _json_structs(table, name, knobs)
+    return columns
 
 
-def stated_columns(table: pa.Table) -> dict[str, Texts]:
+def _parts(table: pa.Table, name: str, knobs: Knobs) -> dict[str, Texts]:
+    """The text of each knob."""
+    import pyarrow.compute as pc
+
+    chosen = {each: Options(knob) for each, knob in knobs.knobs if isinstance(knob, Choice) and name == "action"}
+    columns = columns_of(table, name, knobs) if chosen else {}
+    return {
+        part: [chosen[part].text(option) for option in columns[part]]
+        if part in chosen
+        else pc.cast(numbers, "string").to_pylist()
+        for part, numbers in struct_parts(table, name).items()
+    }
+
+
+def _json_structs(table: pa.Table, name: str, knobs: Knobs) -> Texts:
+    """JSON objects with the values of the knobs."""
+    parts = _parts(table, name, knobs)
+    for each, knob in knobs.knobs:
+        if isinstance(knob, Choice) and name == "action" and all(isinstance(option, str) for option in knob.options):
+            parts[each] = [json.dumps(option, ensure_ascii=False) for option in parts[each]]
+    rows = zip(*parts.values(), strict=True)
+    return [json_members([*zip(parts, row, strict=True)]) for row in rows]
+
+
+def stated_columns(table: pa.Table, *, flat: bool = False) -> dict[str, Texts]:
     """The columns besides the context, with rewards and estimated densities if the log has them."""
     metadata = Metadata.from_arrow(table.schema.metadata)
-    columns = decision_columns(negate_losses(table) if metadata.rewards else table)
+    columns = decision_columns(negate_losses(table) if metadata.rewards else table, metadata.knobs, flat=flat)
     stated = {stated_name(name, metadata): column for name, column in columns.items()}
     taken = [name for name in user_columns(table.schema) if name in stated]
+    if taken and metadata.knobs is not None:
+        raise FileError(f"the context {taken[0]!r} has the name of a column of the log. Use .parquet.", taken[0])
     if taken:
         kind = "estimated densities" if taken[0] == ESTIMATED_DENSITY else "rewards"
         raise FileError(

@@ -17,7 +17,7 @@ import numpy as np
 
 from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
-from manul.logs.formats.file_errors import BadRow, Problems
+from manul.logs.formats.file_errors import BadRow, Problems, reject_knobs
 from manul.logs.formats.log_schema import Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows
@@ -32,6 +32,7 @@ CODES = re.compile(r"%(25|20|09|0A|0D|3A|7C)")
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
     """Read the rows of a file in pieces."""
+    reject_knobs(problems.path, problems.knobs)
     return read_rows(problems, size, parse, lines)
 
 
@@ -104,6 +105,7 @@ class JoinedFiles:
 
     def read(self, problems: Problems, size: int) -> Iterator[Piece]:
         """Read the rows of both files in pieces."""
+        reject_knobs(problems.path, problems.knobs)
         return read_rows(problems, size, _parse_joined, self._lines)
 
     def _lines(self, problems: Problems) -> Iterator[tuple[int, str]]:
@@ -143,6 +145,7 @@ class Writer:
     """Writes a file."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
+        reject_knobs(path, Metadata.from_arrow(schema.metadata).knobs)
         lost = [name for name in ("low", "high", "floor", "time") if name in schema.names]
         lost += ["that densities were estimated"] if Metadata.from_arrow(schema.metadata).densities_estimated else []
         if lost:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
-from manul.logs.formats.file_errors import BadRow, Problems
+from manul.logs.formats.file_errors import BadRow, Problems, reject_knobs
 from manul.logs.formats.jsonl import json_object, optional
 from manul.logs.formats.log_schema import RANGE, Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
@@ -34,6 +34,7 @@ MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "floor", "time
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
     """Read the rows of a file in pieces."""
+    reject_knobs(problems.path, problems.knobs)
     return read_rows(problems, size, parse, lines)
 
 
@@ -103,6 +104,7 @@ class Writer:
     """Writes a file."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
+        reject_knobs(path, Metadata.from_arrow(schema.metadata).knobs)
         estimated = Metadata.from_arrow(schema.metadata).densities_estimated
         self._mark = [(ESTIMATED, "true")] if estimated else []
         self._output = Output(path)
