@@ -2,9 +2,27 @@
 
 import pytest
 
+import manul
 from manul.agents import checks
+from manul.errors import ParameterError
 
-AGENTS = dict(checks.discover())
+SPACES = {
+    "two numbers": {"price": (10, 50), "discount": (0, 0.3)},
+    "steps": {"days": manul.Stepped(1, 14, 1), "share": manul.Stepped(0, 0.3, 0.1)},
+    "all kinds": {"price": (10, 50), "days": manul.Stepped(1, 14, 1), "template": manul.Choice(["a", "b", 3])},
+}
+
+
+def mapped(seed):
+    return manul.Mapped(agent=manul.Auto(actions=SPACES["two numbers"], seed=seed), features=manul.maps.Crosses())
+
+
+SEVERAL = {
+    **{name: lambda seed, space=space: manul.Auto(actions=space, seed=seed) for name, space in SPACES.items()},
+    "rewards": lambda seed: manul.Auto(actions=SPACES["all kinds"], rewards=(-1, 3), epsilon=0.2, seed=seed),
+    "mapped": mapped,
+}
+AGENTS = {**dict(checks.discover()), **SEVERAL}
 POLICIES = dict(checks.discover_policies())
 
 
@@ -18,3 +36,21 @@ def test_agent_passes(name, check):
 @pytest.mark.parametrize("name", POLICIES)
 def test_policy_passes(name, check):
     check(POLICIES[name])
+
+
+def test_an_agent_with_limits_is_refused_in_one_sentence():
+    with pytest.raises(ParameterError, match=r"^check_agent takes agents without limits\."):
+        checks.check_agent(lambda _: manul.Auto(actions=SPACES["two numbers"], limits=lambda _: {}))
+
+
+class WrongDensity(manul.agents.auto_knobs.AutoKnobs):
+    """An agent whose decisions carry twice their density."""
+
+    def decide(self, context, within=None):
+        decision = super().decide(context, within)
+        return decision._replace(density=2 * decision.density)
+
+
+def test_a_wrong_density_of_several_knobs_is_found():
+    with pytest.raises(AssertionError, match="the density of a decision must be that of the distribution"):
+        checks.check_agent(lambda seed: WrongDensity(actions=SPACES["two numbers"], seed=seed))

@@ -44,7 +44,7 @@ class Options:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the probabilities."""
-        from manul.utils.plotting import options_plot
+        from manul.utils.knob_plots import options_plot
 
         return options_plot(self.probabilities, axes)
 
@@ -98,6 +98,7 @@ class KnobsDistribution:
         >>> manul.Auto(actions={"days": manul.Stepped(1, 4, 1)}).distribution([0.5]).marginal("days").masses
         array([0.25, 0.25, 0.25, 0.25])
         """
+        self.knobs.check_names({name: None}, "distribution")
         knob = dict(self.knobs.knobs)[name]
         if isinstance(knob, Choice):
             chances = {option: self._chance(name, option) for option in knob.options}
@@ -111,6 +112,18 @@ class KnobsDistribution:
             mixed = part if mixed is None else _mix(mixed, part, share)
         result: Distribution | Atoms = mixed
         return result
+
+    def integral(self) -> float:
+        """The total mass: 1 up to rounding.
+
+        >>> import manul
+        >>> manul.Auto(actions={"days": manul.Stepped(1, 4, 1)}).distribution([0.5]).integral()
+        1.0
+        """
+        return math.fsum(
+            branch.probability * math.prod(part.integral() for part in branch.others.values())
+            for branch in self.branches
+        )
 
     def mean(self) -> dict[str, KnobValue]:
         """The expected value of each knob, and the most likely option of a choice."""
@@ -127,13 +140,22 @@ class KnobsDistribution:
         }
 
     def plot(self) -> list[Axes]:
-        """Draw the distribution of each knob, side by side."""
-        from manul.utils.plotting import new_row
+        """Draw the distribution of each knob."""
+        from manul.utils.plotting import new_grid
 
-        row = new_row(len(self.knobs.knobs))
-        for name, axes in zip(self.knobs.names, row, strict=True):
-            self.marginal(name).plot(axes).set_xlabel(name)
-        return row
+        panels = new_grid(len(self.knobs.knobs))
+        for name, axes in zip(self.knobs.names, panels, strict=True):
+            self.plot_marginal(name, axes)
+        return panels
+
+    def plot_marginal(self, name: str, axes: Axes | None = None) -> Axes:
+        """Draw the distribution of one knob: a density, or the probabilities of steps or options."""
+        from manul.utils.knob_plots import steps_plot
+
+        part = self.marginal(name)
+        drawn = steps_plot(part.positions, part.masses, axes) if isinstance(part, Atoms) else part.plot(axes)
+        drawn.set_xlabel(name)
+        return drawn
 
     def _chance(self, name: str, option: Option) -> float:
         return math.fsum(branch.probability for branch in self.branches if branch.options[name] == option)

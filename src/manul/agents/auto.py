@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -20,49 +19,12 @@ from manul.actions.schedules import Epsilon, Fading
 from manul.agents.agent_registry import register_agent
 from manul.agents.auto_knobs import FEATURES, AutoKnobs
 from manul.agents.base import BaseAgent
+from manul.agents.critic_report import Report, critic_report
 from manul.errors import InputError, ParameterError
 from manul.types import Context, Floats, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import are_within, check_bandwidth, check_shape
-
-MEMBERS = ("deep", "shallow", "sharp", "scout")
-
-
-@dataclass(frozen=True)
-class Member:
-    """One network of the ensemble: its recent error, in units of the loss, and its share in the prediction."""
-
-    name: str
-    error: float
-    weight: float
-
-
-@dataclass(frozen=True)
-class Report:
-    """The state of an Auto, to explain its decisions.
-
-    `members` are the networks; `forest` is the weight of the correction by `trees` regression trees, from 0 to 1.
-    `bandwidth` is narrower where the predicted loss is steep. `noise` is the standard deviation of the loss around the
-    prediction. `epsilon` is the share of uniform exploration in the next decision. `alarms` counts the detected changes of
-    the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `clipped` counts the
-    outliers among losses without a stated range, which were clipped. `actions` and `losses` are the predicted loss curve
-    of one context, if given.
-    """
-
-    members: tuple[Member, ...]
-    forest: float
-    trees: int
-    bandwidth: float
-    noise: float
-    epsilon: float
-    rounds: int
-    memory: int
-    alarms: int
-    last_alarm: int | None
-    clipped: int = 0
-    actions: Floats | None = None
-    losses: Floats | None = None
 
 
 @register_agent(
@@ -136,22 +98,8 @@ class Auto(BaseAgent[_core.Player]):
         """
         player, features = (self.player, None) if context is None and self.player else self.player_and_context(context)
         report = cast(_core.AutoPlayer, player).report()
-        low, high = self._unit
-        errors = [error * (high - low) for error in report["errors"]]
-        return Report(
-            members=tuple(map(Member, MEMBERS, errors, report["weights"])),
-            forest=report["forest"],
-            trees=int(report["trees"]),
-            bandwidth=report["bandwidth"],
-            noise=report["noise"] * (high - low),
-            epsilon=self.current_epsilon,
-            rounds=int(report["rounds"]),
-            memory=int(report["memory"]),
-            alarms=int(report["alarms"]),
-            last_alarm=int(report["last_alarm"]) or None,
-            clipped=int(report["clipped"]),
-            **({} if context is None else self._curve(features, points)),
-        )
+        curve = {} if context is None else self._curve(features, points)
+        return critic_report(report, self._unit, self.current_epsilon, **curve)
 
     def predict_losses(self, contexts: npt.ArrayLike, actions: npt.ArrayLike) -> Floats:
         """The predicted losses of actions: one action per context, or a row of actions per context.

@@ -19,6 +19,7 @@ from manul.actions.knobs import Choice, Knobs, KnobValue, Span, Stepped
 from manul.actions.knobs_distribution import Branch, KnobsDistribution
 from manul.actions.ranges import NARROWEST
 from manul.actions.schedules import Epsilon, Fading
+from manul.agents.critic_report import Report, critic_report
 from manul.agents.player_host import COUNTERS, PlayerHost
 from manul.errors import InputError, ParameterError
 from manul.types import Context, Floats, KnobsDecision, KnobsDecisions
@@ -202,7 +203,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         shares = np.empty(len(batch))
         with self.player_and_contexts(batch) as (player, rows):
             player.predict_many(rows, 1, positions, shares)
-        low, high = (0.0, 1.0) if isinstance(self.losses, str) else self.losses
+        low, high = self._unit
         return low + shares * (high - low)
 
     def best(self, context: Context, within: Within | None = None) -> dict[str, KnobValue]:
@@ -272,9 +273,20 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
                 others[name] = _marginal(knob, parts[index])
         return Branch(options, chance, others)
 
-    def report(self) -> dict[str, Any]:
-        """The state of the critic, as in `Auto.report`."""
-        return {} if self.player is None else self.player.report()
+    def report(self) -> Report:
+        """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range.
+
+        >>> import manul
+        >>> manul.Auto(actions={"price": (10, 50), "discount": (0, 0.3)}).report().rounds
+        0
+        """
+        player = self.make_player(0) if self.player is None else self.player
+        return critic_report(player.report(), self._unit, self.current_epsilon)
+
+    @property
+    def _unit(self) -> tuple[float, float]:
+        """The losses that the core calls 0 and 1."""
+        return (0.0, 1.0) if isinstance(self.losses, str) else self.losses
 
     def make_player(self, width: int) -> _core.KnobsPlayer:
         """A new player for contexts of this width."""

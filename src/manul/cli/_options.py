@@ -151,10 +151,17 @@ class File(click.Path):
         """Check the suffix."""
         path = Path(value)
         if self.suffixes and path.suffix not in self.suffixes:
-            advice = remedy(path.suffix, self.suffixes, f"Try {path.with_suffix(self.suffixes[0])}.")
-            rule = f"{_name(param)} must end with {', '.join(self.suffixes)}, got {str(value)!r}. {advice}"
-            self.fail(rule, param, ctx)
+            rule = f"{_name(param)} must end with {', '.join(self.suffixes)}, got {str(value)!r}."
+            self.fail(f"{rule} {self._advice(path)}".rstrip(), param, ctx)
         return path
+
+    def _advice(self, path: Path) -> str:
+        """The same name with the closest suffix; nothing for a path without a name, such as /."""
+        if path.name in ("", ".."):
+            return ""
+        stem = path.with_suffix("")
+        names = [str(stem if stem.suffix == suffix else path.with_suffix(suffix)) for suffix in self.suffixes]
+        return remedy(str(path), names, f"Try {names[0]}.")
 
 
 NUMBER, INTEGER, FILE = Number(), Integer(), File()

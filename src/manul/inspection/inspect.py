@@ -14,11 +14,13 @@ import numpy as np
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution
 from manul.agents import Auto, Mapped
-from manul.agents.auto import Report
+from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
+from manul.agents.critic_report import Report
 from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.errors import ParameterError
+from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure, knobs_in_context
 from manul.inspection.text import FEATURES_SHOWN, text
 from manul.types import Context, Policy
 from manul.utils import model_files
@@ -124,7 +126,7 @@ class Inspection:
     memory: int
     features: tuple[Feature, ...]
     report: Report | None
-    played: tuple[PolicyInContext, ...]
+    played: tuple[PolicyInContext | KnobsInContext, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, ready for JSON.
@@ -149,21 +151,29 @@ class Inspection:
         return plain
 
     def plot(self) -> Figure:
-        """Plot the strongest features, and for each context the density and the margins along its path."""
-        from manul.utils import plotting
+        """Plot the strongest features, and for each context the density and the margins along its path.
 
+        With several knobs, plot for each context their distributions and the predicted loss along each knob.
+        """
         if not (self.features or self.played):
             raise ParameterError(
                 f"nothing to plot: {self.kind} has no feature weights and no context was given. Pass one, or use --context.",
                 "plot",
             )
-        parts = bool(self.features) + sum(1 + (policy.route is not None) for policy in self.played)
+        several = [policy for policy in self.played if isinstance(policy, KnobsInContext)]
+        return knobs_figure(several) if several else self._plot_one_knob()
+
+    def _plot_one_knob(self) -> Figure:
+        from manul.utils import plotting
+
+        played = [policy for policy in self.played if isinstance(policy, PolicyInContext)]
+        parts = bool(self.features) + sum(1 + (policy.route is not None) for policy in played)
         axes = iter(row := plotting.new_row(parts))
         if self.features:
             strongest = self.features[:FEATURES_SHOWN]
             weights = [feature.weight for feature in strongest]
             plotting.feature_bars([feature.name for feature in strongest], weights, next(axes))
-        for policy in self.played:
+        for policy in played:
             title = plotting.shorten(json.dumps(policy.context, ensure_ascii=False))
             policy.distribution.plot(next(axes)).set_title(title)
             if policy.route is not None:
@@ -195,7 +205,7 @@ def inspect(path: str | Path, *contexts: Context) -> Inspection:
     settings = _settings(parameters)
     agent = model_files.restore(kind, parameters, arrays, name=str(path))
     inside = agent.agent if isinstance(agent, Mapped) else agent
-    report = inside.report() if isinstance(inside, Auto) and inside.width is not None else None
+    report = inside.report() if isinstance(inside, Auto | AutoKnobs) and inside.width is not None else None
     return Inspection(
         kind=kind,
         parameters=settings,
@@ -273,8 +283,10 @@ def _weights(player: _core.CatsPlayer | _core.LinearPlayer, features: list[int])
     return [float(weights[columns.get(feature, feature % len(weights))]) for feature in features], [0.0] * len(features)
 
 
-def _policy_in(policy: Policy, context: Context) -> PolicyInContext:
+def _policy_in(policy: Policy, context: Context) -> PolicyInContext | KnobsInContext:
     inside, seen = (policy.agent, policy.map(context)) if isinstance(policy, Mapped) else (policy, context)
+    if isinstance(inside, AutoKnobs):
+        return knobs_in_context(inside, seen, shown=context)
     return PolicyInContext(context, policy.distribution(context), _route(inside, seen), _curve(inside, seen))
 
 

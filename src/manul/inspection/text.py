@@ -6,8 +6,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from manul.actions.knobs import Choice
+from manul.inspection.knob_effects import KnobEffect
+from manul.inspection.knobs_in_context import KnobsInContext
+
 if TYPE_CHECKING:
-    from manul.agents.auto import Report
     from manul.inspection.inspect import Feature, Inspection, PolicyInContext, Route
 
 FEATURES_SHOWN = 15
@@ -27,8 +30,8 @@ def text(inspection: Inspection) -> str:
     features by weight (numeric features: per standard deviation)
       age  +0.5000  raises the action
     """
-    parts = [_settings_text(inspection), _features_text(inspection.features), _report_text(inspection.report)]
-    return "\n\n".join(part for part in (*parts, *map(_policy_text, inspection.played)) if part)
+    parts = [_settings_text(inspection), _features_text(inspection.features), _report_text(inspection)]
+    return "\n\n".join(part for part in (*parts, *map(_played_text, inspection.played)) if part)
 
 
 def _settings_text(inspection: Inspection) -> str:
@@ -45,8 +48,27 @@ def _setting_rows(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from _setting_rows({key: setting for key, setting in value.items() if key != "kind"})
         elif name == "features" and isinstance(value, dict) and value.get("name") == "Columns":
             yield name, ", ".join(column["name"] for column in value["columns"])
+        elif name == "actions" and _has_knobs(value):
+            yield from ((f"knob {knob}", _knob_text(description)) for knob, description in value)
         elif value is not None:
             yield name, _format(value)
+
+
+def _has_knobs(actions: Any) -> bool:
+    return isinstance(actions, list) and isinstance(actions[0], list)
+
+
+def _knob_text(description: Any) -> str:
+    """Format the description of a knob.
+
+    >>> _knob_text([10, 50]), _knob_text({"low": 1, "high": 14, "step": 1}), _knob_text({"options": ["a", 2]})
+    ('10 to 50', '1 to 14 in steps of 1', 'a, 2')
+    """
+    if isinstance(description, list):
+        return "{:g} to {:g}".format(*description)
+    if "options" in description:
+        return ", ".join(map(str, description["options"]))
+    return "{low:g} to {high:g} in steps of {step:g}".format(**description)
 
 
 def _features_text(features: Sequence[Feature]) -> str:
@@ -57,16 +79,67 @@ def _features_text(features: Sequence[Feature]) -> str:
     return "\n".join([f"features by weight{few} (numeric features: per standard deviation)", *_table(rows)])
 
 
-def _report_text(report: Report | None) -> str:
+def _report_text(inspection: Inspection) -> str:
+    report, inside = inspection.report, inspection.parameters.get("agent", inspection.parameters)
     if report is None:
         return ""
     rows = [(member.name, f"error {member.error:.4f}", f"weight {member.weight:.3f}") for member in report.members]
     rows += [(f"{report.trees} trees", "correction", f"weight {report.forest:.3f}")]
-    facts = [("bandwidth", f"{report.bandwidth:g}"), ("noise", f"{report.noise:.4f}")]
+    facts = [
+        ("bandwidth", f"{report.bandwidth:g}{' of each range' if _has_knobs(inside.get('actions')) else ''}"),
+        ("noise", f"{report.noise:.4f}"),
+    ]
     facts += [("clipped losses", f"{report.clipped:,}")] if report.clipped else []
     facts += [("epsilon", f"{report.epsilon:.4g}")]
     facts += [("rounds since drift", f"{report.memory:,}"), ("drift alarms", f"{report.alarms}")]
     return "\n".join(["model of the loss", *_table(facts), *_table(rows)])
+
+
+def _played_text(policy: PolicyInContext | KnobsInContext) -> str:
+    return knobs_text(policy) if isinstance(policy, KnobsInContext) else _policy_text(policy)
+
+
+def knobs_text(policy: KnobsInContext) -> str:
+    """Format the best action, what is played, and the predicted loss along each knob.
+
+    >>> import manul
+    >>> from manul.inspection.knobs_in_context import knobs_in_context
+    >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])})
+    >>> print("\\n".join(knobs_text(knobs_in_context(agent, [0.5])).splitlines()[:2]))
+    context [0.5]
+      knob      best  window              effect on the loss
+    """
+    rows = [("knob", "best", "window", "effect on the loss")]
+    rows += [(each.name, _value(each.best), _window(policy, each), f"{each.size:.4f}") for each in policy.effects]
+    parts = ["\n".join([f"context {json.dumps(policy.context, ensure_ascii=False)}", *_table(rows)])]
+    for effect in policy.effects:
+        title = f"predicted loss by {effect.name}, with the other knobs at their best"
+        parts.append("\n".join([title, *_table(_effect_rows(effect))]))
+    return "\n\n".join(parts)
+
+
+def _window(policy: KnobsInContext, effect: KnobEffect) -> str:
+    window, part = policy.window(effect.name), policy.distribution.marginal(effect.name)
+    if window is None:
+        return f"{_value(effect.best)}, probability {part.density(effect.best):.3g}"  # type: ignore[arg-type]
+    low, high = window
+    return f"{low:g} to {high:g}" if low < high else f"{low:g}"
+
+
+def _effect_rows(effect: KnobEffect) -> Iterator[tuple[str, ...]]:
+    count = len(effect.values)
+    few = range(count) if isinstance(effect.knob, Choice) or count <= 16 else range(0, count, count // 8)
+    rows = [
+        (effect.values[number], effect.losses[number], "") for number in few if effect.values[number] != effect.best
+    ]
+    rows.append((effect.best, effect.best_loss, "best"))
+    yield effect.name, "loss"
+    for value, loss, mark in sorted(rows, key=lambda row: effect.knob.position(row[0], effect.name)):
+        yield _value(value), f"{loss:.4f}", mark
+
+
+def _value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _policy_text(policy: PolicyInContext) -> str:

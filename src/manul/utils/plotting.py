@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,21 @@ def new_row(count: int) -> list[Axes]:
     return list(grid[0])
 
 
+def new_grid(count: int, columns: int = 4) -> list[Axes]:
+    """Create empty axes on a new figure, at most `columns` side by side.
+
+    >>> len(new_grid(6))
+    6
+    """
+    across = min(count, columns)
+    down = -(-count // across)
+    figure = Figure(figsize=(max(5 * across, 7), 3.6 * down), dpi=120, layout="constrained")
+    grid = [axes for row in figure.subplots(down, across, squeeze=False) for axes in row]
+    for axes in grid[count:]:
+        axes.remove()
+    return grid[:count]
+
+
 def shorten(name: str) -> str:
     """Cut a name to 40 characters, to fit next to a plot.
 
@@ -80,7 +95,7 @@ def feature_bars(names: Sequence[str], weights: Sequence[float], axes: Axes | No
     axes.vlines(0, 0.4, len(names) + 0.6, color=GREY, linewidth=1)
     axes.set_yticks(range(1, len(names) + 1), [shorten(name) for name in names])
     axes.set_ylim(len(names) + 0.6, 0.4)
-    return _style(axes, "weight", "rank")
+    return style(axes, "weight", "rank")
 
 
 def density_plot(edges: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
@@ -94,7 +109,7 @@ def density_plot(edges: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | No
     steps = np.append(heights, heights[-1:])
     (line,) = axes.plot(ends, steps, drawstyle="steps-post", linewidth=1.8, label="_density")
     axes.fill_between(ends, steps, step="post", color=line.get_color(), alpha=0.2, linewidth=0)
-    return _style(_from_zero(axes), "action", "density")
+    return style(from_zero(axes), "action", "density")
 
 
 def atoms_plot(positions: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
@@ -106,18 +121,7 @@ def atoms_plot(positions: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | 
     axes = new_axes() if axes is None else axes
     (line,) = axes.plot(positions, densities, linestyle="none", marker="o", markersize=4, label="_density")
     axes.vlines(np.asarray(positions), 0, np.asarray(densities), color=line.get_color(), linewidth=1.2)
-    return _style(_from_zero(axes), "action", "density")
-
-
-def options_plot(probabilities: Mapping[Any, float], axes: Axes | None = None) -> Axes:
-    """Draw the probabilities of options as bars.
-
-    >>> options_plot({"plain": 0.9, "bold": 0.1}).get_ylabel()
-    'probability'
-    """
-    axes = new_axes() if axes is None else axes
-    axes.bar([shorten(str(option)) for option in probabilities], list(probabilities.values()), width=0.6)
-    return _style(_from_zero(axes), "option", "probability")
+    return style(from_zero(axes), "action", "density")
 
 
 def recent_rounds(rounds: int) -> int:
@@ -146,7 +150,7 @@ def loss_curve(losses: npt.ArrayLike, axes: Axes | None = None, *, label: str | 
     (line,) = axes.plot(rounds, total[rounds] / rounds, linewidth=2.4, label=f"{prefix}running mean")
     recent = (total[rounds] - total[first]) / (rounds - first)
     axes.plot(rounds, recent, color=line.get_color(), linewidth=1, alpha=0.8, label=f"{prefix}mean of last {span:,}")
-    return _style(_from_zero(axes), "rounds", "loss")
+    return style(from_zero(axes), "rounds", "loss")
 
 
 def level(value: float, axes: Axes, *, label: str) -> Axes:
@@ -156,7 +160,7 @@ def level(value: float, axes: Axes, *, label: str) -> Axes:
     'best'
     """
     axes.plot(axes.dataLim.intervalx, [value, value], color=GREY, linestyle="--", linewidth=1.5, label=label)
-    return _style(_from_zero(axes), axes.get_xlabel(), axes.get_ylabel())
+    return style(from_zero(axes), axes.get_xlabel(), axes.get_ylabel())
 
 
 def interval_plot(value: float, low: float, high: float, axes: Axes | None = None, *, label: str) -> Axes:
@@ -170,7 +174,7 @@ def interval_plot(value: float, low: float, high: float, axes: Axes | None = Non
     if len(axes.figure.axes) == 1:
         axes.figure.canvas.figure.set_size_inches(10, 1.8 + 0.4 * len(axes.lines))
     axes.plot(np.array([low, value, high]), [position] * 3, linewidth=2.4, marker="|", markersize=14, label=label)
-    _style(axes, "loss", "estimate").margins(y=0.3)
+    style(axes, "loss", "estimate").margins(y=0.3)
     axes.set_yticks([-number for number in range(len(axes.lines))], [str(line.get_label()) for line in axes.lines])
     legend = axes.get_legend()
     if legend is not None:
@@ -200,7 +204,7 @@ def policy_map(
         _scatter(axes, line.observed, np.asarray(targets, dtype=np.float64))
     lows, highs = _windows(policy, line.contexts)
     (_bars if line.labels else _band)(axes, line.positions, lows, highs)
-    _style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
+    style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
     if line.labels:
         axes.set_xticks(line.positions, [shorten(label) for label in line.labels])
         axes.set_xlim(-0.5, len(line.labels) - 0.5)
@@ -230,7 +234,7 @@ def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None
     bandwidth, count, objective = min(cells, key=lambda cell: cell[2])
     axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label="_lowest")
     axes.set_title(f"lowest: {objective:.4f} with bandwidth {fraction(bandwidth)} and {count} leaves")
-    _style(axes, "leaves", "bandwidth").minorticks_off()
+    style(axes, "leaves", "bandwidth").minorticks_off()
     axes.set_xticks(leaves, [f"{count}" for count in leaves])
     axes.set_yticks(bandwidths, [fraction(bandwidth) for bandwidth in bandwidths])
     return axes
@@ -266,14 +270,16 @@ def save(plot: Axes | Figure, path: str | Path) -> None:
     _write_table(target.with_suffix(".csv"), list(_rows(figure)))
 
 
-def _from_zero(axes: Axes) -> Axes:
+def from_zero(axes: Axes) -> Axes:
+    """Let the vertical axis start at zero if nothing is below."""
     axes.autoscale(axis="y")
     if axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)
     return axes
 
 
-def _style(axes: Axes, across: str, up: str) -> Axes:
+def style(axes: Axes, across: str, up: str) -> Axes:
+    """Name the axes, and apply the look that all plots share."""
     axes.set_xlabel(across)
     axes.set_ylabel(up)
     axes.xaxis.set_major_formatter("{x:,.10g}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import check_one_knob
+from manul.agents.checks.action_spaces import check_no_limits, space_of
 from manul.agents.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
 from manul.agents.mapped import SaveableAgent
 from manul.types import Context, Decision, Decisions, Within
@@ -38,23 +38,17 @@ def check_agent(make: Make) -> None:
     >>> import manul
     >>> check_agent(lambda seed: manul.Cats(leaves=8, bandwidth=1/8, seed=seed))
     """
-    check_one_knob(make(0), "check_agent")
+    check_no_limits(make(0))
     for check in CHECKS:
         check(make)
 
 
 def distribution_is_a_density(make: Make) -> None:
-    """Densities integrate to 1 and are positive on the support if epsilon > 0, before and after learning.
-
-    The support is the whole range, or the set of actions of a discrete agent.
-    """
+    """Densities integrate to 1 and are positive on the support if epsilon > 0, before and after learning."""
     agent = make(0)
     for contexts in (random_contexts(5), _play(agent, ROUNDS)):
         for context in contexts[:20]:
-            distribution = agent.distribution(context)
-            assert abs(distribution.integral() - 1) < 1e-9, "a distribution must integrate to 1"
-            support = _support(distribution, agent.actions)
-            assert (distribution.density_many(support) > 0).all(), "a density must be positive on the whole support"
+            space_of(agent).check_density(agent.distribution(context))
 
 
 def decisions_carry_their_density(make: Make) -> None:
@@ -69,13 +63,13 @@ def decisions_carry_their_density(make: Make) -> None:
 
 
 def inverse_densities_average_to_the_range(make: Make) -> None:
-    """The mean of 1/density over an agent's own actions is the length of the range, within five standard errors."""
+    """The mean of 1/density over an agent's own actions is the length of the range, within five standard errors.
+
+    With several knobs, this holds for the density of each, and the joint density is their product.
+    """
     agent = make(2)
     _play(agent, ROUNDS)
-    inverse = 1 / agent.decide_many(random_contexts(20_000)).densities
-    error = inverse.std() / np.sqrt(len(inverse))
-    span = agent.actions[1] - agent.actions[0]
-    assert abs(inverse.mean() - span) <= 5 * error + 1e-9, f"mean of 1/density must be {span}, got {inverse.mean()}"
+    space_of(agent).check_inverse_densities(agent.decide_many(random_contexts(20_000)))
 
 
 def same_seed_same_bytes(make: Make) -> None:
@@ -84,8 +78,8 @@ def same_seed_same_bytes(make: Make) -> None:
     for agent in (one, two, other):
         _play(agent, ROUNDS)
     assert _same(one, two), "the same seed must give the same state"
-    actions, other_actions = (agent.decide_many(random_contexts(50)).actions for agent in (one, other))
-    assert not np.array_equal(actions, other_actions), "another seed must draw other actions"
+    rows, other_rows = (space_of(one).rows(agent.decide_many(random_contexts(50))) for agent in (one, other))
+    assert rows != other_rows, "another seed must draw other actions"
 
 
 def batches_equal_single_calls(make: Make) -> None:
@@ -95,9 +89,9 @@ def batches_equal_single_calls(make: Make) -> None:
         contexts = random_contexts(size, seed=size)
         decisions = [single.decide(context) for context in contexts]
         many = batch.decide_many(contexts)
-        assert [decision.action for decision in decisions] == many.actions.tolist(), "decide_many must equal decide"
-        assert [decision.density for decision in decisions] == many.densities.tolist(), "decide_many must equal decide"
-        losses = _losses(single, many.actions)
+        rows = [(decision.action, decision.density) for decision in decisions]
+        assert rows == space_of(single).rows(many), "decide_many must equal decide"
+        losses = _losses(single, many)
         for context, decision, loss in zip(contexts, decisions, losses, strict=True):
             single.learn(context, decision, **outcome_of(single, float(loss)))
         batch.learn_many(contexts, many, **outcomes_of(batch, losses))
@@ -121,21 +115,16 @@ def saved_agents_resume_identically(make: Make) -> None:
 def narrowed_ranges_are_kept(make: Make) -> None:
     """With `within`, actions and densities stay inside it, also in learning."""
     agent = make(7)
-    low, high = agent.actions
-    within = (low + 0.1 * (high - low), high)
+    space = space_of(agent)
+    within = space.within
     _play(agent, 50)
-    if (getattr(agent, "bandwidth", None) or 0.0) > 0.45 * (high - low):
+    if space.is_too_wide(getattr(agent, "bandwidth", None) or 0.0):
         check_rejected(lambda: agent.decide(random_contexts(1)[0], within))
         return
     for context in random_contexts(100):
-        distribution = agent.distribution(context, within)
-        assert abs(distribution.integral() - 1) < 1e-9
-        support = _support(distribution, within)
-        assert (distribution.density_many(support) > 0).all(), "a density must be positive on the narrowed support"
-        assert within[0] <= support[0] <= support[-1] <= within[1], "a narrowed support must lie in its range"
-        assert not distribution.density_many([np.nextafter(within[0], -np.inf), np.nextafter(within[1], np.inf)]).any()
+        space.check_density(agent.distribution(context, within), within)
         decision = agent.decide(context, within)
-        assert within[0] <= decision.action <= within[1], "an action must lie in its narrowed range"
+        assert space.contains(within, decision.action), "an action must lie in its narrowed range"
         agent.learn(context, decision, **outcome_of(agent, _loss_span(agent)[0]))
 
 
@@ -145,7 +134,7 @@ def no_context_is_a_plain_bandit(make: Make) -> None:
     empty: list[Context] = [None, [], np.empty(0)]
     for context in empty * 20:
         agent.learn(context, agent.decide(context), **outcome_of(agent, _loss_span(agent)[0]))
-    assert len(agent.decide_many(np.empty((3, 0))).actions) == 3
+    assert len(agent.decide_many(np.empty((3, 0))).densities) == 3
 
 
 def bad_input_changes_nothing(make: Make) -> None:
@@ -154,32 +143,30 @@ def bad_input_changes_nothing(make: Make) -> None:
     contexts = _play(agent, 50)
     good = agent.decide(contexts[0])
     before = agent.state()
-    low, high = agent.actions
-    nan, row = float("nan"), contexts[0]
+    space, nan, row = space_of(agent), float("nan"), contexts[0]
     beyond = float("inf") if agent.losses == "auto" else _loss_span(agent)[1] + 1
 
     def learn(context: Context, decision: Decision, loss: float = _loss_span(agent)[1]) -> None:
         agent.learn(context, decision, **outcome_of(agent, loss))
 
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: agent.decide(np.full(WIDTH, nan)),
         lambda: agent.decide(np.full(WIDTH, np.inf)),
         lambda: agent.decide(np.zeros(WIDTH + 1)),
-        lambda: agent.decide(row, within=(low - 1, high)),
         lambda: agent.decide_many(np.full((2, WIDTH), nan)),
         lambda: learn(np.full(WIDTH, nan), good),
         lambda: learn(np.zeros(WIDTH + 1), good),
         lambda: learn(row, good, nan),
         lambda: learn(row, good, beyond),
-        lambda: learn(row, Decision(good.action, 0.0)),
-        lambda: learn(row, Decision(good.action, nan)),
-        lambda: learn(row, Decision(high + 1, good.density)),
+        lambda: learn(row, good._replace(density=0.0)),
+        lambda: learn(row, good._replace(density=nan)),
         lambda: agent.learn_many(
-            contexts[:2],
-            Decisions(np.array([low, low]), np.ones(2)),
-            **outcomes_of(agent, np.array([_loss_span(agent)[1], nan])),
+            contexts[:2], space.twice(good), **outcomes_of(agent, np.array([_loss_span(agent)[1], nan]))
         ),
-    ):
+        *(partial(agent.decide, row, within) for within in space.bad_ranges()),
+        *(partial(learn, row, good._replace(action=action)) for action in space.bad_actions(good)),
+    ]
+    for call in calls:
         check_rejected(call)
         after = agent.state()
         assert all(np.array_equal(before[name], after[name]) for name in before), (
@@ -200,17 +187,13 @@ CHECKS = (
 )
 
 
-def _support(distribution: Distribution | Atoms, within: Within) -> npt.NDArray[np.float64]:
-    return distribution.positions if isinstance(distribution, Atoms) else np.linspace(*within, 1001)
-
-
 def _loss_span(agent: SaveableAgent) -> Within:
     return (0.0, 1.0) if isinstance(agent.losses, str) else agent.losses
 
 
-def _losses(agent: SaveableAgent, actions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    (low, high), (lowest, highest) = agent.actions, _loss_span(agent)
-    return lowest + (highest - lowest) * np.abs((actions - low) / (high - low) - 0.3)
+def _losses(agent: SaveableAgent, decisions: Decisions) -> npt.NDArray[np.float64]:
+    lowest, highest = _loss_span(agent)
+    return lowest + (highest - lowest) * space_of(agent).shares(decisions)
 
 
 def _play(agent: SaveableAgent, rounds: int) -> npt.NDArray[np.float64]:
@@ -218,7 +201,7 @@ def _play(agent: SaveableAgent, rounds: int) -> npt.NDArray[np.float64]:
     for first in range(0, rounds, 10):
         rows = contexts[first : first + 10]
         decisions = agent.decide_many(rows)
-        agent.learn_many(rows, decisions, **outcomes_of(agent, _losses(agent, decisions.actions)))
+        agent.learn_many(rows, decisions, **outcomes_of(agent, _losses(agent, decisions)))
     return contexts
 
 

@@ -1,0 +1,67 @@
+"""The state of the critic of Auto, with one knob or several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from manul.types import Floats, Within
+
+MEMBERS = ("deep", "shallow", "sharp", "scout")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One network of the ensemble: its recent error, in units of the loss, and its share in the prediction."""
+
+    name: str
+    error: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """The state of an Auto, to explain its decisions.
+
+    `members` are the networks; `forest` is the weight of the correction by `trees` regression trees, from 0 to 1.
+    `bandwidth` is narrower where the predicted loss is steep; with several knobs it is a share of their ranges. `noise` is
+    the standard deviation of the loss around the prediction. `epsilon` is the share of uniform exploration in the next
+    decision. `alarms` counts the detected changes of the world: `last_alarm` is the round of the last one, and `memory` the
+    number of rounds since. `clipped` counts the outliers among losses without a stated range, which were clipped.
+    `actions` and `losses` are the predicted loss curve of one context, if given.
+    """
+
+    members: tuple[Member, ...]
+    forest: float
+    trees: int
+    bandwidth: float
+    noise: float
+    epsilon: float
+    rounds: int
+    memory: int
+    alarms: int
+    last_alarm: int | None
+    clipped: int = 0
+    actions: Floats | None = None
+    losses: Floats | None = None
+
+
+def critic_report(state: Mapping[str, Any], unit: Within, epsilon: float, **curve: Floats) -> Report:
+    """The report of a critic's state in the core; `unit` are the losses that the core calls 0 and 1."""
+    span = unit[1] - unit[0]
+    errors = [error * span for error in state["errors"]]
+    return Report(
+        members=tuple(map(Member, MEMBERS, errors, state["weights"])),
+        forest=state["forest"],
+        trees=int(state["trees"]),
+        bandwidth=state["bandwidth"],
+        noise=state["noise"] * span,
+        epsilon=epsilon,
+        rounds=int(state["rounds"]),
+        memory=int(state["memory"]),
+        alarms=int(state["alarms"]),
+        last_alarm=int(state["last_alarm"]) or None,
+        clipped=int(state["clipped"]),
+        **curve,
+    )

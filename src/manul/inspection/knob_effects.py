@@ -1,0 +1,162 @@
+"""The effect of each knob: the loss that Auto predicts along one knob or over a pair, with the others at the best action."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manul.actions.knobs import Choice, Knob, KnobValue, Span, Stepped
+from manul.agents.auto_knobs import AutoKnobs
+from manul.errors import ParameterError
+from manul.types import Context, Floats
+from manul.utils.suggestions import remedy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+POINTS, CELLS = 65, 32  # per knob along a line, and at most in a heat map
+
+
+@dataclass(frozen=True)
+class KnobEffect:
+    """The predicted loss of values of one knob, with the others at the best action.
+
+    `best` is the value of the best action, which may lie between the values, and `best_loss` its predicted loss.
+    """
+
+    name: str
+    knob: Knob
+    values: tuple[KnobValue, ...]
+    losses: tuple[float, ...]
+    best: KnobValue
+    best_loss: float
+
+    @property
+    def size(self) -> float:
+        """The difference between the largest and the lowest predicted loss."""
+        return max(self.losses) - min(self.losses)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values; the loss of each value is a pair in `curve`."""
+        curve = list(zip(self.values, self.losses, strict=True))
+        return {"best": self.best, "best_loss": self.best_loss, "effect": self.size, "curve": curve}
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the predicted loss along the knob and mark the best value."""
+        from manul.utils import knob_plots
+
+        chooses = isinstance(self.knob, Choice)
+        places: Any = range(len(self.values)) if chooses else self.values
+        best = float(self.values.index(self.best)) if chooses else float(self.best)
+        dots = not isinstance(self.knob, Span)
+        drawn = knob_plots.loss_plot(places, self.losses, (best, self.best_loss), axes, dots=dots)
+        drawn.set_xlabel(self.name)
+        return knob_plots.label_options(drawn, self.values) if chooses else drawn
+
+
+@dataclass(frozen=True, eq=False)
+class PairEffect:
+    """The predicted loss over two knobs, with the others at the best action: `losses[i, j]` is that of value j of the first
+    knob and value i of the second."""
+
+    names: tuple[str, str]
+    knobs: tuple[Knob, Knob]
+    values: tuple[tuple[KnobValue, ...], tuple[KnobValue, ...]]
+    losses: Floats
+    best: tuple[KnobValue, KnobValue]
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the predicted loss as a heat map and mark the best pair of values."""
+        from manul.utils import knob_plots
+
+        parts = list(zip(self.knobs, self.values, self.best, strict=True))
+        edges = [_edges(knob, values) for knob, values, _ in parts]
+        place = [float(values.index(best)) if isinstance(knob, Choice) else float(best) for knob, values, best in parts]
+        drawn = knob_plots.loss_map((edges[0], edges[1]), self.losses, (place[0], place[1]), axes)
+        for knob, values, up in zip(self.knobs, self.values, (False, True), strict=True):
+            if isinstance(knob, Choice):
+                knob_plots.label_options(drawn, values, up=up)
+        drawn.set_xlabel(self.names[0])
+        drawn.set_ylabel(self.names[1])
+        return drawn
+
+
+def knob_effects(agent: AutoKnobs, context: Context, *, points: int = POINTS) -> tuple[KnobEffect, ...]:
+    """The effect of each knob in a context.
+
+    >>> import manul
+    >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])})
+    >>> price, template = knob_effects(agent, [0.5])
+    >>> price.values[0], price.best, template.values
+    (10.0, 30.0, ('a', 'b'))
+    """
+    best = agent.best(context)
+    return tuple(_effect(agent, context, best, name, knob, points) for name, knob in agent.knobs.knobs)
+
+
+def pair_effect(agent: AutoKnobs, context: Context, one: str, other: str, *, cells: int = CELLS) -> PairEffect:
+    """The effect of two knobs together in a context.
+
+    >>> import manul
+    >>> agent = manul.Auto(actions={"price": (10, 50), "days": manul.Stepped(1, 14, 1)})
+    >>> pair_effect(agent, [0.5], "price", "days").losses.shape
+    (14, 32)
+    """
+    knobs = dict(agent.knobs.knobs)
+    for name in (one, other):
+        if name not in knobs:
+            advice = remedy(str(name), knobs, f"The knobs are {', '.join(knobs)}.")
+            raise ParameterError(f"unknown knob {name!r}. {advice}", "knob")
+    if one == other:
+        raise ParameterError(f"a pair must have two knobs, got {one!r} twice.", "knob")
+    best = agent.best(context)
+    values = tuple(_middles(knobs[one], cells)), tuple(_middles(knobs[other], cells))
+    actions = [{**best, one: across, other: up} for up in values[1] for across in values[0]]
+    losses = _losses(agent, context, actions).reshape(len(values[1]), len(values[0]))
+    return PairEffect((one, other), (knobs[one], knobs[other]), values, losses, (best[one], best[other]))
+
+
+def _effect(
+    agent: AutoKnobs, context: Context, best: Mapping[str, KnobValue], name: str, knob: Knob, points: int
+) -> KnobEffect:
+    values = tuple(_values(knob, points))
+    *losses, lowest = _losses(agent, context, [*({**best, name: value} for value in values), dict(best)]).tolist()
+    return KnobEffect(name, knob, values, tuple(losses), best[name], lowest)
+
+
+def _losses(agent: AutoKnobs, context: Context, actions: list[dict[str, Any]]) -> Floats:
+    _, seen = agent.player_and_context(context)
+    contexts: Any = [seen] * len(actions) if isinstance(seen, dict) else np.tile(seen, (len(actions), 1))
+    return agent.predict_losses(contexts, actions)
+
+
+def _values(knob: Knob, points: int) -> Iterator[KnobValue]:
+    """Values from end to end, at most `points` numbers or steps."""
+    if isinstance(knob, Choice):
+        yield from knob.options
+    elif isinstance(knob, Stepped):
+        places = np.unique(np.linspace(0, knob.count - 1, min(points, knob.count)).round())
+        yield from (knob.value((place + 0.5) / knob.count) for place in places.tolist())
+    else:
+        yield from map(knob.value, np.linspace(0, 1, points).tolist())
+
+
+def _middles(knob: Knob, cells: int) -> Iterator[KnobValue]:
+    """The middles of equal cells of a range, and otherwise the same as `_values`."""
+    if isinstance(knob, Span):
+        yield from map(knob.value, ((np.arange(cells) + 0.5) / cells).tolist())
+    else:
+        yield from _values(knob, cells)
+
+
+def _edges(knob: Knob, values: tuple[Any, ...]) -> Floats:
+    """The edges of cells around values."""
+    if isinstance(knob, Span):
+        return np.linspace(knob.low, knob.high, len(values) + 1)
+    middles = np.arange(len(values), dtype=np.float64) if isinstance(knob, Choice) else np.array(values)
+    between = (middles[1:] + middles[:-1]) / 2
+    edges: Floats = np.array([2 * middles[0] - between[0], *between, 2 * middles[-1] - between[-1]])
+    return edges

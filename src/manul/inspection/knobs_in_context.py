@@ -1,0 +1,102 @@
+"""The policy of an agent with several knobs in one context: what it plays, and the effect of each knob."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from manul.actions.knobs import Choice, KnobValue
+from manul.actions.knobs_distribution import KnobsDistribution, Options
+from manul.agents.auto_knobs import MOST_COMBINATIONS, AutoKnobs
+from manul.inspection.knob_effects import KnobEffect, knob_effects
+from manul.types import Context
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS = 4  # of a figure
+
+
+@dataclass(frozen=True)
+class KnobsInContext:
+    """The policy in one context.
+
+    `distribution` is that of the whole policy, or given the best options if there are too many combinations to list.
+    `greedy` is the distribution given the best options.
+    """
+
+    context: Context
+    distribution: KnobsDistribution
+    greedy: KnobsDistribution
+    effects: tuple[KnobEffect, ...]
+
+    @property
+    def best(self) -> dict[str, KnobValue]:
+        """The best action."""
+        return {effect.name: effect.best for effect in self.effects}
+
+    def window(self, name: str) -> tuple[float, float] | None:
+        """The interval with the highest density of a knob, given the best options; None for a choice."""
+        part = self.greedy.marginal(name)
+        return None if isinstance(part, Options) else part.densest()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values.
+
+        >>> import manul
+        >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])})
+        >>> knobs_in_context(agent, [0.5]).as_dict()["knobs"]["template"]["distribution"]
+        {'probabilities': [('a', 0.5), ('b', 0.5)]}
+        """
+        means = self.distribution.mean()
+        knobs = {effect.name: {**self._knob(effect.name, means), **effect.as_dict()} for effect in self.effects}
+        return {"context": self.context, "best": self.best, "knobs": knobs}
+
+    def _knob(self, name: str, means: dict[str, KnobValue]) -> dict[str, Any]:
+        part = self.distribution.marginal(name)
+        if isinstance(part, Options):
+            return {"distribution": {"probabilities": list(part.probabilities.items())}}
+        return {"window": self.window(name), "expected_action": means[name], "distribution": asdict(part)}
+
+
+def knobs_in_context(agent: AutoKnobs, context: Context, shown: Context = None) -> KnobsInContext:
+    """The policy of an agent in a context; `shown` is the context before a feature map, if there is one.
+
+    >>> import manul
+    >>> knobs_in_context(manul.Auto(actions={"price": (10, 50), "days": manul.Stepped(1, 14, 1)}), [0.5]).window("price")
+    (10.0, 50.0)
+    """
+    effects = knob_effects(agent, context)
+    chosen = {effect.name: [effect.best] for effect in effects if isinstance(effect.knob, Choice)}
+    greedy = agent.distribution(context, within=chosen)
+    combinations = math.prod(len(effect.values) for effect in effects if effect.name in chosen)
+    whole = agent.distribution(context) if combinations <= MOST_COMBINATIONS else greedy
+    return KnobsInContext(context if shown is None else shown, whole, greedy, effects)
+
+
+def knobs_figure(policies: Sequence[KnobsInContext]) -> Figure:
+    """Draw, for each context, the distribution of each knob and below it the predicted loss along the knob."""
+    from manul.utils import plotting
+
+    names = [effect.name for effect in policies[0].effects]
+    across = min(len(names), COLUMNS)
+    groups = [names[first : first + across] for first in range(0, len(names), across)]
+    panels = iter(plotting.new_grid(2 * across * len(groups) * len(policies), across))
+    drawn = None
+    for policy in policies:
+        effects = {effect.name: effect for effect in policy.effects}
+        losses = [loss for effect in policy.effects for loss in effect.losses]
+        margin = 0.05 * (max(losses) - min(losses) or 1.0)
+        for group in groups:
+            upper, lower = ([next(panels) for _ in range(across)] for _ in range(2))
+            for name, density, loss in zip(group, upper, lower, strict=False):
+                drawn = policy.distribution.plot_marginal(name, density)
+                effects[name].plot(loss).set_ylim(min(losses) - margin, max(losses) + margin)
+            upper[0].set_title(plotting.shorten(json.dumps(policy.context, ensure_ascii=False)), loc="left")
+            for unused in (*upper[len(group) :], *lower[len(group) :]):
+                unused.remove()
+    assert drawn is not None
+    return drawn.figure.canvas.figure

@@ -1,0 +1,98 @@
+"""Plots of several knobs: probabilities of options, the predicted loss along one knob, and over a pair of knobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.utils.plotting import COLOURS, from_zero, new_axes, shorten, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DOTS = 40  # up to so many steps are drawn as dots, more as a line
+LOSS = "predicted loss"
+
+
+def options_plot(probabilities: Mapping[Any, float], axes: Axes | None = None) -> Axes:
+    """Draw the probabilities of options as bars.
+
+    >>> options_plot({"plain": 0.9, "bold": 0.1}).get_ylabel()
+    'probability'
+    """
+    axes = new_axes() if axes is None else axes
+    for number, (option, probability) in enumerate(probabilities.items()):
+        bar: dict[str, Any] = {"linewidth": 24, "solid_capstyle": "butt", "color": COLOURS[0]}
+        axes.plot([number, number], [0, probability], label=f"_{option}", **bar)
+    return label_options(style(from_zero(axes), "option", "probability"), list(probabilities))
+
+
+def steps_plot(values: npt.ArrayLike, probabilities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
+    """Draw the probabilities of steps.
+
+    >>> steps_plot([1, 2], [0.75, 0.25]).get_ylabel()
+    'probability'
+    """
+    axes = new_axes() if axes is None else axes
+    axes.plot(values, probabilities, linestyle="none", marker="o", markersize=4, color=COLOURS[0], label="_probability")
+    axes.vlines(np.asarray(values), 0, np.asarray(probabilities), color=COLOURS[0], linewidth=1.2)
+    return style(from_zero(axes), "step", "probability")
+
+
+def loss_plot(
+    values: Sequence[float],
+    losses: Sequence[float],
+    best: tuple[float, float],
+    axes: Axes | None = None,
+    *,
+    dots: bool = False,
+) -> Axes:
+    """Draw the predicted loss of values of a knob as a line, or a few as dots, and mark the best value and its loss.
+
+    >>> loss_plot([0.0, 1.0], [0.5, 0.25], best=(1.0, 0.25)).get_ylabel()
+    'predicted loss'
+    """
+    axes = new_axes() if axes is None else axes
+    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
+    axes.plot(values, losses, color=COLOURS[0], label=f"_{LOSS}", **(look if dots and len(values) <= _DOTS else {}))
+    axes.plot(best[:1], best[1:], "o", color=COLOURS[1], markersize=8, label="_best")
+    return style(axes, "value", LOSS)
+
+
+def loss_map(
+    edges: tuple[npt.ArrayLike, npt.ArrayLike],
+    losses: npt.ArrayLike,
+    best: tuple[float, float],
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw the predicted loss of cells between edges of two knobs as a heat map, and mark the best cell.
+
+    >>> loss_map(([0, 1, 2], [0, 1]), [[0.5, 0.25]], best=(1.5, 0.5)).get_xlabel()
+    'one knob'
+    """
+    axes = new_axes() if axes is None else axes
+    mesh = axes.pcolormesh(*map(np.asarray, edges), np.asarray(losses), cmap="viridis", label=f"_{LOSS}")
+    axes.figure.colorbar(mesh, ax=axes, label=LOSS)
+    axes.plot(best[:1], best[1:], "o", color=COLOURS[1], markersize=9, markeredgecolor="white", label="_best")
+    style(axes, "one knob", "other knob").margins(0)
+    return axes
+
+
+def label_options(axes: Axes, options: Sequence[Any], *, up: bool = False) -> Axes:
+    """Write options at 0, 1, … of the horizontal axis, or of the vertical one.
+
+    >>> [tick.get_text() for tick in label_options(new_axes(), ["plain", True]).get_xticklabels()]
+    ['plain', 'True']
+    """
+    labels = [shorten(str(option)) for option in options]
+    if up:
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_ylim(-0.5, len(labels) - 0.5)
+        return axes
+    crowded = sum(map(len, labels)) > 40
+    axes.set_xticks(range(len(labels)), labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+    axes.set_xlim(-0.5, len(labels) - 0.5)
+    return axes
