@@ -33,8 +33,11 @@ Action = Annotated[
     ),
 ]
 Limited = Annotated[
-    Range | dict[str, list[Option]],
-    Meta(description="Lower and upper bound; of several knobs, by name, their bounds or the options that are allowed."),
+    Range | dict[str, list[Option]] | None,
+    Meta(
+        description="Lower and upper bound; of several knobs, by name, their bounds or the options that are allowed.",
+        examples=[[12.0, 20.0], {"price": [12.0, 20.0], "template": ["a"]}],
+    ),
 ]
 Densities = Annotated[
     dict[str, float], Meta(description="Of several knobs: the density of each, whose product is the density.")
@@ -57,11 +60,18 @@ class Knob(Request, kw_only=True, omit_defaults=True):
     options: list[Option] | None = None
 
 
-Knobs = Annotated[
-    dict[str, Range | Knob],
+Actions = Annotated[
+    Range | dict[str, Range | Knob],
     Meta(
-        description="Several knobs by name, in order: a range, steps or options each.",
-        examples=[{"price": [10, 50], "days": {"low": 1, "high": 14, "step": 1}, "template": {"options": ["a", "b"]}}],
+        description="Lower and upper bound, or several knobs by name, in order: bounds, steps or options each.",
+        examples=[
+            [0.0, 32.0],
+            {
+                "price": [10.0, 50.0],
+                "days": {"low": 1.0, "high": 14.0, "step": 1.0},
+                "template": {"options": ["a", "b"]},
+            },
+        ],
     ),
 ]
 
@@ -78,7 +88,7 @@ class NewDecision(Request, kw_only=True):
     """A request for a decision; `within` restricts the range of actions for this decision."""
 
     context: Context = None
-    within: Limited | None = None
+    within: Limited = None
     id: Id | None = None
 
 
@@ -95,9 +105,9 @@ class NewObservation(Request, kw_only=True):
     action: Action
     context: Context = None
     density: Annotated[float, Meta(gt=0)] | None = None
-    densities: dict[str, Annotated[float, Meta(gt=0)]] | None = None
+    densities: Annotated[dict[str, Annotated[float, Meta(gt=0)]] | None, Meta(description="By knob.")] = None
     floor: Annotated[float, Meta(ge=0)] | None = None
-    within: Limited | None = None
+    within: Limited = None
     id: Id | None = None
     loss: float | None = None
     reward: float | None = None
@@ -165,7 +175,7 @@ class Status(Struct, kw_only=True):
     reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`."""
 
     name: str
-    actions: Range | Knobs
+    actions: Actions
     losses: LossRange
     rewards: LossRange | None
     agent: dict[str, Any]

@@ -69,11 +69,9 @@ def _exploration(rows: Sequence[log_export.Row], loop: Loop) -> schema.Explorati
 
 
 def _beliefs(agent: Any) -> dict[str, Any]:
-    if isinstance(agent, Auto):
+    if isinstance(agent, Auto | AutoKnobs):
         report = dataclasses.asdict(agent.report()) if agent.width is not None else {}
         return {name: _finite(value) for name, value in report.items() if name not in ("actions", "losses")}
-    if isinstance(agent, AutoKnobs):
-        return {"epsilon": agent.current_epsilon, "nearby": agent.nearby, **_finite(agent.report())}
     if isinstance(agent, AdaptiveCats):
         pairs = zip(agent.bandwidths, agent.estimates.tolist(), agent.risks.tolist(), strict=True)
         members = [{"bandwidth": each[0], "estimate": _finite(each[1]), "risk": _finite(each[2])} for each in pairs]
