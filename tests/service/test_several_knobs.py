@@ -17,7 +17,7 @@ SETTINGS = [
     ({f"k{each}": [0, 1] for each in range(17)}, "actions must have 1 to 16 knobs, got 17."),
     (
         {"days": {"low": 1, "high": 14, "step": 2}},
-        "step must divide the range from 1 to 14, got 2, of which it has 6.5.",
+        "step must divide the range from 1 to 14 evenly, got 2. Try 13 as high.",
     ),
     ({"days": {"low": 1, "high": 14}}, "days must have a step too."),
     ({"days": {}}, "days must have low, high and step, or options."),
@@ -27,7 +27,7 @@ SETTINGS = [
     ({"price": [50, 10]}, "price must be finite with low < high, got (50.0, 10.0)."),
     ({"template": {"options": ["a"]}}, "Choice must have 2 to 32 options, got 1."),
     ({"template": {"options": ["a", "a"]}}, "options must be distinct, got ['a', 'a']."),
-    ({"": [0, 1]}, "names of knobs must be texts, got ''."),
+    ({"": [0, 1]}, "names of knobs must be texts that are not empty, got ''."),
 ]
 ACTION = {"price": 20.0, "discount": 0.1, "template": "bold", "days": 3}
 ACTIONS = [

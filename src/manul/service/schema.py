@@ -64,14 +64,7 @@ Actions = Annotated[
     Range | dict[str, Range | Knob],
     Meta(
         description="Lower and upper bound, or several knobs by name, in order: bounds, steps or options each.",
-        examples=[
-            [0.0, 32.0],
-            {
-                "price": [10.0, 50.0],
-                "days": {"low": 1.0, "high": 14.0, "step": 1.0},
-                "template": {"options": ["a", "b"]},
-            },
-        ],
+        examples=[[0.0, 32.0], {"price": [10.0, 50.0], "template": {"options": ["a", "b"]}}],
     ),
 ]
 
