@@ -72,7 +72,7 @@ PROBLEMS: dict[str, Problem] = {
 def play_auto(world: Several, seed: int) -> Columns:
     """Auto with all knobs."""
     agent: Any = manul.Auto(actions=world.actions, seed=seed)
-    return manul.simulate(agent, world).actions
+    return manul.simulate(agent, world).log.actions
 
 
 def play_separately(world: Several, seed: int) -> Columns:

@@ -245,3 +245,66 @@ def test_rewards_that_do_not_fit_are_one_sentence(houses, arguments, message):
     result = manul_run(houses, "--target", "rent", *arguments)
     assert result.exit_code != 0
     assert message in result.stderr
+
+
+@pytest.fixture
+def offers(tmp_path):
+    lines = [f"{size or ''},{kind},{rent(size, kind)},{0.1 * (size or 2)}" for size, kind in HOUSES]
+    path = tmp_path / "offers.csv"
+    path.write_text("\n".join(["size,kind,rent,discount", *lines, "3,flat,,0.2", "3,flat,200,"]) + "\n")
+    return path
+
+
+def test_several_targets_are_the_best_values_of_several_knobs(offers, tmp_path):
+    files = ["--log", tmp_path / "log.parquet", "--out", tmp_path / "policy.manul"]
+    found = played(offers, "--target", "rent", "--target", "discount", *files)
+    assert found["actions"] == {"rent": [100, 350], "discount": [pytest.approx(0.1), pytest.approx(0.3)]}
+    assert (found["agent"], found["rows"], found["left_out"]) == ("auto", len(HOUSES), 2)
+    assert found["recent_loss"] < found["best_constant"]
+    log = manul.Log.read(tmp_path / "log.parquet")
+    assert (log.knobs.names, len(log), [*log.fields]) == (["rent", "discount"], len(HOUSES), ["size", "kind"])
+    policy = manul.load(tmp_path / "policy.manul")
+    assert 100 <= policy.decide({"size": 1.0, "kind": "hut"}).action["rent"] <= 350
+
+
+def test_the_loss_of_several_targets_is_the_mean_of_those_of_the_knobs(offers, tmp_path):
+    for loss, power in (("absolute", 1), ("squared", 2)):
+        played(offers, "--target", "rent", "--target", "discount", "--loss", loss, "--log", tmp_path / "log.parquet")
+        log = manul.Log.read(tmp_path / "log.parquet")
+        rents = np.array([rent(size, kind) for size, kind in HOUSES])
+        discounts = np.array([0.1 * (size or 2) for size, _ in HOUSES])
+        parts = np.abs(log.actions["rent"] - rents) / 250, np.abs(log.actions["discount"] - discounts) / 0.2
+        assert log.losses == pytest.approx((parts[0] ** power + parts[1] ** power) / 2)
+
+
+def test_a_run_with_several_targets_prints_what_one_with_one_prints(offers):
+    several, one = (
+        manul_run(offers, *targets).stdout
+        for targets in (("--target", "rent", "--target", "discount"), ("--target", "rent"))
+    )
+    assert [line[:14] for line in several.splitlines()] == [line[:14] for line in one.splitlines()]
+    assert "rent 100 to 350, discount 0.1 to 0.3" in several
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--agent", "cats"], "agent must be auto for several targets; cats sets one knob."),
+        (["--leaves", "8"], "agent must be auto for several targets; cats sets one knob."),
+        (["--actions", "0", "1"], "actions is for one target. With several, the ranges are those of the targets."),
+        (["--target", "rent"], "target must name different columns, got 'rent' twice."),
+        (["--log", "run.vw"], "Vowpal Wabbit has one number per action and cannot store the knobs rent, discount."),
+    ],
+)
+def test_what_several_targets_do_not_take_is_refused_in_a_sentence(offers, tmp_path, monkeypatch, options, sentence):
+    monkeypatch.chdir(tmp_path)
+    result = manul_run(offers, "--target", "rent", "--target", "discount", *options)
+    assert result.exit_code != 0
+    assert sentence in result.stderr
+    assert not (tmp_path / "run.vw").exists()
+
+
+def test_rewards_of_several_targets_are_negative_losses(offers, tmp_path):
+    played(offers, "--target", "rent", "--target", "discount", "--rewards", "known", "--log", tmp_path / "log.jsonl")
+    log = manul.Log.read(tmp_path / "log.jsonl", knobs={"rent": (100, 350), "discount": (0, 1)})
+    assert -1 <= log.rewards.min() <= log.rewards.max() <= 0

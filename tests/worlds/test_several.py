@@ -58,9 +58,34 @@ def test_losses_are_in_the_unit_range_and_have_the_expected_mean(world, rng):
 
 def test_a_run_has_the_losses_of_its_actions(world):
     run = manul.simulate(manul.Auto(actions=world.actions, seed=1), world)
-    assert np.allclose(run.losses, world.expected_losses(run.actions) + world.noise)
-    assert run.mean_loss == run.losses.mean()
-    assert (run.densities > 0).all()
+    log = run.log
+    assert np.allclose(log.losses, world.expected_losses(log.actions) + world.noise)
+    assert run.mean_loss == log.losses.mean()
+    assert np.allclose(log.densities, np.prod([*log.densities_by_knob.values()], axis=0))
+    assert (log.floors <= log.densities).all()
+    assert log.knobs.actions == world.actions
+
+
+def test_the_log_of_a_run_comes_back_from_a_file(world, tmp_path):
+    run = manul.simulate(manul.Auto(actions=world.actions, seed=1), world)
+    run.log.write(tmp_path / "run.parquet")
+    assert manul.Log.read(tmp_path / "run.parquet").table.equals(run.log.table, check_metadata=True)
+
+
+def test_the_plot_and_the_cost_of_exploration_of_a_run_with_several_knobs():
+    world = several.bowl(rounds=2000, knobs=2, width=4)
+    run = manul.simulate(manul.Auto(actions=world.actions, seed=1), world)
+    cost = run.exploration_cost
+    assert 0 < cost.explored < len(world) / 3
+    assert cost.cost > 2 * cost.error
+    assert run.plot() is not None
+
+
+def test_agents_of_a_comparison_run_as_alone():
+    world = several.templates(rounds=200, width=4)
+    many = manul.simulate_many([manul.Auto(actions=world.actions, seed=seed) for seed in (1, 2)], world)
+    alone = [manul.simulate(manul.Auto(actions=world.actions, seed=seed), world) for seed in (1, 2)]
+    assert [run.log.table for run in many] == [run.log.table for run in alone]
 
 
 def test_a_simulation_is_repeated_to_the_byte(world):

@@ -73,6 +73,12 @@ class Mapped(PlotMixin):
         return int(getattr(self.agent, "decisions", 0))
 
     @property
+    def knobs(self) -> Knobs | None:
+        """The knobs of the agent inside, if it has several."""
+        knobs: Knobs | None = getattr(self.agent, "knobs", None)
+        return knobs
+
+    @property
     def current_epsilon(self) -> float:
         """The epsilon of the next decision, if the agent inside has one."""
         epsilon: float = self.agent.current_epsilon  # type: ignore[attr-defined]

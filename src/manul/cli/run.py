@@ -14,7 +14,12 @@ from manul.cli._options import AGENT, FILE, INTEGER, MODEL, RANGE, Choice, Epsil
 
 @click.command(epilog="\b\nExample:\n  manul run cars.csv --target price --log run.parquet --out policy.manul")
 @click.argument("table", type=FILE)
-@click.option("--target", help="Column with the best action of each row.  [default for .vw: the label]")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    help="Column with the best action of each row; give it again for each of several knobs.  [default for .vw: the label]",
+)
 @click.option("--agent", type=AGENT, help="Agent to run.  [default: auto; cats if --leaves or --bandwidth is given]")
 @click.option("--leaves", type=INTEGER, help="Number of leaves of the tree, a power of two.  [default: 512]")
 @click.option(
@@ -55,7 +60,7 @@ from manul.cli._options import AGENT, FILE, INTEGER, MODEL, RANGE, Choice, Epsil
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def run(
     table: Path,
-    target: str | None,
+    targets: tuple[str, ...],
     actions: tuple[float, float] | None,
     log: Path | None,
     out: Path | None,
@@ -72,7 +77,7 @@ def run(
 
     if log is not None:
         format_of(log)
-    rows = TargetTable.read(table, target=target, actions=actions)
+    rows = TargetTable.read(table, target=targets, actions=actions)
     _print_notes(rows, table)
     rows = rows.shuffle(seed) if shuffle else rows
     result = run_agent(rows, bandwidth=bandwidth, seed=seed, progress=True, **settings)

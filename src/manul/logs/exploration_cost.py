@@ -1,17 +1,19 @@
 """What exploration cost: how much higher the losses were when the action was drawn outside the greedy window.
 
 Inside its greedy window, an epsilon-greedy policy has a density above that of the uniform distribution, outside it one
-below, so a log shows which rows were explored. Each is compared with the mean loss of the greedy rows in the same block of
-the log, because losses change as the agent learns.
+below, so a log shows which rows were explored; of several knobs, one outside its window is enough. Each is compared with the
+mean loss of the greedy rows in the same block of the log, because losses change as the agent learns.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manul.logs.knob_views import volumes
 from manul.logs.log import Log
 from manul.types import Floats
 
@@ -57,10 +59,10 @@ def exploration_cost(log: Log) -> ExplorationCost | None:
     >>> print(exploration_cost(Log(np.zeros((4, 1)), np.full(4, 0.5), densities, losses, action_range=(0.0, 1.0))))
     47 ± 8 % of the loss
     """
-    spans = _spans(log)
-    if spans is None or not len(log):
+    relative = _relative_densities(log)
+    if relative is None or not len(log):
         return None
-    explored, greedy = log.densities * spans < 1 - ROUNDING, greedy_rows(log)
+    explored, greedy = _flags((relative < 1 - ROUNDING).any(axis=0)), greedy_rows(log)
     if not greedy.any():
         return None
     count = max(1, min(BLOCKS, len(log) // LEAST_ROWS))
@@ -78,15 +80,24 @@ def greedy_rows(log: Log) -> npt.NDArray[np.bool_]:
     >>> greedy_rows(log)
     array([False,  True])
     """
-    spans = _spans(log)
-    flags: npt.NDArray[np.bool_] = np.zeros(len(log), bool) if spans is None else log.densities * spans > 1 + ROUNDING
-    return flags
+    relative = _relative_densities(log)
+    return np.zeros(len(log), bool) if relative is None else _flags((relative > 1 + ROUNDING).all(axis=0))
 
 
-def _spans(log: Log) -> Floats | float | None:
+def _flags(flags: Any) -> npt.NDArray[np.bool_]:
+    return np.asarray(flags, dtype=np.bool_)
+
+
+def _relative_densities(log: Log) -> Floats | None:
+    """The densities in units of the uniform ones, one row per knob; None if those are not known."""
+    if log.knobs is not None:
+        by_knob = log.densities_by_knob
+        lengths = volumes(log.knobs, log.within, len(log))
+        return None if by_knob is None else np.array([by_knob[name] * lengths[name] for name in by_knob])
     if log.lows is not None and log.highs is not None:
-        return log.highs - log.lows
-    return None if log.action_range is None else log.action_range[1] - log.action_range[0]
+        return (log.densities * (log.highs - log.lows))[np.newaxis]
+    span = log.action_range
+    return None if span is None else (log.densities * (span[1] - span[0]))[np.newaxis]
 
 
 def _compare(

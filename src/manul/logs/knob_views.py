@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Knobs
+from manul.actions.knobs import Choice, Knobs
 from manul.errors import InputError, ParameterError
 from manul.logs.formats import knob_checks
+from manul.types import Floats
 
 
 def check_knobs(knobs: Mapping[str, Any] | Knobs | None) -> Knobs | None:
@@ -55,6 +56,22 @@ def lengths(views: Mapping[str, Any]) -> set[int]:
     columns = [column for column in views.values() if column is not None]
     parts = [part for column in columns for part in (column.values() if isinstance(column, dict) else [column])]
     return {len(part) for part in parts}
+
+
+def volumes(knobs: Knobs, withins: Sequence[Mapping[str, Any] | None] | None, rows: int) -> dict[str, Floats]:
+    """The length of the range of each knob, or the number of its steps or options, in each row.
+
+    >>> from manul import Stepped
+    >>> knobs = Knobs.check({"price": (10, 50), "days": Stepped(1, 14, 1), "kind": Choice(["a", "b", "c"])})
+    >>> volumes(knobs, [{"price": (10, 20), "days": (1, 3), "kind": ["b", "c"]}], 1)
+    {'price': array([10.]), 'days': array([3.]), 'kind': array([2.])}
+    """
+    columns = {name: np.full(rows, knob.volume) for name, knob in knobs.knobs}
+    for row, within in enumerate(withins or ()):
+        for name, knob in knobs.knobs if within else ():
+            low, high = knob.narrow((within or {}).get(name), name)
+            columns[name][row] = int(low).bit_count() if isinstance(knob, Choice) else (high - low) * knob.volume
+    return columns
 
 
 def require_one_knob(log: Any, purpose: str) -> None:

@@ -9,10 +9,9 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from manul import _core
 from manul.agents.auto_knobs import AutoKnobs
@@ -57,30 +56,7 @@ class Run:
         return loss_curve(self.log.losses, axes)
 
 
-@dataclass(frozen=True, eq=False)
-class SeveralRun:
-    """The result of a simulation with several knobs: actions as columns by knob, joint densities and losses."""
-
-    actions: dict[str, npt.NDArray[Any]]
-    densities: Floats
-    losses: Floats
-    seconds: float
-
-    @property
-    def mean_loss(self) -> float:
-        """The progressive loss: the agent decides in each round before it learns from it."""
-        return float(self.losses.mean())
-
-
-@overload
-def simulate(agent: AutoKnobs, world: Several, *, progress: bool = False) -> SeveralRun: ...
-@overload
-def simulate(agent: Agent, world: World | ScaledWorld, *, progress: bool = False) -> Run: ...
-
-
-def simulate(
-    agent: Agent | AutoKnobs, world: World | ScaledWorld | Several, *, progress: bool = False
-) -> Run | SeveralRun:
+def simulate(agent: Agent | AutoKnobs, world: World | ScaledWorld | Several, *, progress: bool = False) -> Run:
     """Run an agent once through a world; the agent learns from every round.
 
     >>> import manul
@@ -88,13 +64,15 @@ def simulate(
     >>> len(run.log), run.mean_loss < 1
     (100, True)
     """
-    if isinstance(agent, AutoKnobs) or isinstance(world, Several):
-        return _simulate_several(agent, world, progress=progress)
     return simulate_many([agent], world, progress=progress)[0]
 
 
 def simulate_many(
-    agents: Sequence[Agent], world: World | ScaledWorld, *, threads: int | None = None, progress: bool = False
+    agents: Sequence[Agent | AutoKnobs],
+    world: World | ScaledWorld | Several,
+    *,
+    threads: int | None = None,
+    progress: bool = False,
 ) -> list[Run]:
     """Run several agents through a world in parallel; the results do not depend on the number of threads.
 
@@ -105,6 +83,16 @@ def simulate_many(
     """
     if len({id(agent) for agent in agents}) != len(agents):
         raise ParameterError("agents must be different objects, got the same one twice.", "agents")
+    if isinstance(world, Several) or any(isinstance(agent, AutoKnobs) for agent in agents):
+        loops = [_several_loop(agent, world) for agent in agents]
+        elapsed = _play(loops, len(world), SLOW_CHUNK, progress=progress)
+        return [Run(loop.log(), elapsed) for loop in loops]
+    return _simulate_one_knob(cast(Sequence[Agent], agents), world, threads=threads, progress=progress)
+
+
+def _simulate_one_knob(
+    agents: Sequence[Agent], world: World | ScaledWorld, *, threads: int | None, progress: bool
+) -> list[Run]:
     ranges = [_actions(agent) for agent in agents]
     scaled = {actions: world.table(actions) if isinstance(world, ScaledWorld) else world for actions in set(ranges)}
     logs = [_empty_log(scaled[actions], actions) for actions in ranges]
@@ -177,16 +165,14 @@ class _PythonLoop:
                 _floors(log)[number] = np.nan if decision.floor is None else decision.floor
 
 
-def _simulate_several(agent: Any, world: Any, *, progress: bool) -> SeveralRun:
+def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
     if not isinstance(agent, AutoKnobs):
         raise ParameterError("agent must have the knobs of the world: pass actions=world.actions.", "agent")
     if not isinstance(world, Several):
         raise ParameterError("world must have several knobs, as those of manul.worlds.several.", "world")
     if agent.actions != world.actions:
         raise ParameterError(f"actions must be those of the world, {world.actions}, got {agent.actions}.", "actions")
-    loop = _SeveralLoop(agent, world)
-    seconds = _play([loop], len(world), SLOW_CHUNK, progress=progress)
-    return SeveralRun(agent.knobs.columns(loop.actions), loop.densities, loop.losses, seconds)
+    return _SeveralLoop(agent, world)
 
 
 class _SeveralLoop:
@@ -195,7 +181,8 @@ class _SeveralLoop:
     def __init__(self, agent: AutoKnobs, world: Several) -> None:
         self.agent, self.world = agent, world
         self.actions: list[dict[str, Any]] = []
-        self.densities, self.losses = np.empty(len(world)), np.empty(len(world))
+        self.densities, self.losses, self.floors = (np.empty(len(world)) for _ in range(3))
+        self.by_knob = {name: np.empty(len(world)) for name in agent.knobs.names}
 
     def play(self, first: int, last: int) -> None:
         for number in range(first, last):
@@ -205,6 +192,15 @@ class _SeveralLoop:
             self.agent.learn(context, decision, **outcome_of(self.agent, loss))
             self.actions.append(decision.action)
             self.densities[number], self.losses[number] = decision.density, loss
+            self.floors[number] = np.nan if decision.floor is None else decision.floor
+            for name, density in decision.densities.items():
+                self.by_knob[name][number] = density
+
+    def log(self) -> Log:
+        """The log of all rounds."""
+        knobs: Any = {"knobs": self.agent.knobs, "densities_by_knob": self.by_knob, "floors": self.floors}
+        actions = self.agent.knobs.columns(self.actions)
+        return Log(self.world.contexts, actions, self.densities, self.losses, **knobs)
 
 
 def _actions(agent: Agent) -> Within:

@@ -1,11 +1,12 @@
 """Runs an agent online over a table: each row is a context, and its target is the best action.
 
-The loss of an action is its distance to the target, as a share of the range of actions, or the square of that share.
+The loss of an action is its distance to the target, as a share of the range of actions, or the square of that share. With
+several targets, each is the best value of a knob, and the loss is the mean of those of the knobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,14 +17,16 @@ import numpy as np
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.agents.agent_registry import AGENTS
+from manul.contexts import conversion
 from manul.contexts.table_encoding import Columns
 from manul.errors import ParameterError
-from manul.logs.formats.log_schema import RESERVED, Metadata
+from manul.logs.formats.log_schema import Metadata, reserved_names
 from manul.logs.log import Log
 from manul.types import Floats, Within
 from manul.utils.rewards import negate
-from manul.utils.validation import check_range, check_seed
+from manul.utils.validation import check_choice, check_range, check_seed
 from manul.worlds import Regression
+from manul.worlds.several import Several
 from manul.worlds.simulation import Run, simulate
 from manul.worlds.tables.dataset import scale_targets
 from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_columns, target_numbers
@@ -45,11 +48,15 @@ class TargetTable:
     skipped: int
     clipped: int
     renamed_columns: tuple[str, ...]
-    actions: Within
+    actions: Any
 
-    @classmethod
-    def read(cls, path: str | Path, *, target: str | None = None, actions: Within | None = None) -> TargetTable:
+    @staticmethod
+    def read(
+        path: str | Path, *, target: str | Sequence[str] | None = None, actions: Within | None = None
+    ) -> TargetTable:
         """Read a file; rows without a target are skipped, targets outside the range of actions are clipped to it.
+
+        With several targets, the table is one of knobs, whose ranges are those of the targets.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -59,24 +66,33 @@ class TargetTable:
         (array([20.,  5.]), (5.0, 20.0), 1)
         """
         cells = read_columns(path)
-        name = target if target is not None else _label(cells, path)
-        targets = target_numbers(cells, name, str(path))
+        names = _names(target, cells, path)
+        found = np.column_stack([target_numbers(cells, name, str(path)) for name in names])
         columns = {
             key: column.to_pylist() if str(column.type) == "string" else numbers_of(column)
             for key, column in cells.items()
-            if key != name
+            if key not in names
         }
-        known = np.isfinite(targets)
-        targets, skipped = targets[known], int((~known).sum())
-        low, high = (
-            check_range("actions", actions)
-            if actions is not None
-            else scale_targets(targets, what=f"target {name!r} of {path}")[0]
-        )
-        renamed = tuple(key for key in columns if key in RESERVED)
+        known = np.isfinite(found).all(axis=1)
+        targets, skipped = found[known], int((~known).sum())
+        given = None if actions is None else check_range("actions", actions)
+        if given is not None and len(names) > 1:
+            raise ParameterError(
+                "actions is for one target. With several, the ranges are those of the targets.", "actions"
+            )
+        ranges = [
+            given or scale_targets(column, what=f"target {name!r} of {path}")[0]
+            for name, column in zip(names, targets.T, strict=True)
+        ]
+        renamed = tuple(key for key in columns if key in reserved_names(several=len(names) > 1))
         fields = {f"{key}_" if key in renamed else key: _take(column, known) for key, column in columns.items()}
+        low, high = np.array(ranges).T
         clipped = int(((targets < low) | (targets > high)).sum())
-        return cls(fields, Columns.fit(fields), np.clip(targets, low, high), skipped, clipped, renamed, (low, high))
+        targets, encoding = np.clip(targets, low, high), Columns.fit(fields)
+        if len(names) > 1:
+            knobs = dict(zip(names, ranges, strict=True))
+            return KnobTable(fields, encoding, targets, skipped, clipped, renamed, knobs)
+        return TargetTable(fields, encoding, targets[:, 0], skipped, clipped, renamed, ranges[0])
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -108,15 +124,84 @@ class TargetTable:
         """The table as a world whose contexts are rows of numbers."""
         return Regression(self.columns.rows(self.fields), self.targets, loss)
 
+    def best_constant(self, loss: Literal["absolute", "squared"]) -> float:
+        """The mean loss of the best action that is the same in all rows.
+
+        >>> ages = {"age": np.array([1.0, 9.0, 4.0])}
+        >>> table = TargetTable(ages, Columns.fit(ages), np.array([3.0, 1.0, 2.0]), 0, 0, (), (0.0, 4.0))
+        >>> table.best_constant("squared")
+        0.041666666666666664
+        """
+        constant = float(np.median(self.targets) if loss == "absolute" else self.targets.mean())
+        return float(self.world(loss).losses(np.full(len(self), constant), self.actions).mean())
+
+    @property
+    def stated_actions(self) -> Any:
+        """The range of actions, for JSON."""
+        return list(self.actions)
+
+    def describe_actions(self) -> str:
+        """The range of actions in words."""
+        return "{:g} to {:g}".format(*self.actions)
+
     def log(self, run: Run, *, rewards: bool = False) -> Log:
         """The log of a run, with the columns of the table as contexts."""
         import pyarrow as pa
 
         fields = {name: pa.array(values, from_pandas=True) for name, values in self.fields.items()}
-        decisions = {"action": run.log.actions, "density": run.log.densities, "loss": run.log.losses}
-        decisions |= {} if run.log.floors is None else {"floor": run.log.floors}
-        table = pa.table({**fields, **decisions}).replace_schema_metadata(Metadata(rewards=rewards).to_arrow())
-        return Log.from_table(table, action_range=self.actions, loss_range=(0.0, 1.0))
+        decided = run.log.table.drop_columns("context")
+        decisions = {name: decided.column(name) for name in decided.column_names}
+        metadata = Metadata(rewards=rewards, knobs=run.log.knobs)
+        table = pa.table({**fields, **decisions}).replace_schema_metadata(metadata.to_arrow())
+        return Log.from_table(table, action_range=run.log.action_range, loss_range=(0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class KnobTable(TargetTable):
+    """A table with several targets, one column each: the best values of knobs, whose ranges are the actions by name.
+
+    >>> table = KnobTable({}, Columns(()), np.array([[1.0, 5.0], [2.0, 9.0]]), 0, 0, (), {"a": (0.0, 2.0), "b": (5.0, 9.0)})
+    >>> table.best_constant("absolute"), table.describe_actions()
+    (0.375, 'a 0 to 2, b 5 to 9')
+    """
+
+    @property
+    def typical_targets(self) -> Within | None:
+        """None: the ranges of several knobs are those of the targets."""
+        return None
+
+    def world(self, loss: Literal["absolute", "squared"] = "absolute") -> Any:
+        """The table as a world with several knobs."""
+        check_choice("loss", loss, ("absolute", "squared"))
+        power = 1 if loss == "absolute" else 2
+
+        def expected(numbers: Any, columns: Any) -> Floats:
+            chosen = np.column_stack([columns[name] for name in self.actions]).astype(np.float64)
+            return self._losses(chosen, self.targets[numbers], power)
+
+        best = dict(zip(self.actions, self.targets.T, strict=True))
+        contexts = conversion.matrix(self.columns.rows(self.fields, len(self)))
+        none = np.zeros(len(self))
+        return Several(contexts=contexts, actions=self.actions, expected=expected, best=best, noise=none)
+
+    def _losses(self, chosen: Floats, targets: Floats, power: int) -> Floats:
+        spans = np.array([high - low for low, high in self.actions.values()])
+        losses: Floats = ((np.abs(chosen - targets) / spans) ** power).mean(axis=1)
+        return losses
+
+    def best_constant(self, loss: Literal["absolute", "squared"]) -> float:
+        """The mean loss of the best action that is the same in all rows."""
+        constant = np.median(self.targets, axis=0) if loss == "absolute" else self.targets.mean(axis=0)
+        return float(self._losses(constant, self.targets, 1 if loss == "absolute" else 2).mean())
+
+    @property
+    def stated_actions(self) -> Any:
+        """The ranges by knob, for JSON."""
+        return {name: list(span) for name, span in self.actions.items()}
+
+    def describe_actions(self) -> str:
+        """The ranges in words."""
+        return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in self.actions.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +226,7 @@ class TableRun:
             **self.settings,
             "rows": len(losses),
             "left_out": self.table.skipped,
-            "actions": list(self.table.actions),
+            "actions": self.table.stated_actions,
             f"mean_{outcome}": stated(self.run.mean_loss),
             f"recent_{outcome}": stated(recent),
             "best_constant": stated(self.best_constant),
@@ -150,9 +235,8 @@ class TableRun:
         }
 
     def __str__(self) -> str:
-        low, high = self.table.actions
         exploration = str(self.run.exploration_cost or "cost unknown: every action was drawn from the whole range")
-        values = {**self.as_dict(), "actions": f"{low:g} to {high:g}", "exploration": exploration}
+        values = {**self.as_dict(), "actions": self.table.describe_actions(), "exploration": exploration}
         labels = {"left_out": "skipped rows", "recent_loss": "last 5 %", "recent_reward": "last 5 %"}
         return "\n".join(
             f"{labels.get(name, name.replace('_', ' ')):<14} {_format(value)}"
@@ -189,13 +273,14 @@ def run_agent(
     """
     name = agent or ("auto" if leaves is None and bandwidth is None else "cats")
     entry = AGENTS[name]
-    settings = entry.tree_settings(table.actions, leaves=leaves, bandwidth=bandwidth)
+    if isinstance(table, KnobTable) and name != "auto":
+        raise ParameterError(f"agent must be auto for several targets; {name} sets one knob.", "agent")
+    one_knob = (0.0, 1.0) if isinstance(table, KnobTable) else table.actions
+    settings = entry.tree_settings(one_knob, leaves=leaves, bandwidth=bandwidth)
     exploration = {} if epsilon is None else {"epsilon": epsilon}
     learner = entry.make(actions=table.actions, seed=seed, **exploration, **settings, **_ranges(losses, rewards))
-    world = table.world(loss)
-    run = simulate(learner, world, progress=progress)
-    constant = float(np.median(world.targets) if loss == "absolute" else world.targets.mean())
-    best_constant = float(world.losses(np.full(len(world), constant), table.actions).mean())
+    run = simulate(learner, table.world(loss), progress=progress)
+    best_constant = table.best_constant(loss)
     policy = Mapped(agent=learner, features=table.columns)
     return TableRun(name, settings, policy, table.log(run, rewards=rewards is not None), run, best_constant, table)
 
@@ -206,6 +291,15 @@ def _ranges(losses: str | None, rewards: str | None) -> dict[str, Any]:
     name, limits = ("losses", (0.0, 1.0)) if rewards is None else ("rewards", (-1.0, 0.0))
     choice = losses if rewards is None else rewards
     return {} if choice is None else {name: "auto" if choice == "auto" else limits}
+
+
+def _names(target: str | Sequence[str] | None, cells: Mapping[str, pa.Array], path: str | Path) -> list[str]:
+    """The names of the target columns."""
+    names = [target] if isinstance(target, str) else [*(target or ())]
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise ParameterError(f"target must name different columns, got {repeated[0]!r} twice.", "target")
+    return names or [_label(cells, path)]
 
 
 def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:
