@@ -10,6 +10,7 @@ import numpy as np
 
 from manul.actions.knobs import Choice, Knob, Knobs, KnobValue, Span, Stepped
 from manul.errors import ManulError, ParameterError
+from manul.logs.knob_views import volumes
 from manul.service import schema
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop
@@ -131,14 +132,7 @@ class SeveralKnobs:
 
     def volume(self, within: Any) -> float:
         """The product of the lengths of ranges and the numbers of steps and options."""
-        return math.prod(self.volumes(within))
-
-    def volumes(self, within: Any) -> list[float]:
-        """The length of each range, or the number of steps or options."""
-        return [
-            float(int(low).bit_count()) if isinstance(knob, Choice) else float((high - low) * knob.volume)
-            for (_, knob), low, high in zip(self.knobs, *self._ends(within), strict=True)
-        ]
+        return math.prod(float(each[0]) for each in volumes(self._knobs, [within], 1).values())
 
     def decision(self, stored: DecisionRow) -> KnobsDecision:
         """A stored decision."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from manul.actions.knobs import Choice, Span
+from manul.actions.knobs import Choice
 from manul.agents import AdaptiveCats, Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.errors import ManulError
@@ -28,7 +28,6 @@ from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
 from manul.service.insights import cells, log_export
 from manul.service.store import Snapshot, Store
-from manul.service.store.blocks import DecisionRow
 from manul.types import Estimate, Floats, Within
 from manul.utils.rewards import AnyRange
 
@@ -64,7 +63,7 @@ def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> s
 def _exploration(rows: Sequence[log_export.Row], loop: Loop) -> schema.Exploration | None:
     if not rows:
         return None
-    found = exploration_cost(_without_contexts(loop, rows))
+    found = exploration_cost(log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0))))
     return None if found is None else msgspec.convert(found.as_dict(), schema.Exploration)
 
 
@@ -128,7 +127,7 @@ def _column(pair: tuple[str, float | str | None]) -> tuple[str, float]:
 
 
 def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[schema.Candidate]:
-    log = _without_contexts(loop, rows)
+    log = log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0)))
     low, high = log.loss_range or observed_range(log)
     shares = (log.losses - low) / (high - low)
     greedy = greedy_rows(log) & ~np.array([decision.observed for decision, _ in rows])
@@ -143,32 +142,6 @@ def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[schema.Candi
         constants = [_best_value(place, rows, shares, loop) for place in range(len(loop.space.knobs))]
         return [*candidates, *(_candidate(*each, (low, high)) for each in constants if each is not None)]
     return [*candidates, *_best_constant(log, loop)]
-
-
-def _without_contexts(loop: Loop, rows: Sequence[log_export.Row]) -> Log:
-    """A log without contexts. Of several knobs, its densities are those of the knob that explored the most, relative to a
-    uniform one: a row is greedy if no knob explored."""
-    contexts = np.empty((len(rows), 0), np.float32)
-    if not isinstance(loop.space, SeveralKnobs):
-        return log_export.log_of(loop, rows, contexts=contexts)
-    relative = np.array([_relative_density(loop.space, decision) for decision, _ in rows])
-    losses, declared = np.array([loss for _, loss in rows]), loop.settings.losses
-    loss_range = None if isinstance(declared, str) else declared
-    rewards = loop.settings.rewards is not None
-    whole = (0.0, 1.0)
-    return Log(
-        contexts, np.full(len(rows), 0.5), relative, losses, action_range=whole, loss_range=loss_range, rewards=rewards
-    )
-
-
-def _relative_density(space: SeveralKnobs, decision: DecisionRow) -> float:
-    assert decision.density is not None
-    volumes = space.volumes(decision.within)
-    if decision.densities is None:
-        return decision.density * math.prod(volumes)
-    free = [volume != 1 or isinstance(knob, Span) for (_, knob), volume in zip(space.knobs, volumes, strict=True)]
-    densities = [decision.densities[name] * volume for (name, _), volume in zip(space.knobs, volumes, strict=True)]
-    return min((density for density, each in zip(densities, free, strict=True) if each), default=1.0)
 
 
 def _best_value(place: int, rows: Sequence[log_export.Row], shares: Floats, loop: Loop) -> tuple[str, _Judged] | None:
