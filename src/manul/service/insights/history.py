@@ -69,8 +69,9 @@ class Buckets:
             count = max(1, int(np.searchsorted(times, self.start + BUCKETS * self.seconds)))
             places = ((times[:count] - self.start) / self.seconds).astype(np.int64).clip(0, BUCKETS - 1)
             np.add.at(self.sums, places, sums[:count])
-            knobs = np.arange(self.parts.shape[1])
-            np.add.at(self.parts, (places[:, np.newaxis], knobs, bins[:count]), parts[:count])
+            knobs = self.parts.shape[1]
+            cell = (places[:, np.newaxis] * knobs + np.arange(knobs)) * BINS + bins[:count]
+            np.add.at(self.parts.reshape(-1, len(PARTS)), cell.ravel(), parts[:count].reshape(-1, len(PARTS)))
             self.used = max(self.used, int(places.max()) + 1)
             times, sums, bins, parts = times[count:], sums[count:], bins[count:], parts[count:]
 
@@ -162,14 +163,16 @@ class History:
         if not counted:
             return
         several = isinstance(counted[0][1].action, dict)
+        times, sums = np.array([event.time for event, _ in counted]), np.array([_sums(event) for event, _ in counted])
         columns, bins, parts = [], [], []
         for name, knob in self._knobs:
             values = [decision.action[name] if several else decision.action for _, decision in counted]
-            densities = [decision.densities or {} if several else {name: decision.density} for _, decision in counted]
+            densities = [
+                (decision.densities or {}).get(name) if several else decision.density for _, decision in counted
+            ]
             columns.append(cells.positions(knob, values))
             bins.append(cells.cells(knob, columns[-1]))
-            parts.append([_parts(event, each.get(name)) for (event, _), each in zip(counted, densities, strict=True)])
-        times, sums = np.array([event.time for event, _ in counted]), np.array([_sums(event) for event, _ in counted])
+            parts.append(_parts(sums, np.array([each or np.inf for each in densities])))
         for buckets in self.spans.values():
             buckets.add(times, sums, np.stack(bins, axis=1), np.stack(parts, axis=1))
         if several:
@@ -228,8 +231,9 @@ def _sums(event: Event) -> tuple[float, ...]:
     return outcome, loss, loss * loss, float(event.kind == "late"), float(event.kind == "default")
 
 
-def _parts(event: Event, density: float | None) -> tuple[float, ...]:
-    """The `PARTS` of an event; an action of unknown density has no weight for constant actions."""
-    outcome = float(event.kind in OUTCOMES)
-    weight = outcome / density if density else 0.0
-    return outcome, weight, weight * weight, weight * outcome * event.loss
+def _parts(sums: Floats, densities: Floats) -> Floats:
+    """The `PARTS` of events; an action of unknown density, infinite here, has no weight for constant actions."""
+    outcomes, losses = sums[:, 0], sums[:, 1]
+    with np.errstate(over="ignore"):
+        weights = outcomes / densities
+        return np.stack([outcomes, weights, weights * weights, weights * losses], axis=1)
