@@ -14,7 +14,7 @@ from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
 
 
 class Bookkeeping:
-    """Counts repeated ids and descending times, and keeps the ends of the actions; in a fixed amount of memory.
+    """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory.
 
     >>> log = Log(np.zeros((3, 1), np.float32), np.ones(3), np.ones(3), np.ones(3), ids=["a", "b", "a"])
     >>> book = Bookkeeping()
@@ -28,6 +28,7 @@ class Bookkeeping:
         self.ids, self.rows = HashSample(), 0
         self.time, self.descents, self.first_descent = -math.inf, 0, 0
         self.lowest, self.highest = math.inf, -math.inf
+        self.values: dict[str, set[object]] = {}  # of each of several knobs
 
     def read(self, log: Logs) -> Iterable[Log]:
         """The batches of a log, which are counted when they are first read; an iterator can be read only once."""
@@ -46,7 +47,11 @@ class Bookkeeping:
             self.ids.add(np.frombuffer(digests, np.uint64))
         if log.times is not None:
             self._add_times(log)
-        self.lowest, self.highest = min(self.lowest, log.actions.min()), max(self.highest, log.actions.max())
+        if log.knobs is None:
+            self.lowest, self.highest = min(self.lowest, log.actions.min()), max(self.highest, log.actions.max())
+        else:
+            for name, column in log.actions.items():
+                self.values.setdefault(name, set()).update([*{*column.tolist()}][:2])
         self.rows += len(log)
 
     def _add_times(self, log: Log) -> None:
@@ -75,6 +80,10 @@ class Bookkeeping:
             symptoms.append(("warning", "time out of order", text + advice))
         if self.rows > 1 and self.lowest == self.highest:
             text = f"Every row has the action {self.lowest:g}, so the log says nothing about other actions. "
+            symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
+        constant = [name for name, values in self.values.items() if len(values) == 1]
+        if self.rows > 1 and constant:
+            text = f"Every row has the same {constant[0]}, so the log says nothing about its other values. "
             symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
         return symptoms
 

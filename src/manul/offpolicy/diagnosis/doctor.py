@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from manul.errors import ParameterError
 from manul.logs.batching import Logs, Rows, declared_ranges, pieces
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
 from manul.offpolicy.diagnosis.filled_losses import FilledEnd
+from manul.offpolicy.diagnosis.knob_support import KnobSupport
 from manul.offpolicy.diagnosis.leaks import Leaks
-from manul.offpolicy.diagnosis.policy_weights import EffectiveSize, MeanTest, PolicyWeights
+from manul.offpolicy.diagnosis.policy_weights import PolicyWeights
+from manul.offpolicy.diagnosis.support import FAILURE, Support
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation.progress_bar import with_progress
-from manul.types import Floats, Policy, Within
+from manul.types import Policy, Within
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_has_rows
 
 SEVERITIES = ("error", "warning", "note")
-BINS = 10  # parts of the range that are tested separately
-FAILURE = 1e-4  # the probability of a false alarm, for each group of tests
-FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,8 @@ def doctor(
     """List the problems of a log for off-policy evaluation, most severe first, in one pass and constant memory.
 
     With a policy, its importance weights are tested: their mean, their effective sample size and the largest. Without
-    one, a note says how many rows explored if they are few, as in logs of agents whose epsilon fades.
+    one, a note says how many rows explored if they are few, as in logs of agents whose epsilon fades. Logs with several
+    knobs are tested knob by knob.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -64,25 +63,26 @@ def doctor(
     """
     declared, scale = declared_ranges(log, actions, losses)
     span = declared or (0.0, 1.0)
-    outside, support, drift, duplicates = Outside(span, scale), _Support(), Drift(), Duplicates()
-    book, leaks, end, estimated = Bookkeeping(), Leaks(), FilledEnd(), False
+    outside, drift, duplicates = Outside(span, scale), Drift(), Duplicates()
+    book, end, estimated = Bookkeeping(), FilledEnd(), False
+    covered: _OneKnob | KnobSupport = _OneKnob(span)
     weights = None if policy is None else PolicyWeights(policy)
-    for rows in with_progress(pieces(book.read(log)), log, progress=progress):
+    for rows in with_progress(pieces(book.read(log), several=True), log, progress=progress):
+        if rows.knobs is not None and isinstance(covered, _OneKnob):
+            _check_several(actions)
+            covered = KnobSupport(rows.knobs)
         estimated = estimated or rows.estimated
         good = outside.add(rows)
-        support.add(good, span)
-        leaks.add(good, span, continuous=support.continuous)
+        covered.add(good)
         if weights is not None:
             weights.add(good)
         drift.add(rows)
         duplicates.add(rows)
         end.add(rows)
     check_has_rows(outside.rows)
-    symptoms = support.findings(span)
-    wrong = any(title == "wrong densities" for _, title, _ in symptoms)
-    symptoms += [*outside.findings(), *leaks.findings(wrong_densities=wrong), *book.findings(), *end.findings()]
-    symptoms += [*duplicates.findings(continuous=support.continuous), *drift.findings(FAILURE)]
-    symptoms += support.size.findings() if weights is None else weights.findings(FAILURE)
+    symptoms = [*covered.findings(), *outside.findings(), *covered.leaks(), *book.findings(), *end.findings()]
+    symptoms += [*duplicates.findings(continuous=covered.continuous), *drift.findings(FAILURE)]
+    symptoms += covered.size() if weights is None else weights.findings(FAILURE)
     if estimated:
         symptoms.append(("note", "estimated densities", _ESTIMATED))
     return sorted((Finding(*symptom) for symptom in symptoms), key=lambda finding: SEVERITIES.index(finding.severity))
@@ -91,86 +91,36 @@ def doctor(
 _ESTIMATED = "The densities were estimated, not logged. Estimates are only as good as the density model, and intervals ignore its error."
 
 
-class _Support:
-    """Tests how much of the range the rows cover, as a whole and in each part."""
+class _OneKnob:
+    """The tests of the range of a single knob."""
 
-    def __init__(self) -> None:
-        self.whole, self.bins = MeanTest(), [MeanTest() for _ in range(BINS)]
-        self.size, self.largest, self.continuous = EffectiveSize(), 1.0, True
+    def __init__(self, span: Within) -> None:
+        self.span, self.support, self.columns = span, Support(), Leaks()
 
-    def add(self, rows: Rows, span: Within) -> None:
-        if not len(rows.actions):
-            return
-        lows, highs = rows.ends(span)
-        shares = 1 / (rows.densities * (highs - lows))
-        bins = np.minimum(((rows.actions - lows) / (highs - lows) * BINS).astype(np.int64), BINS - 1)
-        if not self.whole.count:
-            self.continuous = len(np.unique(rows.actions)) > min(FEW_ACTIONS, len(rows.actions) // 2)
-        self.largest = max(self.largest, float(shares.max()), _largest_share(rows, highs - lows))
-        self.size.add(shares)
-        self.whole.add(shares)
-        for index, part in enumerate(self.bins):
-            inside = shares[bins == index] * BINS
-            part.add(inside, zeros=len(shares) - len(inside))
+    @property
+    def continuous(self) -> bool:
+        """Whether actions are continuous."""
+        return self.support.continuous
 
-    def findings(self, span: Within) -> list[Symptom]:
-        failure = FAILURE / (2 * (BINS + 1))
-        low, high = self.whole.ends(self.largest, failure)
-        ends = [part.ends(self.largest * BINS, failure) for part in self.bins] if self.continuous else []
-        thick, thin = (
-            [i for i, (low, _) in enumerate(ends) if low > 1],
-            [i for i, (_, high) in enumerate(ends) if high < 1],
-        )
-        symptoms = []
-        if low > 1 or thick:
-            symptoms.append(self._wrong_densities(low, thick, span))
-        if len(thin) > BINS / 2 or (high < 1 and not thin):
-            symptoms.append(self._missing_exploration(high))
-        elif thin:
-            symptoms.append(_missing_support(thin, span))
-        return symptoms
+    def add(self, rows: Rows) -> None:
+        """Add a piece of rows with valid actions and densities."""
+        self.support.add(rows, self.span)
+        self.columns.add(rows, self.span, continuous=self.support.continuous)
 
-    def _wrong_densities(self, low: float, thick: list[int], span: Within) -> Symptom:
-        part = "" if low > 1 else f" for actions {_ranges(thick, span)}"
-        worst = self.whole.mean if low > 1 else max(self.bins[index].mean for index in thick)
-        return (
-            "error",
-            "wrong densities",
-            f"The mean of 1 / (density * length of the range) must be 1, but is {worst:.3g}{part}, more than chance explains. "
-            "Estimates would be wrong by about that factor. Log the density of the whole mixture: an explored action "
-            "inside the greedy window has the density of both parts.",
-        )
+    def findings(self) -> list[Symptom]:
+        """What is wrong with the range or the densities."""
+        return self.support.findings(self.span)
 
-    def _missing_exploration(self, high: float) -> Symptom:
-        return (
-            "error",
-            "missing exploration",
-            f"The logged actions cover about {100 * self.whole.mean:.3g} % of the range, at most {100 * min(high, 1.0):.3g} %. The "
-            "rest was never tried, or the densities are too large. Use an epsilon above 0 and log the mixture's density.",
-        )
+    def leaks(self) -> list[Symptom]:
+        """Columns that were not known at the decision."""
+        wrong = any(title == "wrong densities" for _, title, _ in self.findings())
+        return self.columns.findings(wrong_densities=wrong)
+
+    def size(self) -> list[Symptom]:
+        """A note if few rows explored."""
+        return self.support.size.findings()
 
 
-def _largest_share(rows: Rows, spans: Floats) -> float:
-    """The largest 1 / (density * length) that the logged policy could have given, if the log has its floors."""
-    if rows.floors is None:
-        return 0.0
-    floors = rows.floors * spans
-    explored = floors[floors > 0]
-    return float(1 / explored.min()) if len(explored) else 0.0
-
-
-def _missing_support(thin: list[int], span: Within) -> Symptom:
-    return (
-        "error",
-        "actions with no support",
-        f"Actions {_ranges(thin, span)} are much rarer than the logged densities imply, so policies that choose them "
-        "cannot be evaluated. Declare the explored range with actions=(low, high).",
-    )
-
-
-def _ranges(bins: list[int], span: Within) -> str:
-    step = (span[1] - span[0]) / BINS
-    starts = [index for index in bins if index - 1 not in bins]
-    stops = [index for index in bins if index + 1 not in bins]
-    ends = zip(starts, stops, strict=True)
-    return ", ".join(f"{span[0] + first * step:g} to {span[0] + (last + 1) * step:g}" for first, last in ends)
+def _check_several(actions: Within | None) -> None:
+    if actions is not None:
+        raise ParameterError("actions is for logs with one knob; this one has several, with their ranges.", "actions")

@@ -44,7 +44,7 @@ class Leaks:
     def add(self, rows: Rows, span: Within, *, continuous: bool = True) -> None:
         """Add a piece of rows with valid actions and densities; actions that are not continuous cannot be predicted."""
         count = rows.contexts.shape[1]
-        if not len(rows.actions):
+        if not len(rows):
             return
         if not self.columns:
             blocks = [slice(start, min(start + _BLOCK, count)) for start in range(0, count, _BLOCK)]
@@ -55,7 +55,7 @@ class Leaks:
         shares = np.zeros(0) if rows.estimated else shares  # only logged densities keep the identity
         for columns in self.columns:
             columns.add(rows.contexts, positions, shares, rows.losses, continuous=continuous)
-        self.rows += len(rows.actions)
+        self.rows += len(rows)
 
     def findings(self, *, wrong_densities: bool = False) -> list[Symptom]:
         """One symptom per kind of leak; wrong densities break the identities of all columns."""

@@ -83,15 +83,16 @@ class PolicyWeights:
     """The weights of a given policy."""
 
     def __init__(self, policy: Policy) -> None:
-        check_one_knob(policy, "The doctor")
         self.policy, self.test, self.sample = policy, MeanTest(), EffectiveSize()
         self.largest, self.heaviest = 0.0, 0
         self.policy_density, self.logged_density = 0.0, np.inf
 
     def add(self, rows: Rows) -> None:
         """Add a piece of rows with valid actions and densities."""
-        if not len(rows.actions):
+        if not len(rows):
             return
+        if rows.knobs is None:
+            check_one_knob(self.policy, "A log with one knob")
         densities = policy_densities.densities(self.policy, rows)
         weights = densities / rows.densities
         self.test.add(weights)

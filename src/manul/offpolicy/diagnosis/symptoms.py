@@ -7,6 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.knobs import Choice
 from manul.logs.batching import Rows
 from manul.types import Floats, Within
 from manul.utils.validation import USABLE, are_within, range_advice, usable_densities
@@ -41,12 +42,13 @@ class Outside:
     def add(self, rows: Rows) -> Rows:
         """Add a piece; return the rows with a valid action and density."""
         lows, highs = rows.ends(self.actions)
+        several = rows.knobs is not None  # the log itself checks the values of knobs
         good = {
-            "actions": are_within(rows.actions, lows, highs),
+            "actions": np.ones(len(rows), bool) if several else are_within(rows.actions, lows, highs),
             "densities": usable_densities(rows.densities),
             "losses": are_within(rows.losses, *self.losses),
         }
-        self.rows += len(rows.actions)
+        self.rows += len(rows)
         for name, flags in good.items():
             self.counts[name] += int((~flags).sum())
             if not flags.all() and name not in self.firsts:
@@ -247,9 +249,20 @@ def _clustered(parts: Floats, power: int, mean: Floats) -> Floats:
     return variance
 
 
+def _action_columns(rows: Rows) -> list[Floats]:
+    """The actions as numbers; options are numbered in the order of the knob."""
+    if rows.knobs is None:
+        return [rows.actions]
+    options = {name: knob.options for name, knob in rows.knobs.knobs if isinstance(knob, Choice)}
+    return [
+        np.array([options[name].index(value) for value in column], np.float64) if name in options else column
+        for name, column in rows.actions.items()
+    ]
+
+
 def _hashes(rows: Rows) -> Hashes:
-    columns = [rows.actions, rows.densities, rows.losses, *rows.contexts.T.astype(np.float64)]
-    mixed = np.full(len(rows.actions), 0x9E3779B97F4A7C15, np.uint64)
+    columns = [*_action_columns(rows), rows.densities, rows.losses, *rows.contexts.T.astype(np.float64)]
+    mixed = np.full(len(rows), 0x9E3779B97F4A7C15, np.uint64)
     for column in columns:
         mixed ^= np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
