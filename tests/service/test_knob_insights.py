@@ -3,6 +3,7 @@
 import numpy as np
 
 from manul.actions.knobs import Choice, Span, Stepped
+from manul.service.insights import loop_report
 from manul.service.insights.cells import cell_count, cells, middles, positions
 from tests.service.conftest import Service, run
 from tests.service.several_knobs import KNOBS, OFFERS
@@ -85,6 +86,9 @@ async def test_the_report_judges_each_knob_by_its_own_densities(tmp_path):
         assert losses["constant template bold"] < losses["played"]
         assert report["exploration"]["explored"] > 100
         assert report["beliefs"]["rounds"] == 600
+        loop = service.engine.loop("offers")
+        findings = loop_report.examine(service.engine.store, loop, loop.snapshot(), 0.0).findings
+        assert [each.title for each in findings if each.severity == "error"] == []
 
 
 @run

@@ -41,6 +41,18 @@ def cells(knob: Knob, places: Floats) -> npt.NDArray[np.int64]:
     return scaled.astype(np.int64).clip(0, cell_count(knob) - 1)
 
 
+def cell_volumes(knob: Knob) -> Floats:
+    """The length of each cell, or the number of its steps or options.
+
+    >>> cell_volumes(Choice(["a", "b"])), cell_volumes(Stepped(1, 33, 1))[-3:]
+    (array([1., 1.]), array([1., 1., 1.]))
+    """
+    if isinstance(knob, Stepped):
+        steps = (np.arange(knob.count) + 0.5) / knob.count
+        return np.bincount(cells(knob, steps), minlength=cell_count(knob)).astype(np.float64)
+    return np.full(cell_count(knob), knob.volume / cell_count(knob))
+
+
 def middles(knob: Knob, count: int | None = None) -> list[KnobValue]:
     """The option or the value in the middle of each cell, or of `count` equal parts of a knob that has more.
 

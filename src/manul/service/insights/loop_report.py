@@ -152,18 +152,19 @@ def _best_value(place: int, rows: Sequence[log_export.Row], shares: Floats, loop
     at = cells.cells(knob, cells.positions(knob, [decision.action[name] for decision, _ in rows]))
     count = cells.cell_count(knob)
     window = 1 if isinstance(knob, Choice) else max(1, count // 8)
-    half = np.arange(len(rows)) % 2 == 0
-    judged: dict[int, tuple[_Judged, _Judged]] = {}
-    for first in range(count - window + 1):
-        weights = ((at >= first) & (at < first + window)) * count / window / (densities * knob.volume)
-        chosen, other = (_weighted(weights[side], shares[side], UNKNOWN_BOUND) for side in (half, ~half))
-        if chosen.size >= SMALL:
-            judged[first] = chosen, other
-    if not judged:
+    firsts = np.arange(count - window + 1)[:, np.newaxis]
+    volumes = np.convolve(cells.cell_volumes(knob), np.ones(window), "valid")[:, np.newaxis]
+    weights = ((at >= firsts) & (at < firsts + window)) / (densities * volumes)
+    chosen, judging = weights[:, 0::2], weights[:, 1::2]
+    totals, squares = chosen.sum(axis=1), (chosen**2).sum(axis=1)
+    known = totals**2 >= SMALL * np.maximum(squares, np.finfo(np.float64).tiny)
+    if not known.any():
         return None
-    best = min(judged, key=lambda first: judged[first][0].value)
+    losses = np.where(known, chosen @ shares[0::2] / np.where(known, totals, 1.0), np.inf)
+    best = int(losses.argmin())
+    judged = _weighted(judging[best], shares[1::2], UNKNOWN_BOUND)
     value = knob.value(best if isinstance(knob, Choice) else (best + window / 2) / count)
-    return f"constant {name} {value:g}" if isinstance(value, float) else f"constant {name} {value}", judged[best][1]
+    return f"constant {name} {value:g}" if isinstance(value, float) else f"constant {name} {value}", judged
 
 
 class _Judged(NamedTuple):
