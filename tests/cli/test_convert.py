@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import manul
 from manul.cli import main
 from manul.logs.log import Log
 from tests.logs.formats.logs import dense, narrowed, rows
@@ -79,3 +81,69 @@ def test_densities_are_estimated_and_the_log_says_so(tmp_path):
     assert Log.read(tmp_path / "log.parquet").densities_estimated
     manul_convert(tmp_path / "history.csv", tmp_path / "last.parquet", "--estimate-density", "--last", 0.2)
     assert len(Log.read(tmp_path / "last.parquet")) == 40
+
+
+KNOBS = {"price": (10, 50), "days": manul.Stepped(1, 14, 1), "kind": manul.Choice(["a", 2])}
+KNOBS_JSON = '{"price": [10, 50], "days": {"low": 1, "high": 14, "step": 1}, "kind": {"options": ["a", 2]}}'
+
+
+@pytest.fixture
+def knob_log():
+    drawn = manul.Auto(actions=KNOBS, seed=7).decide_many(np.zeros((40, 2), np.float32))
+    return manul.Log(
+        np.zeros((40, 2), np.float32),
+        drawn.actions,
+        drawn.densities,
+        np.linspace(0, 1, 40),
+        knobs=KNOBS,
+        densities_by_knob=drawn.densities_by_knob,
+    )
+
+
+def test_a_log_with_several_knobs_is_the_same_after_a_tour_of_the_formats(knob_log, tmp_path):
+    knob_log.write(tmp_path / "0.parquet")
+    for source, target in (("0.parquet", "1.csv"), ("1.csv", "2.jsonl.gz"), ("2.jsonl.gz", "3.parquet")):
+        knobs = [] if source == "0.parquet" else ["--knobs", KNOBS_JSON]
+        result = CliRunner().invoke(main, ["convert", str(tmp_path / source), str(tmp_path / target), *knobs])
+        assert result.exit_code == 0, result.stderr
+    assert manul.Log.read(tmp_path / "3.parquet").table.equals(knob_log.table, check_metadata=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ([], "sets the knobs price, days, kind but does not say their ranges."),
+        (["--knobs", "{"], "--knobs must be JSON such as"),
+        (["--knobs", "3"], "--knobs must be JSON such as"),
+        (["--knobs", '{"price": 3}'], "--knobs must be JSON such as"),
+        (["--knobs", '{"price": {"low": 1}}'], "--knobs must be JSON such as"),
+        (["--knobs", '{"price": [50, 10]}'], "--knobs: "),
+        (["--knobs", '{"a": [1, 2], "a": [1, 3]}'], "--knobs: actions must have one knob per name."),
+        (["--knobs", '{"price": [10, 50]}'], "has an unknown knob 'days'. The knobs are price."),
+        (
+            ["--knobs", KNOBS_JSON, "--actions", "0", "1"],
+            "action_range is for logs with one knob; this one has several.",
+        ),
+        (["--knobs", KNOBS_JSON, "--estimate-density"], "Estimating densities takes logs with one knob"),
+    ],
+)
+def test_what_does_not_fit_several_knobs_is_refused_in_a_sentence(knob_log, tmp_path, options, sentence):
+    knob_log.write(tmp_path / "log.csv")
+    result = CliRunner().invoke(main, ["convert", str(tmp_path / "log.csv"), str(tmp_path / "log.parquet"), *options])
+    assert result.exit_code != 0
+    assert sentence in result.stderr
+    assert not (tmp_path / "log.parquet").exists()
+
+
+def test_vowpal_wabbit_does_not_take_several_knobs(knob_log, tmp_path):
+    knob_log.write(tmp_path / "log.parquet")
+    result = CliRunner().invoke(main, ["convert", str(tmp_path / "log.parquet"), str(tmp_path / "log.vw")])
+    assert result.exit_code != 0
+    assert "Vowpal Wabbit has one number per action and cannot store the knobs price, days, kind." in result.stderr
+
+
+def test_a_log_with_several_knobs_is_checked(knob_log, tmp_path):
+    knob_log.write(tmp_path / "log.csv")
+    result = CliRunner().invoke(main, ["check", str(tmp_path / "log.csv"), "--knobs", KNOBS_JSON])
+    assert result.exit_code == 0, result.stderr
+    assert "note: several knobs." in result.stdout

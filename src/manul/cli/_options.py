@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from fractions import Fraction
 from importlib import import_module
@@ -164,7 +165,36 @@ class File(click.Path):
         return remedy(str(path), names, f"Try {names[0]}.")
 
 
-NUMBER, INTEGER, FILE = Number(), Integer(), File()
+class Knobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """Several knobs as JSON."""
+
+    name = "knobs"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse the text."""
+        from manul.actions import knobs
+        from manul.errors import ManulError
+
+        if isinstance(value, knobs.Knobs):
+            return value
+        try:
+            pairs = json.loads(str(value), object_pairs_hook=_Pairs)
+            given = [(name, dict(knob) if isinstance(knob, _Pairs) else knob) for name, knob in pairs]
+            return knobs.Knobs.from_description(given)
+        except ManulError as error:
+            self.fail(f"{_name(param)}: {error}", param, ctx)
+        except (TypeError, ValueError):
+            example = (
+                '{"price": [10, 50], "days": {"low": 1, "high": 14, "step": 1}, "template": {"options": ["a", "b"]}}'
+            )
+            self.fail(f"{_name(param)} must be JSON such as {example}, got {value!r:.60}.", param, ctx)
+
+
+class _Pairs(list[Any]):
+    """The members of a JSON object, in order."""
+
+
+NUMBER, INTEGER, FILE, KNOBS = Number(), Integer(), File(), Knobs()
 RANGE = (NUMBER, NUMBER)
 AGENT = Registered("manul.agents.agent_registry", "AGENTS")
 ESTIMATOR = Registered("manul.offpolicy.evaluation.estimator_registry", "ESTIMATORS")

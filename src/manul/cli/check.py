@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from manul.cli._options import FILE, MODEL, RANGE, File
+from manul.cli._options import FILE, KNOBS, MODEL, RANGE, File
 
 
 @click.command(epilog="\b\nExample:\n  manul check run.parquet")
 @click.argument("log", type=FILE)
 @click.option("--policy", type=File(*MODEL), help="Policy whose importance weights are tested.")
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
+@click.option(
+    "--knobs",
+    type=KNOBS,
+    metavar="JSON",
+    help="Knobs with their ranges, if actions have several and LOG does not record them.",
+)
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
     log: Path,
     policy: Path | None,
     actions: tuple[float, float] | None,
+    knobs: Any,
     losses: tuple[float, float] | None,
     *,
     as_json: bool,
@@ -30,6 +38,6 @@ def check(
     from manul.offpolicy.evaluation import report
 
     loaded = None if policy is None else manul.load(policy)
-    findings = doctor(report.Stored([log]), loaded, actions=actions, losses=losses, progress=sys.stderr.isatty())
+    findings = doctor(report.Stored([log], knobs), loaded, actions=actions, losses=losses, progress=sys.stderr.isatty())
     click.echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

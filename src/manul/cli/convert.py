@@ -6,16 +6,23 @@ import json
 import warnings
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-from manul.cli._options import FILE, NUMBER, RANGE
+from manul.cli._options import FILE, KNOBS, NUMBER, RANGE
 
 
 @click.command(epilog="\b\nExample:\n  manul convert log.vw log.parquet --actions 0 1 --losses 0 1")
 @click.argument("source", metavar="IN", type=FILE)
 @click.argument("target", metavar="OUT", type=FILE)
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, recorded in OUT.")
+@click.option(
+    "--knobs",
+    type=KNOBS,
+    metavar="JSON",
+    help="Knobs with their ranges, if actions have several and IN does not record them.",
+)
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, recorded in OUT.")
 @click.option(
     "--features", type=FILE, help="Data file that vw read when it wrote IN with -p; its features are joined by row."
@@ -33,6 +40,7 @@ def convert(
     source: Path,
     target: Path,
     actions: tuple[float, float] | None,
+    knobs: Any,
     losses: tuple[float, float] | None,
     features: Path | None,
     first: float | None,
@@ -55,6 +63,7 @@ def convert(
             source,
             target,
             action_range=actions,
+            knobs=knobs,
             loss_range=losses,
             features=features,
             skip_bad=skip_bad,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tqdm import tqdm
 
+from manul.actions.knobs import Knobs
 from manul.errors import ParameterError
 from manul.logs.formats import format_of, vw
 from manul.logs.log import Log, LogWriter
@@ -44,11 +45,13 @@ def convert(
     first: float | None = None,
     last: float | None = None,
     estimate_density: bool = False,
+    knobs: Mapping[str, Any] | Knobs | None = None,
     progress: bool = False,
 ) -> Conversion:
     """Write a log in another format. With `features`, the source is the output of `vw -p`, and its features are joined.
 
     With `estimate_density`, the densities are estimated from contexts and actions; the log must then fit into memory.
+    Actions with several knobs need `knobs` if the source does not record them, as text does not.
     With `first` or `last`, only that share of the rows is written: `first=0.8` to train on, `last=0.2` to evaluate.
 
     >>> import tempfile
@@ -65,7 +68,7 @@ def convert(
         raise ParameterError(f"target must differ from the source, got {target} for both.", "target")
     format_of(Path(target))
     read_from = source if features is None else vw.join(source, features)
-    options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad}
+    options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad, "knobs": knobs}
     whole = Log.read(read_from, density="estimate", **options) if estimate_density else None
     batches = Log.batches(read_from, **options)
     rows = 0

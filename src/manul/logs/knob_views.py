@@ -102,9 +102,14 @@ def _densities(densities: Any, knobs: Knobs) -> dict[str, Any]:
         raise InputError(
             f"densities_by_knob must be columns by knob, of {', '.join(knobs.names)}.", "densities_by_knob"
         )
-    return {name: np.atleast_1d(np.asarray(densities[name], dtype=np.float64)) for name in knobs.names}
+    try:
+        return {name: np.atleast_1d(np.asarray(densities[name], dtype=np.float64)) for name in knobs.names}
+    except (TypeError, ValueError):
+        raise InputError("densities_by_knob must be columns of numbers.", "densities_by_knob") from None
 
 
 def _withins(withins: Sequence[Any], knobs: Knobs) -> list[dict[str, Any] | None] | None:
+    if isinstance(withins, Mapping):
+        raise InputError("within must have one mapping per row, got a single one.", "within")
     checked = [knob_checks.normal_within(within, knobs) for within in withins]
     return checked if any(within is not None for within in checked) else None

@@ -55,15 +55,18 @@ class Problems:
 def knobs_of_file(problems: Problems, recorded: Knobs | None, names: Iterable[str]) -> Knobs:
     """The knobs of a file with several: the given or recorded ones, which must have these names.
 
-    >>> knobs_of_file(Problems(Path("run.csv")), None, ["price", "days"])
-    Traceback (most recent call last):
-    manul.errors.FileError: run.csv sets the knobs price, days but does not say their ranges. Pass them with knobs={...} (--knobs).
+    >>> try:
+    ...     knobs_of_file(Problems(Path("run.csv")), None, ["price", "days"])
+    ... except FileError as error:
+    ...     str(error).split(". ")[0]
+    'run.csv sets the knobs price, days but does not say their ranges'
     """
     given, path = [*names], problems.path
     knobs = problems.knobs or recorded
     if knobs is None:
         raise FileError(
-            f"{path} sets the knobs {', '.join(given)} but does not say their ranges. Pass them with knobs={{...}} (--knobs).",
+            f"{path} sets the knobs {', '.join(given)} but does not say their ranges. "
+            "Pass knobs={...}, or convert it to Parquet with manul convert --knobs.",
             "knobs",
         )
     for name in knobs.names:

@@ -54,8 +54,8 @@ def parse(line: str, *, problems: Problems | None = None, knobs: KnobParser | No
     chosen = members[action]
     if isinstance(chosen, Mapping) and knobs is None and problems is not None:
         knobs_of_file(problems, None, chosen)
+    own = OPTIONAL if knobs is None else (*KNOB_COLUMNS, *OPTIONAL)
     reserved = (*reserved_names(several=knobs is not None), density, loss)
-    reserved_members = {name for name in members if name in reserved}
     context = members.get("context", {name: value for name, value in members.items() if name not in reserved})
     if not isinstance(context, list | Mapping):
         raise BadRow("context", "a list of numbers or an object", context)
@@ -63,7 +63,7 @@ def parse(line: str, *, problems: Problems | None = None, knobs: KnobParser | No
         number(action, chosen) if knobs is None else knobs.struct("action", chosen),
         number(density, members.get(density)),
         _loss(loss, members[loss], rewards=metadata.rewards),
-        {name: optional(name, members[name], knobs) for name in (*KNOB_COLUMNS, *OPTIONAL) if name in reserved_members},
+        {name: optional(name, members[name], knobs) for name in own if name in members},
         _check_fields(context) if isinstance(context, Mapping) else context,
         "context" in members,
         metadata.rewards,

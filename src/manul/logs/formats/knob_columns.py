@@ -27,8 +27,8 @@ class Options:
     """The options of a choice, as they are stored.
 
     >>> options = Options(Choice(["1", 1, 2.5]))
-    >>> options.stored("1"), options.stored(1), options.parse('"1"'), options.find(1.0)
-    ('"1"', '1', '1', 1)
+    >>> options.stored("1"), options.stored(1), options.parse('"1"'), options.parse("1"), options.find(1.0)
+    ('"1"', '1', '1', 1, 1)
     """
 
     def __init__(self, knob: Choice) -> None:
@@ -47,6 +47,7 @@ class Options:
     def parse(self, text: str) -> Option | None:
         """The option of a text in a file, or None."""
         option = self._by_text.get(text)
+        option = self.find(text) if option is None else option  # a text without the quotes of JSON
         if option is not None or self._is_json:
             return option
         try:
@@ -64,8 +65,7 @@ class Options:
 
     def from_stored(self, value: object) -> Option | None:
         """The option that is stored as a value, or equal to it, or None."""
-        option = self.parse(value) if isinstance(value, str) else None
-        return self.find(value) if option is None else option
+        return self.parse(value) if isinstance(value, str) else self.find(value)
 
     def values(self, column: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """The options of a column of any type, with None and a flag for values that are no options."""

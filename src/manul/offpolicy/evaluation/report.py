@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from manul.actions.knobs import Knobs
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
 from manul.offpolicy.evaluation.compare import Comparison
@@ -24,12 +25,12 @@ class Stored:
     []
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self.paths = paths
+    def __init__(self, paths: Sequence[Path], knobs: Knobs | None = None) -> None:
+        self.paths, self.knobs = paths, knobs
 
     def __iter__(self) -> Iterator[Log]:
         for path in self.paths:
-            yield from Log.batches(path, _BATCH)  # type: ignore[attr-defined,unused-ignore]
+            yield from Log.batches(path, _BATCH, knobs=self.knobs)  # type: ignore[attr-defined,unused-ignore]
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:
