@@ -63,3 +63,9 @@ def test_atoms_are_drawn_by_their_mass(rng):
 def test_between_atoms_there_is_no_density():
     atoms = Atoms.greedy(np.arange(4) / 4, chosen=0.5, epsilon=0.4, spacing=0.25)
     assert not atoms.density_many([-0.1, 0.1, 0.5000001, 1.0, np.nan, np.inf]).any()
+
+
+def test_the_densest_interval_of_a_wide_range_is_not_the_whole_range():
+    wide = Distribution(np.array([-1e9, 0.0, 1e6, 1e9]), np.array([1e-10, 8e-9, 1e-10]))
+    assert wide.densest() == (0.0, 1e6)
+    assert Atoms(np.array([0.0, 1.0, 2.0]), np.array([1e-9, 1e-9, 5e-9]), 1.0).densest() == (2.0, 2.0)

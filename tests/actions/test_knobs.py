@@ -116,6 +116,7 @@ def test_a_range_that_leaves_nothing_is_one_sentence(within, sentence):
         (lambda: manul.Stepped(0, 1, 0.3), "step must divide the range from 0 to 1 evenly, got 0.3. Try 0.9 as high."),
         (lambda: manul.Stepped(1, 14, 3), "step must divide the range from 1 to 14 evenly, got 3. Try 13 as high."),
         (lambda: manul.Stepped(0, 1, 5), "step must divide the range from 0 to 1 evenly, got 5. Try 1."),
+        (lambda: manul.Stepped(0, 1, 1e12), "step must divide the range from 0 to 1 evenly, got 1e+12. Try 1."),
         (lambda: manul.Stepped(0, 1, 0), "step must be above 0 and finite, got 0."),
         (lambda: manul.Stepped(0, 10, 1e-6), "step must leave at most 1,000,000 steps, got 1e-06."),
         (lambda: manul.Choice(["a"]), "Choice must have 2 to 32 options, got 1."),

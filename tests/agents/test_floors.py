@@ -9,12 +9,13 @@ from manul.actions.distribution import Atoms
 RANGES = [None, (2.0, 30.0)]
 SETTINGS = {
     "auto": {},
+    "auto-nearby": {"nearby": 0.2},
     "cats": {"leaves": 16, "bandwidth": 2.0},
     "cats-whole-range": {"leaves": 2, "bandwidth": 16.0},
     "discrete": {"leaves": 8},
     "greedy": {"bandwidth": 2.0},
 }
-MAKERS = {"cats": manul.Cats, "cats-whole-range": manul.Cats, "auto": manul.Auto}
+MAKERS = {"cats": manul.Cats, "cats-whole-range": manul.Cats, "auto": manul.Auto, "auto-nearby": manul.Auto}
 MAKERS |= {"discrete": manul.DiscreteTree, "greedy": manul.SmoothedGreedy}
 
 

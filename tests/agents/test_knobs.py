@@ -470,3 +470,12 @@ def test_steps_far_from_zero_are_learned():
     decision = agent.decide([0.5])
     agent.learn([0.5], decision, 0.2)
     assert agent.decide([0.5], within={"x": (1e9 + 0.5, 1e9 + 0.501)}).action["x"] >= 1e9 + 0.4999
+
+
+@pytest.mark.parametrize("loss", ["much", [0.5], object()])
+def test_a_loss_that_is_no_number_is_rejected(loss):
+    agent = play(manul.Auto(actions=SPACES["hybrid"]), 20)
+    decision, before = agent.decide(CONTEXTS[0]), agent.player.learned
+    with pytest.raises(InputError, match="loss must be a number"):
+        agent.learn(CONTEXTS[0], decision, loss)
+    assert agent.player.learned == before

@@ -11,6 +11,7 @@ from manul.cli import main
 from manul.errors import ParameterError
 from manul.inspection.inspect import inspect
 from manul.inspection.knob_effects import knob_effects, pair_effect
+from manul.inspection.knobs_in_context import knobs_in_context
 
 KNOBS = {"price": (10, 50), "days": manul.Stepped(1, 14, 1), "template": manul.Choice(["plain", "bold", 3])}
 OSLO = {"city": "Oslo", "age": 40}
@@ -77,6 +78,16 @@ def test_an_effect_is_the_prediction_with_the_other_knobs_at_their_best(agent):
         actions = [{**best, effect.name: value} for value in effect.values]
         assert effect.losses == pytest.approx(agent.predict_losses([OSLO] * len(actions), actions))
         assert effect.best_loss == pytest.approx(agent.predict_losses([OSLO], [best])[0])
+
+
+def test_the_best_action_lies_in_its_windows_even_if_the_loss_is_flat():
+    agent = manul.Auto(actions={"price": (-1e9, 1e9), "x": (0, 1), "flag": manul.Choice([True, False])}, seed=1)
+    for context in np.random.default_rng(0).normal(size=(300, 2)):
+        agent.learn(context, agent.decide(context), 0.5)
+    policy = knobs_in_context(agent, [1.0, 2.0])
+    for name, length in (("price", 2e9), ("x", 1)):
+        low, high = policy.window(name)
+        assert low <= policy.best[name] <= high < low + 0.2 * length
 
 
 def test_a_pair_is_the_prediction_over_two_knobs(agent):

@@ -33,7 +33,8 @@ class Surface:
         width = len(context)
         z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
         parts = []
-        for name, share in zip(critic.CORNERS, agent.report()["weights"], strict=True):
+        shares = [member.weight for member in agent.report().members]
+        for name, share in zip(critic.CORNERS, shares, strict=True):
             deep = name == "deep"
             units = critic.HINGES + critic.TRUNK if deep else critic.HINGES
             flat = np.split(np.asarray(state[name], dtype=np.float64), 3)[0]
@@ -95,7 +96,7 @@ def descend(surface: Surface, points: Floats, h: Floats, box: Floats, first: flo
 def windows(agent, context: Floats, box: Floats) -> tuple[Floats, Floats]:
     """Centres and half-widths of what is played; the rows of `box` are lows and highs."""
     surface, count = Surface.of(agent, context), box.shape[1]
-    rounds, h = agent.report()["rounds"], agent.report()["bandwidth"] * count**0.25
+    rounds, h = agent.report().rounds, agent.report().bandwidth * count**0.25
     widths = np.minimum(h, (box[1] - box[0]) / 2)
     turns, sequence = (
         np.array([draw(agent.seed, int(rounds), SEARCH_STREAM + k)[0] for k in range(count)]),
@@ -124,7 +125,7 @@ def narrowed(surface: Surface, centre: Floats, k: int, widths: Floats, box: Floa
 
 
 def latest_actions(agent, count: int) -> Floats:
-    actions, rounds = agent.state()["actions"].reshape(-1, count), int(agent.report()["rounds"])
+    actions, rounds = agent.state()["actions"].reshape(-1, count), agent.report().rounds
     return actions[(rounds - 1 - np.arange(RECENT)) % len(actions)].astype(np.float64)
 
 

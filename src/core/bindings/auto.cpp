@@ -7,14 +7,21 @@ namespace {
 using AutoPlayer = ModelPlayer<CriticModel>;
 
 // With `features`, contexts are named, and up to this number of features have weights of their own.
-CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth) {
+CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby) {
   if (features > 0) settings.naming = Naming::numbered;
   settings.features = features;
+  settings.exploration.nearby = nearby;
   return kernels().new_auto(
       {settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses), features, bandwidth});
 }
 
 nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) { return to_dict(player.model.report()); }
+
+// The distribution around a window, if a share of the decisions explores nearby.
+Levels levels(const AutoPlayer& player, double centre, double bandwidth, double low, double high) {
+  return to_levels(player.ladder({centre, bandwidth}, {low, high}));
+}
+
 // The predicted losses of as many actions per context as fit into `actions`, row by row.
 template <class Contexts>
 void predict_many(AutoPlayer& player, const Contexts& contexts, const Matrix<double>& actions, Output losses) {
@@ -69,8 +76,9 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
 
 void bind_auto(nb::module_& module) {
   auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");
-  bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0);
+  bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0, "nearby"_a = 0.0);
   type.def("report", &report);
+  type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a);
   bind_many<Matrix<float>>(type);
   bind_many<Mappings>(type);
   bind_many<Columns>(type);

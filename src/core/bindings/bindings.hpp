@@ -36,6 +36,15 @@ inline Schedule to_schedule(const Epsilon& epsilon) {
 
 inline Range to_range(const Limits& limits) { return {limits.first, limits.second}; }
 
+// The ends and the share of each level of a ladder.
+using Levels = std::vector<std::tuple<double, double, double>>;
+
+inline Levels to_levels(const Ladder& ladder) {
+  Levels all;
+  for (std::size_t i = 0; i < Ladder::levels; ++i) all.emplace_back(ladder.low(i), ladder.high(i), ladder.share(i));
+  return all;
+}
+
 // Throws if an array has another size.
 template <class... Arrays>
 void check_sizes(std::size_t size, const Arrays&... arrays) {

@@ -101,10 +101,7 @@ std::vector<std::pair<double, double>> windows(KnobsPlayer& player, const Contex
   return all;
 }
 
-using Levels = std::vector<std::tuple<double, double, double>>;
-
-// Given the options of the choices, the ends and shares of the levels of each other knob's ladder, and the probability
-// of the options.
+// Given the options of the choices, the levels of each other knob's ladder, and the probability of the options.
 template <class Context>
 std::pair<std::vector<Levels>, double> distributions(KnobsPlayer& player, const Context& context,
                                                      const Vector<double>& lows, const Vector<double>& highs,
@@ -117,10 +114,7 @@ std::pair<std::vector<Levels>, double> distributions(KnobsPlayer& player, const 
   double chance = 1.0;
   player.visit_distributions(
       view(player, context), ranges.all, positions.data(), [&](double probability) { chance *= probability; },
-      [&](std::size_t k, const Ladder& ladder) {
-        for (std::size_t i = 0; i < Ladder::levels; ++i)
-          all[k].emplace_back(ladder.low(i), ladder.high(i), ladder.share(i));
-      });
+      [&](std::size_t k, const Ladder& ladder) { all[k] = to_levels(ladder); });
   return {all, chance};
 }
 
@@ -142,6 +136,21 @@ void bind_single(nb::class_<KnobsPlayer, BasePlayer>& type) {
       .def("windows", &windows<Context>, context, "lows"_a, "highs"_a)
       .def("distributions", &distributions<Context>, context, "lows"_a, "highs"_a, "positions"_a)
       .def("learn", &learn<Context>, context, "positions"_a, "density"_a, "loss"_a);
+}
+
+// For contexts that the core cannot read, such as lists; the caller converts them on NotImplemented.
+void bind_other_contexts(nb::class_<KnobsPlayer, BasePlayer>& type) {
+  using Ends = const Vector<double>&;
+  const auto context = "context"_a.none();
+  type.def(
+      "decide",
+      [](KnobsPlayer&, nb::handle, Ends, Ends, std::uint64_t, const std::optional<LimitsFunction>&) {
+        return nb::borrow(Py_NotImplemented);
+      },
+      context, "lows"_a, "highs"_a, "number"_a, "limits"_a = nb::none());
+  type.def(
+      "learn", [](KnobsPlayer&, nb::handle, Ends, double, double) { return nb::borrow(Py_NotImplemented); }, context,
+      "positions"_a, "density"_a, "loss"_a);
 }
 
 const Vector<double> none;
@@ -273,8 +282,10 @@ void bind_knobs(nb::module_& module) {
   auto type = nb::class_<KnobsPlayer, BasePlayer>(module, "KnobsPlayer");
   type.def("__init__", &construct, nb::kw_only(), "knobs"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a, "nearby"_a,
            "features"_a = 0);
+  bind_single<Vector<double>>(type);
   bind_single<Vector<float>>(type);
   bind_single<Fields>(type);
+  bind_other_contexts(type);
   bind_many<Matrix<float>>(type);
   bind_many<Mappings>(type);
   bind_many<manul::Columns>(type);

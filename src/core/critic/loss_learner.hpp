@@ -104,4 +104,25 @@ class LossLearner {
   Change change_;
 };
 
+// A model that learns with it, for one knob or several.
+template <class Base>
+class LossLearnerModel : public Base {
+ public:
+  template <class... Settings>
+  explicit LossLearnerModel(const Settings&... settings) : learner_(settings...) {}
+
+  double age(double) const override { return learner_.age(); }
+  void forget(double) override {}  // no half-life: the monitor detects when old evidence is outdated
+  void start() override { learner_.start(); }
+  void resume() override { learner_.resume(); }
+  bool is_valid() const override { return learner_.is_valid(); }
+  std::size_t unsaved_bytes() const override { return learner_.unsaved_bytes(); }
+  std::size_t arrays() const override { return learner_.arrays(); }
+  Array array(std::size_t index) override { return learner_.array(index); }
+  void fit(std::size_t index, std::size_t size) override { learner_.fit(index, size); }
+
+ protected:
+  LossLearner learner_;
+};
+
 }  // namespace manul::MANUL_SIMD

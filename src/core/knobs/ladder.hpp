@@ -18,7 +18,8 @@ struct Exploring {
 
 class Ladder {
  public:
-  Ladder(double low, double high, const KnobWindow& window, Exploring exploring) : low_(low), high_(high) {
+  Ladder(double low, double high, const KnobWindow& window, Exploring exploring)
+      : low_(low), high_(high), rounding_(1e-15 * MANUL_SIMD::larger(__builtin_fabs(low), __builtin_fabs(high))) {
     const double whole = 0.5 * (high - low);
     const double first = window.bandwidth < whole ? window.bandwidth : whole;
     const double ratio = __builtin_sqrt(__builtin_sqrt(whole / first));
@@ -42,8 +43,7 @@ class Ladder {
   double density(double position) const {
     double total = 0.0;
     for (std::size_t i = 0; i < levels; ++i)
-      if (position >= centre_[i] - half_[i] - rounding && position <= centre_[i] + half_[i] + rounding)
-        total += mass_[i] / (2.0 * half_[i]);
+      if (position >= low(i) - rounding_ && position <= high(i) + rounding_) total += mass_[i] / (2.0 * half_[i]);
     return position >= low_ && position <= high_ ? total : 0.0;
   }
 
@@ -51,25 +51,28 @@ class Ladder {
   double mass(double from, double to) const {
     double total = 0.0;
     for (std::size_t i = 0; i < levels; ++i) {
-      const double left = MANUL_SIMD::larger(from, centre_[i] - half_[i]);
-      const double right = MANUL_SIMD::smaller(to, centre_[i] + half_[i]);
+      const double left = MANUL_SIMD::larger(from, low(i)), right = MANUL_SIMD::smaller(to, high(i));
       if (right > left) total += mass_[i] * (right - left) / (2.0 * half_[i]);
     }
     return total;
   }
 
-  // The density that every position of the range has at least.
-  double floor() const { return mass_[levels - 1] / (2.0 * half_[levels - 1]); }
+  // The smallest density of the range: levels contain each other, so it is at one of the ends.
+  double floor() const { return MANUL_SIMD::smaller(density(low_), density(high_)); }
 
   static constexpr std::size_t levels = 5;
-  double low(std::size_t level) const { return centre_[level] - half_[level]; }
-  double high(std::size_t level) const { return centre_[level] + half_[level]; }
+  double low(std::size_t level) const { return at_end(level, low_, centre_[level] - half_[level]); }
+  double high(std::size_t level) const { return at_end(level, high_, centre_[level] + half_[level]); }
   double share(std::size_t level) const { return mass_[level]; }
 
  private:
-  static constexpr double rounding = 1e-12;  // a draw at the end of a level is inside it
+  // The end of a level, in the range in spite of rounding.
+  double at_end(std::size_t level, double whole, double end) const {
+    return level + 1 == levels ? whole : MANUL_SIMD::clip(end, low_, high_);
+  }
 
   double low_, high_;
+  double rounding_;  // a draw at the end of a level is inside it
   double half_[levels], centre_[levels], mass_[levels];
 };
 

@@ -11,11 +11,11 @@
 
 namespace manul::MANUL_SIMD {
 
-class AutoModel final : public ReplayByWindow<CriticModel> {
+class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
  public:
   explicit AutoModel(const AutoSettings& settings)
-      : actions_(settings.actions), bandwidth_(settings.bandwidth),
-        learner_(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed) {}
+      : LossLearnerModel(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed),
+        actions_(settings.actions), bandwidth_(settings.bandwidth) {}
 
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
@@ -62,19 +62,6 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
       for (std::size_t i = 0; i < size; ++i) losses[first + i] = learner_.replay().original(predicted[i]);
     }
   }
-
-  double age(double) const override { return learner_.age(); }
-
-  // No half-life: the monitor detects when old evidence is outdated.
-  void forget(double) override {}
-
-  void start() override { learner_.start(); }
-  void resume() override { learner_.resume(); }
-  bool is_valid() const override { return learner_.is_valid(); }
-  std::size_t unsaved_bytes() const override { return learner_.unsaved_bytes(); }
-  std::size_t arrays() const override { return learner_.arrays(); }
-  Array array(std::size_t index) override { return learner_.array(index); }
-  void fit(std::size_t index, std::size_t size) override { learner_.fit(index, size); }
 
  private:
   // Numbers of actions scored to find the minimum, to refine it, and to measure its slope; multiples of 16.
@@ -126,7 +113,6 @@ class AutoModel final : public ReplayByWindow<CriticModel> {
 
   Range actions_;
   double bandwidth_;  // 0 if the model chooses it
-  LossLearner learner_;
 };
 
 }  // namespace manul::MANUL_SIMD

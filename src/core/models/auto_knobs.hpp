@@ -11,13 +11,12 @@
 
 namespace manul::MANUL_SIMD {
 
-class AutoKnobsModel final : public KnobsModel {
+class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
  public:
   explicit AutoKnobsModel(const AutoKnobsSettings& settings)
-      : seed_(settings.seed), count_(settings.count), columns_(0), moving_(0),
-        learner_(settings.width, settings.features, columns_of(settings), false, settings.unknown_losses,
-                 settings.seed),
-        surface_(columns_of(settings)) {
+      : LossLearnerModel(settings.width, settings.features, columns_of(settings), false, settings.unknown_losses,
+                         settings.seed),
+        seed_(settings.seed), count_(settings.count), columns_(0), moving_(0), surface_(columns_of(settings)) {
     for (std::size_t k = 0; k < count_; ++k) {
       knobs_[k] = settings.knobs[k];
       first_column_[k] = columns_;
@@ -67,15 +66,6 @@ class AutoKnobsModel final : public KnobsModel {
   }
 
   CriticReport report() const override { return learner_.report(); }
-  double age(double) const override { return learner_.age(); }
-  void forget(double) override {}  // the monitor detects when old evidence is outdated
-  void start() override { learner_.start(); }
-  void resume() override { learner_.resume(); }
-  bool is_valid() const override { return learner_.is_valid(); }
-  std::size_t unsaved_bytes() const override { return learner_.unsaved_bytes(); }
-  std::size_t arrays() const override { return learner_.arrays(); }
-  Array array(std::size_t index) override { return learner_.array(index); }
-  void fit(std::size_t index, std::size_t size) override { learner_.fit(index, size); }
 
  private:
   static constexpr std::size_t groups = 3, recent = 8;  // of starting points: the latest actions are among them
@@ -304,7 +294,6 @@ class AutoKnobsModel final : public KnobsModel {
   std::size_t count_, columns_, moving_, first_column_[most_knobs];
   double sequence_[most_knobs];
   float first_step_;
-  LossLearner learner_;
   Surface surface_;
 };
 

@@ -1,6 +1,7 @@
 // Smoothing and epsilon-greedy exploration: the distribution, draws and densities of a window.
 #pragma once
 
+#include "knobs/ladder.hpp"
 #include "models/policy_model.hpp"
 #include "numerics/random.hpp"
 #include "tree/geometry.hpp"
@@ -12,6 +13,11 @@ struct Moments {
   double mean;
   double square;
 };
+
+inline Moments uniform_moments(Range range) {
+  const double low = range.low, high = range.high;
+  return {(low + high) / 2.0, (low * low + low * high + high * high) / 3.0};
+}
 
 // Uniform on the range with weight epsilon, uniform on the window with the rest.
 struct Mixture {
@@ -33,14 +39,8 @@ struct Mixture {
   double floor() const { return window.low <= within.low && window.high >= within.high ? inside : outside; }
 
   Moments moments(double epsilon) const {
-    const Moments all = uniform(within), played = uniform(window);
+    const Moments all = uniform_moments(within), played = uniform_moments(window);
     return {epsilon * all.mean + (1.0 - epsilon) * played.mean, epsilon * all.square + (1.0 - epsilon) * played.square};
-  }
-
- private:
-  static Moments uniform(Range range) {
-    const double low = range.low, high = range.high;
-    return {(low + high) / 2.0, (low * low + low * high + high * high) / 3.0};
   }
 };
 
@@ -65,12 +65,24 @@ struct Schedule {
   }
 };
 
+// The share that explores nearby: it fades with the square root of epsilon, so more slowly.
+inline double fading_nearby(double first, double epsilon, const Schedule& schedule) {
+  return schedule.first == schedule.last ? first : first * __builtin_sqrt(epsilon / schedule.first);
+}
+
 // Epsilon-greedy over the range. Models with windows of zero width use `atoms`: epsilon is spread over those in the
 // range, and the greedy one has the rest.
 struct Exploration {
   Schedule schedule;
   std::uint64_t seed;
   MANUL_SIMD::Atoms atoms = {};
+  double nearby = 0.0;  // the share of decisions that explore near the window, at the first epsilon
+
+  // The distribution around a window if a share explores nearby.
+  Ladder ladder(Window window, double epsilon, Range within) const {
+    const KnobWindow own = {window.centre, window.bandwidth, 0, false};
+    return {within.low, within.high, own, {fading_nearby(nearby, epsilon, schedule), epsilon}};
+  }
 
   double atom_density(double epsilon, double chosen, Range within, double action) const {
     return (share(epsilon, within) + (action == chosen ? 1.0 - epsilon : 0.0)) / atoms.spacing();
@@ -107,6 +119,11 @@ inline Decision decide(PolicyModel& model, const Exploration& exploration, doubl
   const Window window = model.window(context, within);
   const Draws draws = draw(exploration.seed, number);
   if (window.bandwidth == 0.0) return exploration.decide_atom(epsilon, window.centre, within, draws);
+  if (exploration.nearby != 0.0) {
+    const Ladder ladder = exploration.ladder(window, epsilon, within);
+    const double action = ladder.at(draws.first, draws.second);
+    return {action, ladder.density(action), ladder.floor()};
+  }
   const Mixture mixture(window, epsilon, within);
   const Range part = draws.first < epsilon ? mixture.within : mixture.window;
   const double action = part.low + draws.second * (part.high - part.low);
@@ -118,7 +135,9 @@ inline double density(PolicyModel& model, const Exploration& exploration, double
                       Range within, double action) {
   const Window window = model.window(context, within);
   if (!(action >= within.low && action <= within.high)) return 0.0;
-  if (window.bandwidth > 0.0) return Mixture(window, epsilon, within).density(action);
+  if (window.bandwidth > 0.0)
+    return exploration.nearby != 0.0 ? exploration.ladder(window, epsilon, within).density(action)
+                                     : Mixture(window, epsilon, within).density(action);
   const bool atom = exploration.atoms.at(exploration.atoms.nearest(action)) == action;
   return atom ? exploration.atom_density(epsilon, window.centre, within, action) : 0.0;
 }
@@ -128,6 +147,7 @@ inline double density_of_mode(PolicyModel& model, const Exploration& exploration
                               const ContextView& context, Range within) {
   const Window window = model.window(context, within);
   if (window.bandwidth == 0.0) return exploration.atom_density(epsilon, window.centre, within, window.centre);
+  if (exploration.nearby != 0.0) return exploration.ladder(window, epsilon, within).density(window.centre);
   return Mixture(window, epsilon, within).inside;
 }
 
@@ -135,7 +155,14 @@ inline Moments moments(PolicyModel& model, const Exploration& exploration, doubl
                        Range within) {
   const Window window = model.window(context, within);
   if (window.bandwidth == 0.0) return exploration.atom_moments(epsilon, window.centre, within);
-  return Mixture(window, epsilon, within).moments(epsilon);
+  if (exploration.nearby == 0.0) return Mixture(window, epsilon, within).moments(epsilon);
+  const Ladder ladder = exploration.ladder(window, epsilon, within);
+  Moments all = {0.0, 0.0};
+  for (std::size_t i = 0; i < Ladder::levels; ++i) {
+    const Moments level = uniform_moments({ladder.low(i), ladder.high(i)});
+    all.mean += ladder.share(i) * level.mean, all.square += ladder.share(i) * level.square;
+  }
+  return all;
 }
 
 }  // namespace manul

@@ -39,6 +39,11 @@ class Player : public BasePlayer {
     return model_->window(context, check(within));
   }
 
+  // The distribution around a window if a share of the decisions explores nearby.
+  Ladder ladder(Window window, Range within) const {
+    return settings_.exploration.ladder(window, epsilon(), check(within));
+  }
+
   Decision decide(const ContextView& context, Range within) {
     const Busy busy(*this);
     check(within);  // before the decision is counted

@@ -107,7 +107,7 @@ class Distribution:
         >>> Distribution(np.array([0.0, 1.0, 2.0]), np.array([0.25, 0.75])).densest()
         (1.0, 2.0)
         """
-        most = np.flatnonzero(np.isclose(self.densities, self.densities.max()))
+        most = np.flatnonzero(np.isclose(self.densities, self.densities.max(), atol=0))
         return float(self.edges[most[0]]), float(self.edges[most[-1] + 1])
 
     def expectation(self, antiderivative: Any) -> float:
@@ -240,7 +240,7 @@ class Atoms:
         >>> Atoms(np.array([0.0, 0.5]), np.array([0.25, 0.75]), spacing=0.5).densest()
         (0.5, 0.5)
         """
-        most = np.flatnonzero(np.isclose(self.masses, self.masses.max()))
+        most = np.flatnonzero(np.isclose(self.masses, self.masses.max(), atol=0))
         return float(self.positions[most[0]]), float(self.positions[most[-1]])
 
     def sample(self, rng: np.random.Generator) -> float:

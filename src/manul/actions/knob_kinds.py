@@ -7,7 +7,7 @@ category for a choice.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -87,7 +87,8 @@ class Span:
 
     def value(self, position: float) -> float:
         """The number at a position."""
-        return float(min(max(self.low + position * self.volume, self.low), self.high))
+        inside = min(max(self.low + position * self.volume, self.low), self.high)
+        return self.high if position >= 1 else float(inside)  # the length of a range may be rounded
 
     def narrow(self, within: Any, name: str) -> Within:
         """The positions of a narrower range."""
@@ -127,11 +128,12 @@ class Stepped:
         steps = (high - low) / step
         if steps >= MOST_STEPS:
             raise ParameterError(f"step must leave at most {MOST_STEPS:,} steps, got {step:g}.", "step")
-        if abs(steps - round(steps)) > self._rounding:
-            # The last step, or the range as one step, with digits that come back as a number that divides.
-            advice = f"Try {low + math.floor(steps) * step:.12g} as high" if steps > 1 else f"Try {high - low:.12g}"
+        if not _divides(low, high, step):
+            last = _written(low + math.floor(steps) * step, lambda end: _divides(low, end, step))
+            whole = _written(high - low, lambda length: _divides(low, high, length))
+            advice = f"Try {last} as high." if steps > 1 else f"Try {whole}."
             raise ParameterError(
-                f"step must divide the range from {low:g} to {high:g} evenly, got {step:g}. {advice}.", "step"
+                f"step must divide the range from {low:g} to {high:g} evenly, got {step:g}. {advice}", "step"
             )
         if self._rounding > 0.1:
             raise ParameterError(f"step must be above the precision of {high:g}, got {step:g}.", "step")
@@ -139,7 +141,7 @@ class Stepped:
     @property
     def _rounding(self) -> float:
         """How far, in steps, a value may be off by rounding."""
-        return _ROUNDING * self.count + 4 * math.ulp(max(abs(self.low), abs(self.high))) / self.step
+        return _tolerance(self.low, self.high, self.step)
 
     @cached_property
     def count(self) -> int:
@@ -282,6 +284,22 @@ def check_knob(name: str, knob: Any) -> Knob:
         return Span(*check_range(name, knob))
     except ParameterError as error:
         raise ParameterError(f"{error} Or use Stepped or Choice.", "actions") from None
+
+
+def _tolerance(low: float, high: float, step: float) -> float:
+    """How far, in steps, a value may be off by rounding."""
+    return _ROUNDING * (round((high - low) / step) + 1) + 4 * math.ulp(max(abs(low), abs(high))) / step
+
+
+def _divides(low: float, high: float, step: float) -> bool:
+    steps = (high - low) / step
+    return round(steps) >= 1 and abs(steps - round(steps)) <= _tolerance(low, high, step)
+
+
+def _written(number: float, fits: Callable[[float], bool]) -> str:
+    """A number with few digits if it still fits, and with all of them otherwise."""
+    few = f"{number:.12g}"
+    return few if fits(float(few)) else repr(number)
 
 
 def _number(value: Any, name: str) -> float:

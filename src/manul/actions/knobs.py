@@ -48,7 +48,7 @@ class Knobs:
             )
         return knobs
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The names of the knobs."""
         return [name for name, _ in self.knobs]
@@ -96,11 +96,21 @@ class Knobs:
 
     def ranges(self, within: Mapping[str, Any] | None) -> tuple[Floats, Floats]:
         """The lows and highs of the positions that a decision may use, as the core takes them."""
-        if within is not None:
-            if not isinstance(within, Mapping):
-                raise InputError(f"within must be a mapping of knobs to ranges, got {within!r}.", "within")
-            self.check_names(within, "within")
-        ends = np.array([knob.narrow((within or {}).get(name), name) for name, knob in self.knobs])
+        if within is None:
+            return self._whole_ranges
+        if not isinstance(within, Mapping):
+            raise InputError(f"within must be a mapping of knobs to ranges, got {within!r}.", "within")
+        self.check_names(within, "within")
+        return self._ends(within)
+
+    @cached_property
+    def _whole_ranges(self) -> tuple[Floats, Floats]:
+        lows, highs = self._ends({})
+        lows.flags.writeable = highs.flags.writeable = False
+        return lows, highs
+
+    def _ends(self, within: Mapping[str, Any]) -> tuple[Floats, Floats]:
+        ends = np.array([knob.narrow(within.get(name), name) for name, knob in self.knobs])
         return np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])
 
     def densities(self, densities: Iterable[float]) -> dict[str, float]:

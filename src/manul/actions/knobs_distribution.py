@@ -150,12 +150,11 @@ class KnobsDistribution:
 
     def plot_marginal(self, name: str, axes: Axes | None = None) -> Axes:
         """Draw the distribution of one knob: a density, or the probabilities of steps or options."""
-        from manul.utils.knob_plots import steps_plot
+        from manul.utils.knob_plots import label_knob, steps_plot
 
         part = self.marginal(name)
         drawn = steps_plot(part.positions, part.masses, axes) if isinstance(part, Atoms) else part.plot(axes)
-        drawn.set_xlabel(name)
-        return drawn
+        return label_knob(drawn, name)
 
     def _chance(self, name: str, option: Option) -> float:
         return math.fsum(branch.probability for branch in self.branches if branch.options[name] == option)

@@ -15,16 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
+from manul.actions.distribution import Atoms, Distribution
+from manul.actions.ladders import mix_levels
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents.agent_registry import register_agent
 from manul.agents.auto_knobs import FEATURES, AutoKnobs
 from manul.agents.base import BaseAgent
-from manul.agents.critic_report import Report, critic_report
+from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.errors import InputError, ParameterError
 from manul.types import Context, Floats, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange
-from manul.utils.validation import are_within, check_bandwidth, check_shape
+from manul.utils.validation import are_within, check_bandwidth, check_number, check_shape
 
 
 @register_agent(
@@ -40,7 +42,8 @@ class Auto(BaseAgent[_core.Player]):
     With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and starts
     again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`, the agent
     learns from any finite numbers. With `bandwidth`, in action units, it always plays this bandwidth, such as the one that
-    `optimize` has chosen.
+    `optimize` has chosen. With `nearby`, such as 0.1, this share of the decisions explores near the best action, and less as
+    epsilon fades: its logs say more about other policies, for a little more loss.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -56,6 +59,8 @@ class Auto(BaseAgent[_core.Player]):
             return super().__new__(cls)
         if settings.pop("bandwidth", None) is not None:
             raise ParameterError("bandwidth applies to one knob; with several, Auto chooses it.", "bandwidth")
+        if settings.get("nearby", 0) is None:
+            del settings["nearby"]
         return AutoKnobs(actions=actions, **settings)
 
     @classmethod
@@ -73,6 +78,7 @@ class Auto(BaseAgent[_core.Player]):
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
         bandwidth: float | None = None,
+        nearby: float | None = None,
         seed: int = 0,
     ) -> None:
         fades = isinstance(epsilon, str) and epsilon == "auto"
@@ -81,6 +87,7 @@ class Auto(BaseAgent[_core.Player]):
         if fades:
             self.epsilon = "auto"
         self.bandwidth = None if bandwidth is None else check_bandwidth(bandwidth, self._range)
+        self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
 
     # Otherwise it would be that of `__new__`, which takes the settings of `AutoKnobs` too.
     __signature__ = inspect.Signature(list(inspect.signature(__init__, eval_str=True).parameters.values())[1:])
@@ -99,7 +106,7 @@ class Auto(BaseAgent[_core.Player]):
         player, features = (self.player, None) if context is None and self.player else self.player_and_context(context)
         report = cast(_core.AutoPlayer, player).report()
         curve = {} if context is None else self._curve(features, points)
-        return critic_report(report, self._unit, self.current_epsilon, **curve)
+        return critic_report(report, loss_unit(self.losses), self.current_epsilon, **curve)
 
     def predict_losses(self, contexts: npt.ArrayLike, actions: npt.ArrayLike) -> Floats:
         """The predicted losses of actions: one action per context, or a row of actions per context.
@@ -122,7 +129,7 @@ class Auto(BaseAgent[_core.Player]):
         with self.player_and_contexts(batch) as (player, rows):
             table = np.ascontiguousarray(points.reshape(len(batch), -1))
             cast(_core.AutoPlayer, player).predict_many(rows, table, shares)
-        low, high = self._unit
+        low, high = loss_unit(self.losses)
         return low + shares.reshape(points.shape) * (high - low)
 
     def centres_many(self, contexts: npt.ArrayLike, bandwidth: float, within: npt.ArrayLike | None = None) -> Floats:
@@ -140,23 +147,28 @@ class Auto(BaseAgent[_core.Player]):
 
     def _saved_settings(self) -> model_files.Parameters:
         settings = self.parameters
-        if self.bandwidth is None:
-            del settings["bandwidth"]  # files of earlier versions do not have it
+        for name in ("bandwidth", "nearby"):  # files of earlier versions do not have them
+            if settings[name] is None:
+                del settings[name]
         return settings
+
+    def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
+        if not self.nearby:
+            return super()._explore(centre, bandwidth, within)
+        return mix_levels(cast(_core.AutoPlayer, self.player).levels(centre, bandwidth, *within))
 
     def _curve(self, context: Any, points: int) -> dict[str, Floats]:
         actions = self._range.low + (np.arange(points) + 0.5) / points * self._range.span
         contexts: Any = [context] if isinstance(context, dict) else np.asarray(context)[np.newaxis]
         return {"actions": actions, "losses": self.predict_losses(contexts, actions[np.newaxis])[0]}
 
-    @property
-    def _unit(self) -> Within:
-        """The losses that the core calls 0 and 1."""
-        return (0.0, 1.0) if isinstance(self.losses, str) else self.losses
-
     def make_player(self, width: int) -> _core.Player:
         """A new player for contexts of this width."""
-        return _core.AutoPlayer(width=width, bandwidth=self.bandwidth or 0.0, **self._player_settings)
+        return _core.AutoPlayer(width=width, **self._player_settings)
 
     def _make_named_player(self) -> _core.Player:
-        return _core.AutoPlayer(width=0, features=FEATURES, bandwidth=self.bandwidth or 0.0, **self._player_settings)
+        return _core.AutoPlayer(width=0, features=FEATURES, **self._player_settings)
+
+    @property
+    def _player_settings(self) -> dict[str, Any]:
+        return {**super()._player_settings, "bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0}

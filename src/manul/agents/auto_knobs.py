@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -15,21 +17,31 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions import schedules
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Choice, Knobs, KnobValue, Span, Stepped
+from manul.actions.knobs import Choice, Knobs, KnobValue
 from manul.actions.knobs_distribution import Branch, KnobsDistribution
-from manul.actions.ranges import NARROWEST
+from manul.actions.ladders import knob_distribution
 from manul.actions.schedules import Epsilon, Fading
-from manul.agents.critic_report import Report, critic_report
+from manul.agents.critic_report import Report, critic_report, loss_unit
+from manul.agents.knob_limits import KnobLimits, Limits, Narrow
 from manul.agents.player_host import COUNTERS, PlayerHost
 from manul.errors import InputError, ParameterError
 from manul.types import Context, Floats, KnobsDecision, KnobsDecisions
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
-from manul.utils.validation import USABLE, check_losses, check_number, check_seed, check_shape, reject, usable_densities
+from manul.utils.validation import (
+    LARGEST_DENSITY,
+    LEAST_DENSITY,
+    USABLE,
+    check_losses,
+    check_number,
+    check_seed,
+    check_shape,
+    reject,
+    usable_densities,
+)
 
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 MOST_COMBINATIONS = 1024  # of options, for a whole distribution
-Limits = Callable[[dict[str, KnobValue]], Mapping[str, Any]]
 Within = Mapping[str, Any]
 
 
@@ -48,6 +60,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     (['price', 'template'], 0.0125, 0.5)
     >>> agent.learn({"country": "SE"}, decision, loss=0.25)
     """
+
+    _native: _core.KnobsPlayer | None
 
     def __init__(
         self,
@@ -92,19 +106,29 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> KnobsDecision:
         """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
         lows, highs = self.knobs.ranges(within)
-        player, features = self.player_and_context(context)
-        with self.explain_rejection():
-            positions, densities, floor = player.decide(features, lows, highs, number, self._limits(lows, highs))
+        limits = self._limits(lows, highs)
+        draw: Any = NotImplemented
+        if self._native is not None:
+            with suppress(_core.Rejected):  # the slow path raises the error with its reason
+                draw = self._native.decide(context, lows, highs, number, limits)
+        if draw is NotImplemented:
+            player, features = self.player_and_context(context)
+            with self.explain_rejection():
+                draw = player.decide(features, lows, highs, number, limits)
+        positions, densities, floor = draw
         return self._decision(positions, densities, floor, within)
 
     def _decision(
         self, positions: Sequence[float], densities: Sequence[float], floor: float, within: Within | None
     ) -> KnobsDecision:
         by_knob = self.knobs.densities(densities)
-        joint = float(np.prod(list(by_knob.values())))
-        return KnobsDecision(
-            self.knobs.action(positions), joint, by_knob, within, floor / float(np.prod(self.knobs.units))
-        )
+        joint = math.prod(by_knob.values())
+        return KnobsDecision(self.knobs.action(positions), joint, by_knob, within, floor / self._unit_volume)
+
+    @cached_property
+    def _unit_volume(self) -> float:
+        """What the joint density of positions is divided by."""
+        return math.prod(knob.unit for _, knob in self.knobs.knobs)
 
     def decide_many(self, contexts: npt.ArrayLike, within: Sequence[Within | None] | None = None) -> KnobsDecisions:
         """Set all knobs for each row; `within` has one mapping per row."""
@@ -140,7 +164,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         actions = self.knobs.columns([self.knobs.action(row) for row in positions])
         scaled = densities / self.knobs.units
         by_knob = dict(zip(self.knobs.names, scaled.T, strict=True))
-        return KnobsDecisions(actions, scaled.prod(axis=1), by_knob, within, floors / float(np.prod(self.knobs.units)))
+        return KnobsDecisions(actions, scaled.prod(axis=1), by_knob, within, floors / self._unit_volume)
 
     def learn(
         self, context: Context, decision: KnobsDecision, loss: float | None = None, *, reward: float | None = None
@@ -151,12 +175,19 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             action, density = decision.action, float(decision.density)
         except (AttributeError, TypeError, ValueError):
             raise InputError(f"decision must be one returned by decide, got {decision!r}.", "decision") from None
-        positions = self.knobs.positions(action)
-        self._check_outcomes(np.array([density]), np.array([value], dtype=np.float64))
-        player, features = self.player_and_context(context)
-        with self.explain_rejection():
-            player.learn(features, positions, density * self.knobs.volume, float(value))
-        self.warn_of_late_fields([features], stacklevel=2)
+        positions, scaled = self.knobs.positions(action), density * self.knobs.volume
+        late: Any = NotImplemented
+        if self._native is not None and LEAST_DENSITY <= density <= LARGEST_DENSITY:
+            with suppress(TypeError, _core.Rejected):  # the checks below raise the error with its reason
+                late = self._native.learn(context, positions, scaled, value)
+        if late is NotImplemented:
+            number = _number("loss", value)
+            self._check_outcomes(np.array([density]), np.array([number]))
+            player, context = self.player_and_context(context)
+            with self.explain_rejection():
+                late = player.learn(context, positions, scaled, number)
+        if late:
+            self.warn_of_late_fields([context], stacklevel=2)
 
     def learn_many(
         self,
@@ -203,7 +234,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         shares = np.empty(len(batch))
         with self.player_and_contexts(batch) as (player, rows):
             player.predict_many(rows, 1, positions, shares)
-        low, high = self._unit
+        low, high = loss_unit(self.losses)
         return low + shares * (high - low)
 
     def best(self, context: Context, within: Within | None = None) -> dict[str, KnobValue]:
@@ -218,26 +249,10 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         with self.explain_rejection():
             windows = player.windows(features, lows, highs)
             limits = self._limits(lows, highs)
-        if limits is not None:
-            return self.knobs.action(self._limited([centre for centre, _ in windows], limits))
-        return self.knobs.action([centre for centre, _ in windows])
-
-    def _limited(
-        self, positions: list[float], limits: Callable[[int, Sequence[float]], tuple[float, float]]
-    ) -> list[float]:
-        """Positions moved into the limits, knob by knob."""
-        for index in self._order:
-            low, high = limits(index, positions)
-            if not isinstance(self.knobs.knobs[index][1], Choice):
-                positions[index] = min(max(positions[index], low), math.nextafter(high, 0.0))
-            elif not int(low) >> int(positions[index]) & 1:
-                positions[index] = float((int(low) & -int(low)).bit_length() - 1)
-        return positions
-
-    @property
-    def _order(self) -> list[int]:
-        """The order in which knobs are drawn: choices first."""
-        return sorted(range(len(self.knobs.knobs)), key=lambda at: not isinstance(self.knobs.knobs[at][1], Choice))
+        centres = [centre for centre, _ in windows]
+        if limits is None or self.limits is None:
+            return self.knobs.action(centres)
+        return self.knobs.action(KnobLimits(self.knobs, self.limits).move_inside(centres, limits))
 
     def distribution(self, context: Context, within: Within | None = None) -> KnobsDistribution:
         """The distribution that `decide` draws from; an agent with limits has none, only `densities_many`."""
@@ -270,23 +285,13 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             if isinstance(knob, Choice):
                 options[name] = knob.options[chosen[index]]
             else:
-                others[name] = _marginal(knob, parts[index])
+                others[name] = knob_distribution(knob, parts[index])
         return Branch(options, chance, others)
 
     def report(self) -> Report:
-        """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range.
-
-        >>> import manul
-        >>> manul.Auto(actions={"price": (10, 50), "discount": (0, 0.3)}).report().rounds
-        0
-        """
-        player = self.make_player(0) if self.player is None else self.player
-        return critic_report(player.report(), self._unit, self.current_epsilon)
-
-    @property
-    def _unit(self) -> tuple[float, float]:
-        """The losses that the core calls 0 and 1."""
-        return (0.0, 1.0) if isinstance(self.losses, str) else self.losses
+        """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range."""
+        player = self.player or self.make_player(0)
+        return critic_report(player.report(), loss_unit(self.losses), self.current_epsilon)
 
     def make_player(self, width: int) -> _core.KnobsPlayer:
         """A new player for contexts of this width."""
@@ -344,23 +349,9 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             )
         return np.array(rows).reshape(count, len(self.knobs.knobs))
 
-    def _limits(self, lows: Floats, highs: Floats) -> Callable[[int, Sequence[float]], tuple[float, float]] | None:
-        """The limits as the core calls them: the range of a knob, given the positions of those before it."""
-        if self.limits is None:
-            return None
-        order, limits = self._order, self.limits
-
-        def narrow(index: int, positions: Sequence[float]) -> tuple[float, float]:
-            before = order[: order.index(index)]
-            chosen = {self.knobs.knobs[each][0]: self.knobs.knobs[each][1].value(positions[each]) for each in before}
-            name, knob = self.knobs.knobs[index]
-            ranges = limits(chosen)
-            if not isinstance(ranges, Mapping):
-                raise InputError(f"limits must return a mapping of knobs to ranges, got {ranges!r}.", "limits")
-            self.knobs.check_names(ranges, "limits")
-            return _intersect(knob, name, ranges.get(name), float(lows[index]), float(highs[index]))
-
-        return narrow
+    def _limits(self, lows: Floats, highs: Floats) -> Narrow | None:
+        """The limits as the core calls them."""
+        return None if self.limits is None else KnobLimits(self.knobs, self.limits).within(lows, highs)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -398,44 +389,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
 
 
-def _marginal(knob: Any, levels: Sequence[tuple[float, float, float]]) -> Distribution | Atoms:
-    """The distribution of a knob from the levels of its ladder: their ends, as positions, and shares."""
-    mixed: Distribution | None = None
-    total = 0.0
-    for low, high, share in levels:
-        total += share
-        if share > 0:
-            level = Distribution.uniform(low, high)
-            mixed = level if mixed is None else mixed.mix(level, share / total)
-    assert mixed is not None
-    if isinstance(knob, Span):
-        return Distribution(knob.low + mixed.edges * knob.volume, mixed.densities / knob.volume)
-    assert isinstance(knob, Stepped)
-    masses = mixed.mean_densities(np.linspace(0.0, 1.0, knob.count + 1)) / knob.count
-    values = np.array([knob.value((step + 0.5) / knob.count) for step in range(knob.count)])
-    return Atoms(values, masses, knob.step)
-
-
-def _intersect(knob: Any, name: str, limit: Any, low: float, high: float) -> tuple[float, float]:
-    if limit is None:
-        return low, high
-    if isinstance(knob, Choice):
-        allowed = int(knob.narrow(limit, name)[0]) & int(low)
-        if not allowed:
-            raise InputError(f"limits leave no option of {name}, got {limit!r}.", "limits")
-        return float(allowed), 0.0
+def _number(name: str, value: Any) -> float:
     try:
-        bottom, top = limit
-        clipped = (max(float(bottom), knob.low), min(float(top), knob.high))
+        return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"limits of {name} must be (low, high), got {limit!r:.60}.", "limits") from None
-    if not clipped[0] <= clipped[1]:
-        raise InputError(f"limits leave nothing of {name}, got {limit!r}.", "limits")
-    if isinstance(knob, Span):
-        narrowed = ((clipped[0] - knob.low) / knob.volume, (clipped[1] - knob.low) / knob.volume)
-    else:
-        narrowed = knob.narrow(clipped, name)
-    narrowed = max(narrowed[0], low), min(narrowed[1], high)
-    if not narrowed[1] - narrowed[0] >= NARROWEST:
-        raise InputError(f"limits leave nothing of {name}, got {limit!r}.", "limits")
-    return narrowed
+        raise InputError(f"{name} must be a number, got {value!r}.", name) from None

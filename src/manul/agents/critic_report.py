@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manul.types import Floats, Within
+from manul.utils.rewards import AnyRange
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
@@ -45,6 +46,15 @@ class Report:
     clipped: int = 0
     actions: Floats | None = None
     losses: Floats | None = None
+
+
+def loss_unit(losses: AnyRange) -> Within:
+    """The losses that the core calls 0 and 1.
+
+    >>> loss_unit("auto"), loss_unit((-1.0, 3.0))
+    ((0.0, 1.0), (-1.0, 3.0))
+    """
+    return (0.0, 1.0) if isinstance(losses, str) else losses
 
 
 def critic_report(state: Mapping[str, Any], unit: Within, epsilon: float, **curve: Floats) -> Report:

@@ -53,7 +53,7 @@ class KnobEffect:
         best = float(self.values.index(self.best)) if chooses else float(self.best)
         dots = not isinstance(self.knob, Span)
         drawn = knob_plots.loss_plot(places, self.losses, (best, self.best_loss), axes, dots=dots)
-        drawn.set_xlabel(self.name)
+        knob_plots.label_knob(drawn, self.name)
         return knob_plots.label_options(drawn, self.values) if chooses else drawn
 
 

@@ -25,12 +25,10 @@ class KnobsInContext:
     """The policy in one context.
 
     `distribution` is that of the whole policy, or given the best options if there are too many combinations to list.
-    `greedy` is the distribution given the best options.
     """
 
     context: Context
     distribution: KnobsDistribution
-    greedy: KnobsDistribution
     effects: tuple[KnobEffect, ...]
 
     @property
@@ -40,8 +38,11 @@ class KnobsInContext:
 
     def window(self, name: str) -> tuple[float, float] | None:
         """The interval with the highest density of a knob, given the best options; None for a choice."""
-        part = self.greedy.marginal(name)
-        return None if isinstance(part, Options) else part.densest()
+        best = self.best
+        for branch in self.distribution.branches:
+            if name in branch.others and all(best[choice] == option for choice, option in branch.options.items()):
+                return branch.others[name].densest()
+        return None
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values.
@@ -71,10 +72,9 @@ def knobs_in_context(agent: AutoKnobs, context: Context, shown: Context = None) 
     """
     effects = knob_effects(agent, context)
     chosen = {effect.name: [effect.best] for effect in effects if isinstance(effect.knob, Choice)}
-    greedy = agent.distribution(context, within=chosen)
     combinations = math.prod(len(effect.values) for effect in effects if effect.name in chosen)
-    whole = agent.distribution(context) if combinations <= MOST_COMBINATIONS else greedy
-    return KnobsInContext(context if shown is None else shown, whole, greedy, effects)
+    distribution = agent.distribution(context, within=None if combinations <= MOST_COMBINATIONS else chosen)
+    return KnobsInContext(context if shown is None else shown, distribution, effects)
 
 
 def knobs_figure(policies: Sequence[KnobsInContext]) -> Figure:

@@ -81,6 +81,18 @@ def loss_map(
     return axes
 
 
+def label_knob(axes: Axes, name: str) -> Axes:
+    """Name the horizontal axis after a knob, with few ticks if its numbers are long.
+
+    >>> label_knob(new_axes(), "price").get_xlabel()
+    'price'
+    """
+    axes.set_xlabel(name)
+    if max(len(f"{end:,.10g}") for end in axes.get_xlim()) > 8:
+        axes.locator_params(axis="x", nbins=3)
+    return axes
+
+
 def label_options(axes: Axes, options: Sequence[Any], *, up: bool = False) -> Axes:
     """Write options at 0, 1, … of the horizontal axis, or of the vertical one.
 
@@ -92,7 +104,7 @@ def label_options(axes: Axes, options: Sequence[Any], *, up: bool = False) -> Ax
         axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(-0.5, len(labels) - 0.5)
         return axes
-    crowded = sum(map(len, labels)) > 40
+    crowded = max(map(len, labels)) * len(labels) > 32
     axes.set_xticks(range(len(labels)), labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
     axes.set_xlim(-0.5, len(labels) - 0.5)
     return axes

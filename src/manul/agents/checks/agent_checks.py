@@ -58,7 +58,7 @@ def decisions_carry_their_density(make: Make) -> None:
     for context in random_contexts(200):
         expected = agent.distribution(context)
         decision = agent.decide(context)
-        same = np.isclose(decision.density, expected.density(decision.action), rtol=1e-9)
+        same = np.isclose(decision.density, expected.density(decision.action), rtol=1e-9, atol=0)
         assert same, "the density of a decision must be that of the distribution"
 
 

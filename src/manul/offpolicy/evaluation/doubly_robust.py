@@ -130,7 +130,8 @@ def _epsilon(policy: Policy, rows: Rows) -> float | None:
     if isinstance(policy, policy_densities.Smoothed):
         return 0.0
     epsilon = getattr(policy, "current_epsilon", None)
-    if epsilon is None or not isinstance(policy, policy_densities.Batched):
+    ladder = getattr(policy, "nearby", None)
+    if epsilon is None or ladder or not isinstance(policy, policy_densities.Batched):
         return None
     first = policy_densities.distributions(policy, rows.select(slice(1)))[0]
     return None if isinstance(first, Atoms) else float(epsilon)
