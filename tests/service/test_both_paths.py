@@ -12,6 +12,7 @@ import pytest
 
 from tests.service.odd_requests import pieces
 from tests.service.processes import MANUL, Process
+from tests.service.several_knobs import OFFERS
 from tests.service.wire import exchanged
 
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
@@ -58,3 +59,20 @@ def test_odd_requests_get_the_same_answers_and_leave_the_same_store(servers):
             assert fast, (number, sent)
     assert state(servers[0]) == state(servers[1])
     assert state(servers[0])["decisions"] > COUNT / 40
+
+
+def test_several_knobs_are_answered_alike(servers):
+    bodies = [
+        {"context": [0.5], "id": "o1"},
+        {"context": [0.5], "id": "o2", "within": {"price": [12, 20], "template": ["bold"]}},
+        {"context": [0.5], "within": {"prise": [12, 20]}},
+        {"context": [0.5], "within": [12, 20]},
+    ]
+    for server in servers:
+        assert server.ask("POST", "/v1/loops", OFFERS)[0] == 201
+        server.ask("POST", "/v1/loops/offers/pause")
+    for body in bodies:
+        fast, router = (server.ask("POST", "/v1/loops/offers/decisions", body) for server in servers)
+        assert fast == router
+    fast, router = (server.ask("POST", "/v1/loops/offers/decisions/o1/loss", {"loss": 0.5}) for server in servers)
+    assert fast == router == (200, {"id": "o1", "status": "recorded"})

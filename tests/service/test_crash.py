@@ -14,20 +14,23 @@ from manul.service.engine.engine import Engine
 from manul.service.store import OUTCOMES
 from manul.service.store.store_registry import open_store
 from tests.service.processes import Process
+from tests.service.several_knobs import KNOBS
 from tests.service.test_recovery import replayed
 
 SOAK = bool(os.environ.get("MANUL_SOAK"))
 KILLS = {"sqlite": 200 if SOAK else 20, "postgres": 50 if SOAK else 5}
 AGENT = {"kind": "cats", "leaves": 16, "bandwidth": 0.1}
 LOOP = {"name": "a", "actions": [0, 1], "wait": 0.4, "default_loss": 1.0, "agent": AGENT}
+SEVERAL = {"name": "b", "actions": KNOBS, "wait": 0.4, "default_loss": 1.0}
+LOOPS = {"a": LOOP, "b": SEVERAL}
 
 
 class Caller(threading.Thread):
     """Decides and reports until the service is gone; remembers what was acknowledged."""
 
-    def __init__(self, service, name, known):
+    def __init__(self, service, name, known, loop="a"):
         super().__init__()
-        self.service, self.name, self.known = service, name, known
+        self.service, self.name, self.known, self.loop = service, name, known, f"/v1/loops/{loop}"
 
     def run(self):
         rng = random.Random(self.name)
@@ -49,18 +52,18 @@ class Caller(threading.Thread):
         asked = {"context": [rng.random(), rng.random()], "id": given}
         if rng.random() < 0.2:
             status, made = self.service.ask(
-                "POST", "/v1/loops/a/decisions/batch", {"decisions": [asked, {"context": [1, 2]}]}, connection
+                "POST", f"{self.loop}/decisions/batch", {"decisions": [asked, {"context": [1, 2]}]}, connection
             )
             decided = made["decisions"]
         else:
-            status, made = self.service.ask("POST", "/v1/loops/a/decisions", asked, connection)
+            status, made = self.service.ask("POST", f"{self.loop}/decisions", asked, connection)
             decided = [made]
         assert status == 200, made
         self.known.decisions.update({each["id"]: (each["action"], each["density"]) for each in decided})
         if rng.random() < 0.8:
             loss = round(rng.random(), 3)
             status, said = self.service.ask(
-                "POST", f"/v1/loops/a/decisions/{decided[0]['id']}/loss", {"loss": loss}, connection
+                "POST", f"{self.loop}/decisions/{decided[0]['id']}/loss", {"loss": loss}, connection
             )
             assert status == 200, said
             self.known.losses[decided[0]["id"]] = (loss, said["status"])
@@ -93,37 +96,39 @@ def leading(place):
     return store
 
 
-def check_store(place, known):
+def check_store(place, known, name="a"):
     store = leading(place)
-    decided, events = stored(store)
-    for name, (action, density) in known.decisions.items():
-        assert (decided[name].action, decided[name].density) == (action, density)
-    for name, (loss, status) in known.losses.items():
-        found = events[decided[name].number]
+    row = next(row for row in store.loops() if row.name == name)
+    decided, events = stored(store, row.number)
+    for id_, (action, density) in known.decisions.items():
+        assert (decided[id_].action, decided[id_].density) == (action, density)
+    for id_, (loss, status) in known.losses.items():
+        found = events[decided[id_].number]
         kind = {"recorded": "loss", "repeated": "loss", "late": "late"}[status]
         assert [event.loss for event in found if event.kind == kind] == [loss]
     for found in events.values():
         assert sum(event.kind in OUTCOMES for event in found) <= 1
     outcomes = sum(event.kind in OUTCOMES for found in events.values() for event in found)
-    check_model(store, outcomes)
+    check_model(store, row, outcomes)
     store.close()
 
 
-def check_model(store, outcomes):
+def check_model(store, row, outcomes):
     """What a start recovers is what a replay from nothing gives, and each outcome is in it once."""
     engine = Engine(store)
-    loop = engine.recover(store.loops()[0])
-    assert replayed(engine, "a") == (manul.dumps(loop.agent), outcomes, loop.model)
+    loop = engine.recover(row)
+    assert replayed(engine, row.name) == (manul.dumps(loop.agent), outcomes, loop.model)
     assert (loop.learned, loop.refused) == (outcomes, 0)
 
 
 @pytest.mark.parametrize(("store", "kills"), KILLS.items(), indirect=["store"])
 def test_nothing_acknowledged_is_lost_or_learned_twice(tmp_path, store, kills):
-    known, rng = Known(), random.Random(0)
+    known, rng = {name: Known() for name in LOOPS}, random.Random(0)
     for kill in range(kills):
         service = Process(tmp_path, store, "--snapshot-seconds", "0.2")
-        service.ask("POST", "/v1/loops", LOOP)
-        callers = [Caller(service, f"k{kill}c{caller}", known) for caller in range(3)]
+        for settings in LOOPS.values():
+            service.ask("POST", "/v1/loops", settings)
+        callers = [Caller(service, f"k{kill}c{place}", known[loop], loop) for place, loop in enumerate("aab")]
         for caller in callers:
             caller.start()
         time.sleep(rng.uniform(0.01, 0.6))
@@ -131,9 +136,10 @@ def test_nothing_acknowledged_is_lost_or_learned_twice(tmp_path, store, kills):
         for caller in callers:
             caller.join()
         if kill % 5 == 4 or kill == kills - 1:
-            check_store(store, known)
-    assert len(known.decisions) > 10 * kills
-    assert len(known.losses) > 5 * kills
+            for name in LOOPS:
+                check_store(store, known[name], name)
+    assert sum(len(each.decisions) for each in known.values()) > 5 * kills
+    assert all(len(each.losses) > kills for each in known.values())
 
 
 def test_sigterm_finishes_keeps_a_snapshot_and_exits_with_0(tmp_path, store):

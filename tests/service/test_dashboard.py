@@ -9,6 +9,8 @@ from selenium.webdriver import ActionChains
 
 from tests.service.browser import browsing, missing
 from tests.service.processes import MANUL, Process
+from tests.service.several_knobs import OFFERS
+from tests.service.several_knobs import loss_of as offer_loss
 
 BEST, RANGE = 30.0, (20.0, 70.0)
 SIZES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
@@ -55,6 +57,9 @@ def taught(tmp_path_factory):
     assert service.ask("POST", "/v1/loops", settings)[0] == 201
     observe(service, 1, 100)
     decide(service, 2, 100, reported=97)
+    assert service.ask("POST", "/v1/loops", OFFERS)[0] == 201
+    for _ in range(3):
+        make_offers(service)
     yield service
     assert service.stop() == 0
 
@@ -89,6 +94,14 @@ def decide(service, seed, count, reported=None):
         {"id": each["id"], "loss": loss_of(each["action"], context)} for each, context in zip(made, asked, strict=True)
     ]
     assert service.ask("POST", "/v1/loops/heating/losses", {"losses": losses[:reported]})[0] == 200
+
+
+def make_offers(service):
+    """Forty decisions of the loop with several knobs, and their losses."""
+    asked = {"decisions": [{"context": [each / 40]} for each in range(40)]}
+    made = service.ask("POST", "/v1/loops/offers/decisions/batch", asked)[1]["decisions"]
+    losses = [{"id": each["id"], "loss": offer_loss(each["action"], [place / 40])} for place, each in enumerate(made)]
+    assert service.ask("POST", "/v1/loops/offers/losses", {"losses": losses})[0] == 200
 
 
 def tile(browser, name):
@@ -218,6 +231,28 @@ def test_what_is_under_the_cursor_is_read_out(browser, taught, chart, read):
     shown(browser, taught)
     ActionChains(browser.driver).move_to_element(browser.find(f"[data-chart={chart}] .u-over")).perform()
     assert browser.until(lambda: re.search(read, browser.text(f"[data-is={chart}-caption]")))
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_several_knobs_have_a_view_each_and_heat_maps_of_pairs(browser, taught, tmp_path, width):
+    browser.open(f"http://127.0.0.1:{taught.port}/#offers", width)
+    browser.until(lambda: all(browser.run(PAINTED, chart) for chart in ("pair", "moved", "policy")))
+    assert re.search(r"price\s+80 % of decisions between", browser.text("[data-is=knobs]"))
+    assert re.search(r"bold\s+[\d.]+ %", browser.text("[data-is=knobs]"))
+    before = browser.run(PAINTED, "pair")
+    for name, value in {"pair-second": "template", "pair-kind": "recent", "knob": "template"}.items():
+        browser.run(
+            f"const choice = document.querySelector('[data-is={name}]'); choice.value = '{value}'; choice.onchange()"
+        )
+    browser.until(lambda: "latest 120 decisions" in browser.text("[data-is=pair-caption]"))
+    assert browser.run(PAINTED, "pair") != before
+    ActionChains(browser.driver).move_to_element(browser.find("[data-chart=pair] .u-over")).perform()
+    browser.until(lambda: re.search("price .*, bold: predicted loss", browser.text("[data-is=pair-caption]")))
+    browser.until(lambda: "share of the actions" in browser.text("[data-is=moved-caption]"))
+    browser.picture(tmp_path / f"{width}.png")
+    found = browser.run(BOXES)
+    assert (found["scroll"] <= width, found["cut"], browser.complaints()) == (True, [], [])
+    assert all(inside(*pair) for pair in found["canvases"])
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

@@ -8,14 +8,17 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
+import numpy as np
 import pytest
 
 from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
+from tests.service.several_knobs import OFFERS
 from tests.service.test_crash import AGENT, LOOP, Known, check_store
 from tests.service.test_modes import HEAT
 from tests.service.test_modes import model as model_of
 from tests.service.test_recovery import play
+from tests.service.test_several_knobs import play as play_offers
 
 TAKEOVER, PAUSE = 10, 5
 
@@ -195,6 +198,18 @@ async def test_what_the_leader_learns_in_its_first_turn_reaches_the_others(postg
         await leader.post("/heat/resume")
         await follower.learned("heat", 5)
         assert await model_of(leader) == await model_of(follower)
+
+
+@run
+async def test_a_follower_sets_several_knobs_with_the_leaders_model(postgres):
+    async with leader_and_follower(postgres) as (leader, follower):
+        await leader.post("", 201, **OFFERS)
+        made = await play_offers(follower, 40)
+        models = [(await each.client.get("/v1/loops/offers/model")).content for each in (leader, follower)]
+        assert models[0] == models[1]
+        assert np.sum((await follower.get("/offers/pair"))["count"]) == 40
+        answers = [await each.post("/offers/decisions", context=[0.5, 0.5], id="q") for each in (leader, follower)]
+        assert answers[0] == answers[1] != made[0]
 
 
 def settle(living):

@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+from manul.actions.knobs import Span
 from manul.service.insights.history import BINS, SUMS, Buckets, History
 from manul.service.insights.summary import best_constant, history
 from manul.service.insights.traffic import Traffic
@@ -13,6 +14,7 @@ from manul.service.store.blocks import DecisionRow
 from tests.service.conftest import run
 
 RANGE = (20.0, 70.0)
+KNOB = Span(*RANGE)
 
 
 def facts(count, seconds=1.0, seed=0):
@@ -30,7 +32,7 @@ def facts(count, seconds=1.0, seed=0):
 
 
 def in_groups(events, sizes):
-    made = History(RANGE)
+    made = History([("action", KNOB)])
     rest = list(events)
     while rest:
         size = next(sizes)
@@ -48,7 +50,7 @@ def test_the_past_is_the_same_however_events_are_grouped():
 
 
 def test_the_past_survives_as_bytes():
-    before, after = in_groups(facts(500), iter(lambda: 100, 0)), History(RANGE)
+    before, after = in_groups(facts(500), iter(lambda: 100, 0)), History([("action", KNOB)])
     after.restore(before.to_bytes())
     assert after.to_bytes() == before.to_bytes()
 
@@ -64,26 +66,26 @@ def test_a_span_counts_every_event_that_is_not_older(span):
 
 def test_the_mean_of_a_span_is_the_mean_of_its_losses():
     events = facts(300)
-    found = history(in_groups(events, iter(lambda: 7, 0)).spans["all"], RANGE)
+    found = history(in_groups(events, iter(lambda: 7, 0)).spans["all"], KNOB)
     total = sum(loss * count for loss, count in zip(found.loss, found.outcomes, strict=True) if count)
     assert total == pytest.approx(sum(event.loss for event, _ in events))
     assert sum(map(sum, found.played)) == sum(found.outcomes) == 300
 
 
 def test_few_losses_are_put_together_until_they_say_something():
-    found = history(in_groups(facts(100, seconds=30), iter(lambda: 10, 0)).spans["all"], RANGE)
+    found = history(in_groups(facts(100, seconds=30), iter(lambda: 10, 0)).spans["all"], KNOB)
     assert 4 <= len(found.loss) <= 24
     assert min(found.outcomes[:-1]) > 1
 
 
 def test_the_best_constant_is_found_from_what_was_played():
-    found = best_constant(in_groups(facts(4000), iter(lambda: 500, 0)).spans["all"].parts, RANGE)
+    found = best_constant(in_groups(facts(4000), iter(lambda: 500, 0)).spans["all"].parts[:, 0], KNOB)
     assert abs(found.action - 40) < 50 / BINS * 2
     assert found.loss == pytest.approx(0.03, abs=0.02)
 
 
 def test_there_is_no_best_constant_where_nothing_was_played():
-    assert best_constant(Buckets(1.0, grows=True).parts, RANGE) is None
+    assert best_constant(Buckets(1.0, grows=True).parts[:, 0], KNOB) is None
 
 
 def test_the_best_constant_is_not_judged_by_the_losses_that_chose_it():
@@ -95,7 +97,7 @@ def test_the_best_constant_is_not_judged_by_the_losses_that_chose_it():
         losses = rng.uniform(size=weights.shape)  # every action is equally good
         parts[..., 0] = parts[..., 1] = parts[..., 2] = weights.sum(axis=2)
         parts[..., 3] = losses.sum(axis=2)
-        values.append(best_constant(parts, RANGE).loss)
+        values.append(best_constant(parts, KNOB).loss)
     assert np.mean(values) == pytest.approx(0.5, abs=4 * np.std(values) / 10)
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from manul.actions import schedules
 from manul.agents.agent_registry import AGENTS, AgentEntry
-from manul.service.schema import Combination, Fading, LossRange, Name, Range, Request, Share
+from manul.service.schema import Actions, Combination, Fading, LossRange, Name, Request, Share
 from manul.utils.rewards import negate, negate_range, numeric_range
 
 # Settings with bounds that the types of the constructors do not express.
@@ -64,7 +64,7 @@ class NewLoop(Request, kw_only=True):
     """
 
     name: Name
-    actions: Range
+    actions: Actions
     losses: LossRange | None = None
     rewards: LossRange | None = None
     agent: AgentSettings | Literal["auto"] = "auto"

@@ -24,6 +24,24 @@ Context = Annotated[
         examples=[[0.3, 1.2]],
     ),
 ]
+Option = str | int | float | bool
+Action = Annotated[
+    float | dict[str, Option],
+    Meta(
+        description="A number, or the values of several knobs by name.",
+        examples=[21.4, {"price": 21.4, "template": "a"}],
+    ),
+]
+Limited = Annotated[
+    Range | dict[str, list[Option]] | None,
+    Meta(
+        description="Lower and upper bound; of several knobs, by name, their bounds or the options that are allowed.",
+        examples=[[12.0, 20.0], {"price": [12.0, 20.0], "template": ["a"]}],
+    ),
+]
+Densities = Annotated[
+    dict[str, float], Meta(description="Of several knobs: the density of each, whose product is the density.")
+]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PositiveShare = Annotated[float, Meta(gt=0, le=1)]
 Combination = Literal["first", "last", "sum", "mean"]
@@ -31,6 +49,24 @@ Combination = Literal["first", "last", "sum", "mean"]
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
     """A request body."""
+
+
+class Knob(Request, kw_only=True, omit_defaults=True):
+    """One of several knobs that is not any number of a range: numbers from `low` to `high` in equal steps, or `options`."""
+
+    low: float | None = None
+    high: float | None = None
+    step: float | None = None
+    options: list[Option] | None = None
+
+
+Actions = Annotated[
+    Range | dict[str, Range | Knob],
+    Meta(
+        description="Lower and upper bound, or several knobs by name, in order: bounds, steps or options each.",
+        examples=[[0.0, 32.0], {"price": [10.0, 50.0], "template": {"options": ["a", "b"]}}],
+    ),
+]
 
 
 class Fading(Request, kw_only=True):
@@ -45,7 +81,7 @@ class NewDecision(Request, kw_only=True):
     """A request for a decision; `within` restricts the range of actions for this decision."""
 
     context: Context = None
-    within: Range | None = None
+    within: Limited = None
     id: Id | None = None
 
 
@@ -57,13 +93,14 @@ class NewDecisions(Request, kw_only=True):
 
 class NewObservation(Request, kw_only=True):
     """An action that the caller chose itself, with its density and loss if they are known. `floor` is the smallest density
-    that the caller gave any action."""
+    that the caller gave any action. Of several knobs, `densities` may replace `density`, their product."""
 
-    action: float
+    action: Action
     context: Context = None
     density: Annotated[float, Meta(gt=0)] | None = None
+    densities: Annotated[dict[str, Annotated[float, Meta(gt=0)]] | None, Meta(description="By knob.")] = None
     floor: Annotated[float, Meta(ge=0)] | None = None
-    within: Range | None = None
+    within: Limited = None
     id: Id | None = None
     loss: float | None = None
     reward: float | None = None
@@ -94,9 +131,10 @@ class Decision(Struct, kw_only=True):
     """An action with the density it was drawn with; `model` is the last event that the model contained."""
 
     id: str
-    action: float
+    action: Action
     density: float
     model: int
+    densities: Densities | UnsetType = UNSET
 
 
 class Decisions(Struct, kw_only=True):
@@ -130,7 +168,7 @@ class Status(Struct, kw_only=True):
     reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`."""
 
     name: str
-    actions: Range
+    actions: Actions
     losses: LossRange
     rewards: LossRange | None
     agent: dict[str, Any]
@@ -222,9 +260,12 @@ class Examined(Struct, kw_only=True):
 
 
 class Constant(Struct, kw_only=True):
-    """A constant action that was the best in one half of the intervals of a span; its loss is estimated from the other half."""
+    """A constant action that was the best in one half of the intervals of a span; its loss is estimated from the other half.
 
-    action: float
+    Of several knobs, it is the value of one, while the others are set as they were.
+    """
+
+    action: Option
     loss: float
     effective_size: float
 
@@ -256,9 +297,22 @@ class Traffic(Struct, kw_only=True):
     slowest: list[float | None]
 
 
+class KnobSummary(Struct, kw_only=True):
+    """One of several knobs: its steps, options or the middles of 32 parts of its range (`values`), how often decisions were
+    at each in the intervals of the history, and the current density, averaged over the latest contexts; of steps and options,
+    the probability. It is empty if there are too many combinations of options."""
+
+    name: str
+    values: list[Option]
+    played: list[list[int]]
+    density: list[float]
+    best_constant: Constant | None
+
+
 class Summary(Struct, kw_only=True):
     """Everything that the dashboard shows of a loop. `density` is over equal parts of the range of actions, averaged over
-    the latest contexts; `examined` is up to a few seconds old, and null at first."""
+    the latest contexts; `examined` is up to a few seconds old, and null at first. A loop with several knobs has `knobs`
+    instead of `density`, and of `played` and `best_constant` in its history."""
 
     time: float
     status: Status
@@ -267,16 +321,35 @@ class Summary(Struct, kw_only=True):
     density: list[float]
     features: list[str]
     examined: Examined | None
+    knobs: list[KnobSummary] | UnsetType = UNSET
 
 
 class PolicyView(Struct, kw_only=True):
-    """The density over equal parts of the range of actions for values of one feature, the others at typical values."""
+    """The density over equal parts of the range of actions for values of one feature, the others at typical values.
+
+    Of several knobs, it is the density of `knob` over its `cells`; options have no mean.
+    """
 
     feature: str | None
     values: list[float | str]
     typical: float | str | None
     density: list[list[float]]
     mean: list[float]
+    knob: str | UnsetType = UNSET
+    cells: list[Option] | UnsetType = UNSET
+
+
+class PairView(Struct, kw_only=True):
+    """Two of several knobs: how many of the latest decisions were at each pair of values, their mean loss, and the loss that
+    the model predicts there in the latest contexts, the other knobs at their best; it is empty if the model does not know."""
+
+    first: str
+    second: str
+    first_values: list[Option]
+    second_values: list[Option]
+    count: list[list[int]]
+    loss: list[list[float | None]]
+    predicted: list[list[float]]
 
 
 class Health(Struct, kw_only=True):

@@ -125,6 +125,20 @@ def test_rewards_are_reported(client, loop):
         client.report_loss(loop, one, 0.25)
 
 
+def test_several_knobs_are_decided_and_observed(client, loop):
+    knobs = {"price": (10, 50), "days": manul.Stepped(1, 14, 1), "template": manul.Choice(["a", "b"])}
+    assert list(client.create(loop, actions=knobs).actions) == list(knobs)
+    within = {"price": (12, 20), "template": ["b"]}
+    decision, other = client.decide_many(loop, [[4.5]] * 2, withins=[within, None])
+    assert 12 <= decision.action["price"] <= 20
+    assert (decision.action["template"], list(decision.densities)) == ("b", list(knobs))
+    client.report_losses(loop, [(decision, 0.25), (other, 0.5)])
+    client.observe(loop, [4.5], action=decision.action | {"price": np.float64(30)}, density=0.01, loss=0.5)
+    learned(client, loop, 3)
+    with pytest.raises(ServiceError, match="action must set the knob 'days' too"):
+        client.observe(loop, [4.5], action={"price": 30, "template": "a"}, density=0.01)
+
+
 def test_batches_larger_than_a_request(client, loop):
     client.create(loop, actions=(20, 70), agent=CATS)
     contexts = np.random.default_rng(0).normal(size=(1500, 2)).round(3)

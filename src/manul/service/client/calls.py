@@ -46,7 +46,7 @@ class Calls:
         self,
         name: str,
         *,
-        actions: Within,
+        actions: Within | Mapping[str, Any],
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
         agent: str | Mapping[str, Any] = "auto",
@@ -56,7 +56,10 @@ class Calls:
         combine: schema.Combination = "first",
         apprentice: bool = False,
     ) -> Exchange[schema.Status]:
-        """Create a loop of losses or rewards; if it exists with the same settings, return it."""
+        """Create a loop of losses or rewards; if it exists with the same settings, return it.
+
+        `actions` are a range, or map the names of several knobs to ranges, `Stepped` or `Choice`.
+        """
         settings = {
             "name": name,
             "actions": actions,
@@ -85,7 +88,7 @@ class Calls:
         loop: str,
         context: Context = None,
         *,
-        within: Within | None = None,
+        within: Within | Mapping[str, Any] | None = None,
         id: str | None = None,  # noqa: A002
     ) -> Exchange[schema.Decision]:
         """Decide. An `id` seeds the randomness: the same request with the same id gets the same decision."""
@@ -98,7 +101,7 @@ class Calls:
         loop: str,
         contexts: Sequence[Context] | Floats,
         *,
-        withins: Sequence[Within | None] | None = None,
+        withins: Sequence[Within | Mapping[str, Any] | None] | None = None,
         ids: Sequence[str] | None = None,
     ) -> Exchange[list[schema.Decision]]:
         """Decide in many contexts, a thousand per request."""
@@ -157,10 +160,11 @@ class Calls:
         loop: str,
         context: Context = None,
         *,
-        action: float,
+        action: float | Mapping[str, Any],
         density: float | None = None,
+        densities: Mapping[str, float] | None = None,
         floor: float | None = None,
-        within: Within | None = None,
+        within: Within | Mapping[str, Any] | None = None,
         loss: float | None = None,
         reward: float | None = None,
         id: str | None = None,  # noqa: A002
@@ -175,6 +179,7 @@ class Calls:
             "reward": reward,
         }
         body |= {} if floor is None else {"floor": floor}
+        body |= {} if densities is None else {"densities": densities}
         return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, schema.Observed))
 
     @call

@@ -8,19 +8,19 @@ from typing import Any
 from manul.errors import ManulError
 from manul.service.configuration import Limits
 from manul.service.engine import models
+from manul.service.engine.action_space import action_space
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop
 from manul.types import Within
 from manul.utils.rewards import check_any_range, numeric_range
-from manul.utils.validation import check_range
 
 
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
     outcomes = "losses" if settings.rewards is None else "rewards"
+    action_space(settings)
     try:
-        check_range("actions", settings.actions)
         span = numeric_range(check_any_range(outcomes, getattr(settings, outcomes), kind=None))
     except ManulError as error:
         raise Invalid(str(error), error.field) from None

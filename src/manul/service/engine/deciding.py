@@ -11,6 +11,7 @@ from manul.errors import ManulError
 from manul.service import schema
 from manul.service.configuration import Limits
 from manul.service.engine import models
+from manul.service.engine.action_space import check_density
 from manul.service.engine.admission import check_context
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Loop, refusal
@@ -19,7 +20,8 @@ from manul.service.engine.write_operations import OWN, Future, WriteBlock, Write
 from manul.service.errors import Conflict, Invalid
 from manul.service.store import Store
 from manul.service.store.blocks import DecisionRow, pack_columns
-from manul.utils.validation import check_outcomes
+from manul.types import Decisions, KnobsDecision
+from manul.utils.validation import check_losses
 
 
 class Decider:
@@ -46,10 +48,12 @@ class Decider:
     def _decide(self, loop: Loop, request: schema.NewDecision, number: int) -> Future:
         context = loop.context(request.context)
         check_context(loop, context, self._limits)
+        loop.space.check_within(request.within)
         key = number if request.id is None else models.key(loop.name, request.id)
         drawn, model = loop.draw(key, context, request.within)
         decided = (request.within, drawn.action, drawn.density, self._now(), model)
-        row = DecisionRow(number, request.id, context, *decided, floor=drawn.floor)
+        densities = drawn.densities if isinstance(drawn, KnobsDecision) else None
+        row = DecisionRow(number, request.id, context, *decided, floor=drawn.floor, densities=densities)
         return self._enqueue(loop, row)
 
     async def _reserve(self, loop: Loop, count: int) -> int:
@@ -78,6 +82,8 @@ class Decider:
         for place, context in enumerate(contexts):
             check_context(loop, context, self._limits, f"decisions[{place}].context")
         withins = [each.within for each in requests]
+        for within in withins:
+            loop.space.check_within(within)
         try:
             rows = models.matrix(contexts)
         except ManulError as error:
@@ -89,23 +95,23 @@ class Decider:
             pairs = zip(numbers, requests, strict=True)
             keys = [number if each.id is None else models.key(loop.name, each.id) for number, each in pairs]
         decisions, model = loop.draw_many(keys, contexts, rows, withins)
-        actions, densities, floors = decisions.actions, decisions.densities, decisions.floors
         future = asyncio.get_running_loop().create_future()
-        if not named:
-            columns = (numbers, actions, densities, contexts if rows is None else rows, withins, floors)
-            self._measure(loop, future, len(requests), now)
+        self._measure(loop, future, len(requests), now)
+        if not named and isinstance(decisions, Decisions):
+            actions, densities = decisions.actions, decisions.densities
+            columns = (numbers, actions, densities, contexts if rows is None else rows, withins, decisions.floors)
             self._writer.submit(WriteBlock(loop, pack_columns(now, model, *columns), future, self._note_first))
             await future
             drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
             return [schema.Decision(id=f"{OWN}{n}", action=a, density=d, model=model) for n, a, d in drawn]
-        known_floors = [None] * len(requests) if floors is None else floors.tolist()
         rows_to_store = [
-            DecisionRow(number, each.id, context, each.within, action, density, now, model, floor=floor)
-            for number, each, context, action, density, floor in zip(
-                numbers, requests, contexts, actions.tolist(), densities.tolist(), known_floors, strict=True
+            DecisionRow(
+                number, each.id, context, each.within, action, density, now, model, floor=floor, densities=by_knob
+            )
+            for number, each, context, (action, density, floor, by_knob) in zip(
+                numbers, requests, contexts, models.split(decisions), strict=True
             )
         ]
-        self._measure(loop, future, len(requests), now)
         self._writer.submit(WriteDecisions(loop, rows_to_store, [future], self._note_first, together=True))
         return [decision_answer(each) for each in await future]
 
@@ -113,17 +119,18 @@ class Decider:
         """Store an action that the caller chose itself."""
         context = loop.context(observation.context)
         check_context(loop, context, self._limits)
-        low, high = loop.settings.actions if observation.within is None else observation.within
         span, rewards = loop.settings.loss_range, loop.settings.rewards is not None
         known = observation.loss is not None or observation.reward is not None
         loss = stated_loss(loop.settings, observation) if known else min(max(0.0, span[0]), span[1])
+        loop.space.check_within(observation.within)
         loop.check(context, observation.within)
         try:
-            values = (observation.action, observation.density or 1.0, loss, low, high)
-            check_outcomes(*(np.array([value], np.float64) for value in values), loss_range=span, rewards=rewards)
+            action = loop.space.check_action(observation.action, observation.within)
+            density = check_density(observation.density, observation.densities, loop.space)
+            check_losses(np.array([loss], np.float64), span, rewards=rewards)
         except ManulError as error:
             raise refusal(error) from None
-        if observation.floor is not None and not observation.floor <= (observation.density or 0.0):
+        if observation.floor is not None and not observation.floor <= (density or 0.0):
             raise Invalid(f"floor must be at most the density, got {observation.floor:g}.", "floor")
         number = await self._reserve(loop, 1)
         row = DecisionRow(
@@ -131,12 +138,13 @@ class Decider:
             observation.id,
             context,
             observation.within,
-            observation.action,
-            observation.density,
+            action,
+            density,
             self._now(),
             loop.model,
             observed=True,
             floor=observation.floor,
+            densities=observation.densities,
         )
         stored: DecisionRow = await self._enqueue(loop, row)
         return stored

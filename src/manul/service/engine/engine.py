@@ -155,7 +155,7 @@ class Engine:
         check_settings(settings)
         agents.make_agent(settings)
         existing = self.loops.get(settings.name)
-        if existing is not None and existing.settings == settings:
+        if existing is not None and _same(existing.settings, settings):
             return existing
         if existing is not None or settings.name in self.broken:
             raise Conflict(
@@ -342,3 +342,8 @@ class Engine:
             self._events.call_soon_threadsafe(deliver_answers, answers)
         except RuntimeError:
             deliver_answers(answers)
+
+
+def _same(one: NewLoop, other: NewLoop) -> bool:
+    """Whether settings are equal as JSON, in which the order of knobs matters and 1 is not true."""
+    return msgspec.json.encode(one) == msgspec.json.encode(other)

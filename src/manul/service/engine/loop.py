@@ -16,13 +16,14 @@ import numpy as np
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.service.engine import models
+from manul.service.engine.action_space import action_space
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
 from manul.service.loop_settings import stored_loop
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import DecisionRow
-from manul.types import Decision, Decisions, Within
+from manul.types import Decision, Decisions, KnobsDecision
 from manul.utils import model_files
 from manul.utils.rewards import outcome_of, outcomes_of
 
@@ -42,11 +43,12 @@ class Loop:
         self.number, self.name, self.created = row.number, row.name, row.created
         self.paused, self.apprentice = row.paused, row.apprentice
         self.settings = stored_loop(row.settings)
+        self.space = action_space(self.settings)
         self.agent = models.make_agent(self.settings)
         self.model = self.learned = self.refused = 0
         self.first: Any = None
         self._shape: Any = None
-        self.history, self.traffic = History(self.settings.actions), Traffic()
+        self.history, self.traffic = History(self.space.knobs), Traffic()
         self.lock = threading.Lock()
         self.queue: deque[Fact] = deque()
         # While it is behind, a loop reads its events from the store and queues none.
@@ -92,13 +94,13 @@ class Loop:
         if self.first is None:
             self.set_first(None)
 
-    def check(self, context: Any, within: Within | None) -> None:
+    def check(self, context: Any, within: models.Within | None) -> None:
         """Refuse a context or a range in which the agent cannot decide."""
         with self.lock, self._translate_errors():
-            self.agent.distribution(context, within)
+            models.try_out(self.agent, context, within)
             self._shape = context if self._shape is None else self._shape
 
-    def draw(self, number: int, context: Any, within: Within | None) -> tuple[Decision, int]:
+    def draw(self, number: int, context: Any, within: models.Within | None) -> tuple[Decision | KnobsDecision, int]:
         """Draw an action; returns the decision and the last event that the model contains."""
         # The core takes an array without a conversion.
         features = context if isinstance(context, dict) else np.array(context, np.float64)
@@ -117,8 +119,8 @@ class Loop:
         numbers: Sequence[int],
         contexts: Sequence[Any],
         rows: models.Rows | None,
-        withins: Sequence[Within | None],
-    ) -> tuple[Decisions, int]:
+        withins: Sequence[models.Within | None],
+    ) -> tuple[Decisions | list[KnobsDecision], int]:
         """Draw many actions from one state of the model; `rows` is the matrix of the contexts unless they are mappings."""
         with self.lock, self._translate_errors():
             decisions = models.draw_many(self.agent, numbers, contexts, rows, withins)
@@ -140,7 +142,7 @@ class Loop:
         if self._shape is not None and self.agent.width is None:
             # The first context may not fit any more, if a field was later learned with another type.
             with suppress(ManulError):
-                self.agent.distribution(self._shape)
+                models.try_out(self.agent, self._shape)
 
     def enqueue(self, facts: Sequence[Fact]) -> None:
         """Queue stored events for the learner."""
@@ -215,7 +217,7 @@ class Loop:
     def _accepts(self, context: Any) -> bool:
         try:
             with self.lock:
-                self.agent.distribution(context)
+                models.try_out(self.agent, context)
         except ManulError:
             return False
         return True
@@ -232,7 +234,7 @@ class Loop:
         with self._skip_on_error(event):
             agent = models.from_bytes(read_model(event.number))
             if self.first is not None:
-                agent.distribution(self.first)
+                models.try_out(agent, self.first)
             with self.lock:
                 self.agent, self.model = agent, event.number
             self.history.forget_judged()
@@ -257,9 +259,9 @@ class Loop:
             if decision is None or not decision.observed or decision.density is None or self.agent.width is None:
                 continue
             with suppress(ManulError):
-                distribution = self.agent.distribution(decision.context, decision.within)
-                weight = distribution.density(decision.action) / decision.density
-                bound = distribution.largest_density() / decision.floor if decision.floor else UNKNOWN_BOUND
+                density, largest = models.density_of(self.agent, decision.context, decision.action, decision.within)
+                weight = density / decision.density
+                bound = largest / decision.floor if decision.floor else UNKNOWN_BOUND
                 if np.isfinite(weight):
                     self.history.judge(weight, max(min(bound, UNKNOWN_BOUND), weight), event.loss)
 
@@ -269,9 +271,9 @@ class Loop:
         if len(stored) < len(facts) or len({len(each.context) for each in stored}) > 1:
             return False
         rows = np.array([each.context for each in stored], np.float64)
-        decisions, losses = [self._decision(each) for each in stored], np.array([event.loss for event, _ in facts])
+        losses = np.array([event.loss for event, _ in facts])
         try:
-            self.agent.learn_many(rows, _columns(decisions, self.settings.actions), **outcomes_of(self.agent, losses))
+            self.agent.learn_many(rows, self.space.decisions(stored), **outcomes_of(self.agent, losses))
         except ManulError:
             return False
         self.learned += len(facts)
@@ -281,7 +283,7 @@ class Loop:
         """Learn one outcome."""
         if stored is None:
             raise LookupError(f"decision {event.decision} cannot be read from the store")
-        self.agent.learn(stored.context, self._decision(stored), **outcome_of(self.agent, event.loss))
+        self.agent.learn(stored.context, self.space.decision(stored), **outcome_of(self.agent, event.loss))
         self.learned += 1
 
     @contextmanager
@@ -299,21 +301,9 @@ class Loop:
                 extra={"loop": self.name, "event": event.number, "decision": event.decision, "why": why},
             )
 
-    def _decision(self, stored: DecisionRow) -> Decision:
-        """An action of unknown density is learned as if it had been drawn uniformly."""
-        low, high = stored.within or self.settings.actions
-        density = 1.0 / (high - low) if stored.density is None else stored.density
-        return Decision(stored.action, density, stored.within)
-
 
 def refusal(error: ManulError) -> Invalid:
     """An error of the library as one of the service; a request has no other field that the library could reject."""
+    if isinstance(error, Invalid):
+        return error
     return Invalid(str(error), error.field if error.field in ("within", "action", "density", "loss") else "context")
-
-
-def _columns(decisions: Sequence[Decision], action_range: Within) -> Decisions:
-    actions, densities = (np.array([each[place] for each in decisions]) for place in (0, 1))
-    if not any(each.within for each in decisions):
-        return Decisions(actions, densities)
-    ends = np.array([each.within or action_range for each in decisions], np.float64)
-    return Decisions(actions, densities, ends[:, 0], ends[:, 1])

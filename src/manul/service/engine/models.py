@@ -10,31 +10,37 @@ from typing import Any, Protocol
 import numpy as np
 
 import manul
+from manul.actions.knobs import Knobs
 from manul.actions.schedules import from_description
 from manul.agents.agent_registry import AGENTS
 from manul.errors import InputError, ManulError
+from manul.service.engine.action_space import action_space
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
-from manul.types import Context, Decision, Decisions, Floats, Within
+from manul.types import Context, Decision, Decisions, Floats, KnobsDecision
 from manul.utils.rewards import AnyRange
 
 Rows = Floats
+# A range, or ranges by knob.
+Within = Any
+# Action, density, floor, and densities by knob.
+Drawn = tuple[Any, float, float | None, dict[str, float] | None]
 
 
 class LoopAgent(Protocol):
     """What a loop needs of its agent."""
 
-    actions: Within
+    actions: Any
     losses: AnyRange
     width: int | None
 
-    def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
+    def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision | KnobsDecision:
         """Draw the decision of a number without counting it."""
 
-    def learn(self, context: Context, decision: Decision, **outcome: float) -> None:
+    def learn(self, context: Context, decision: Any, **outcome: float) -> None:
         """Learn from the loss of a decision."""
 
-    def learn_many(self, contexts: Any, decisions: Decisions, **outcomes: Any) -> None:
+    def learn_many(self, contexts: Any, decisions: Any, **outcomes: Any) -> None:
         """Learn from the losses of many decisions, in order."""
 
     def distribution(self, context: Context, within: Within | None = None) -> Any:
@@ -52,9 +58,10 @@ def make_agent(settings: NewLoop) -> LoopAgent:
     """
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
     outcomes = {"losses": settings.losses} if settings.rewards is None else {"rewards": settings.rewards}
+    actions = action_space(settings).actions
     try:
         given["epsilon"] = from_description(given["epsilon"])
-        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=settings.actions, **outcomes, **given)
+        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **outcomes, **given)
     except ManulError as error:
         raise Invalid(str(error), "agent") from None
     return agent
@@ -82,14 +89,12 @@ def from_bytes(model: bytes) -> LoopAgent:
 def load_model(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
     """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
     agent = from_bytes(model)
-    if isinstance(getattr(agent, "actions", None), Mapping):
-        knobs: Any = agent.actions
-        raise Invalid(f"A loop has one knob, but the model sets {', '.join(knobs)}.", "model")
     for name in ("decide_again", "learn", "actions", "losses"):
         if not hasattr(agent, name):
             raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
-    for name in ("actions", "losses"):
-        expected, actual = (_range_text(getattr(each, name)) for each in (settings, agent))
+    both = {"actions": (action_space(settings).actions, agent.actions), "losses": (settings.losses, agent.losses)}
+    for name, values in both.items():
+        expected, actual = map(_range_text, values)
         if actual != expected:
             raise Invalid(f"The loop has {name} {expected}, but the model has {actual}.", "model")
     if context is not None:
@@ -97,12 +102,15 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
             drawn = agent.decide_again(0, context)
         except ManulError as error:
             raise Invalid(f"The model does not accept this loop's contexts: {error}", "model") from None
-        if not (np.isfinite(drawn.action) and drawn.density > 0):
+        finite = isinstance(drawn.action, dict) or np.isfinite(drawn.action)
+        if not (finite and 0 < drawn.density < np.inf):
             raise Invalid("The model gives actions or densities that are not finite.", "model")
     return agent
 
 
 def _range_text(span: Any) -> str:
+    if isinstance(span, Mapping):
+        return str(dict(Knobs.check(span).describe()))
     return span if isinstance(span, str) else str(tuple(map(float, span)))
 
 
@@ -143,10 +151,12 @@ def matrix(contexts: Sequence[Any]) -> Rows | None:
 
 def draw_many(
     agent: Any, numbers: Sequence[int], contexts: Sequence[Any], rows: Rows | None, withins: Sequence[Within | None]
-) -> Decisions:
+) -> Decisions | list[KnobsDecision]:
     """Draw many actions, each exactly as if it were drawn alone; `rows` is the matrix of the contexts."""
-    if rows is None or not hasattr(agent, "decide_many_again"):
+    if rows is None or not hasattr(agent, "decide_many_again") or isinstance(agent.actions, Mapping):
         each_drawn = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
+        if isinstance(agent.actions, Mapping):
+            return each_drawn
         floors = [np.nan if each.floor is None else each.floor for each in each_drawn]
         columns = ([each.action for each in each_drawn], [each.density for each in each_drawn], floors)
         actions, densities, known_floors = (np.array(column, np.float64) for column in columns)
@@ -154,3 +164,30 @@ def draw_many(
     narrowed = [agent.actions if within is None else within for within in withins] if any(withins) else None
     drawn: Decisions = agent.decide_many_again(np.array(numbers, np.uint64), rows, narrowed)
     return drawn
+
+
+def split(decisions: Decisions | list[KnobsDecision]) -> list[Drawn]:
+    """Decisions one by one: action, density, floor, and densities by knob.
+
+    >>> split(Decisions(np.array([0.5]), np.array([1.0])))
+    [(0.5, 1.0, None, None)]
+    """
+    if isinstance(decisions, list):
+        return [(each.action, each.density, each.floor, each.densities) for each in decisions]
+    actions, densities, floors = decisions.actions.tolist(), decisions.densities.tolist(), decisions.floors
+    known = [None] * len(actions) if floors is None else floors.tolist()
+    return [(*each, None) for each in zip(actions, densities, known, strict=True)]
+
+
+def try_out(agent: LoopAgent, context: Context, within: Within | None = None) -> None:
+    """Raise an error if the agent cannot decide in a context; this does not count as a decision."""
+    agent.decide_again(0, context, within)
+
+
+def density_of(agent: LoopAgent, context: Context, action: Any, within: Within | None) -> tuple[float, float]:
+    """The density of an action, and the largest density of any action; infinity if it is not known."""
+    if not isinstance(action, Mapping):
+        distribution = agent.distribution(context, within)
+        return distribution.density(action), distribution.largest_density()
+    several: Any = agent
+    return float(several.densities_many([context], [action], [within])[0]), np.inf

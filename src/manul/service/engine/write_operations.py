@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+from msgspec import UNSET
+
 from manul.service import schema
 from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
@@ -28,7 +30,10 @@ def decision_answer(decision: DecisionRow) -> schema.Decision:
     """The response for a stored decision."""
     density = decision.density
     assert density is not None
-    return schema.Decision(id=id_of(decision), action=decision.action, density=density, model=decision.model)
+    densities = UNSET if decision.densities is None else decision.densities
+    return schema.Decision(
+        id=id_of(decision), action=decision.action, density=density, model=decision.model, densities=densities
+    )
 
 
 def own_number(id_: str) -> int | None:
@@ -134,7 +139,11 @@ def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
 
 def _question(decision: DecisionRow) -> tuple[object, ...]:
     request = (decision.context, decision.within, decision.observed)
-    return (*request, decision.action, decision.density, decision.floor) if decision.observed else request
+    return (
+        (*request, decision.action, decision.density, decision.densities, decision.floor)
+        if decision.observed
+        else request
+    )
 
 
 class WriteBlock(Operation):

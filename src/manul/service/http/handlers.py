@@ -28,6 +28,7 @@ from manul.service.http.route_table import OPERATIONS, PARQUET, Operation
 from manul.service.http.tokens import Tokens
 from manul.service.insights import log_export, loop_report
 from manul.service.insights.examination import Examinations
+from manul.service.insights.knob_insights import pair_view
 from manul.service.insights.policy_view import policy_view
 from manul.service.insights.summary import summary
 from manul.service.loop_settings import NewLoop
@@ -185,7 +186,13 @@ class Routes:
 
     async def policy(self, request: Request) -> Response:
         """The policy as a function of one feature."""
-        return json(policy_view(await self._loop(request), request.query_params.get("feature")))
+        given = request.query_params
+        return json(policy_view(await self._loop(request), given.get("feature"), given.get("knob")))
+
+    async def pair(self, request: Request) -> Response:
+        """The losses of pairs of values of two knobs."""
+        loop, given = await self._loop(request), request.query_params
+        return json(await asyncio.to_thread(pair_view, loop, given.get("first"), given.get("second")))
 
     async def log(self, request: Request) -> Response:
         """The log as Parquet, sent from a temporary file."""

@@ -66,10 +66,11 @@ def _operation(each: Operation) -> dict[str, Any]:
 
 
 def _query(each: Operation) -> list[dict[str, Any]]:
-    if each.query is None:
-        return []
-    values = {"type": "string"} | ({"enum": list(each.query.choices)} if each.query.choices else {})
-    return [{"name": each.query.name, "in": "query", "description": each.query.summary, "schema": values}]
+    described = []
+    for query in each.queries:
+        values = {"type": "string"} | ({"enum": list(query.choices)} if query.choices else {})
+        described.append({"name": query.name, "in": "query", "description": query.summary, "schema": values})
+    return described
 
 
 def _content(kind: type | str) -> dict[str, Any]:

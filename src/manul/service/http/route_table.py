@@ -36,7 +36,7 @@ class Operation:
     asks: type | str | None = None
     answers: type | str
     status: tuple[int, ...] = field(default=(200,))
-    query: Query | None = None
+    queries: tuple[Query, ...] = ()
 
 
 OPERATIONS = (
@@ -67,11 +67,16 @@ OPERATIONS = (
     Operation(name="report", method="GET", path=f"{ONE}/report", right="report", answers=schema.Report,
               summary="Return the agent's estimates, and the losses of the model and of alternatives with 95 % confidence intervals."),
     Operation(name="summary", method="GET", path=f"{ONE}/summary", right="report", answers=schema.Summary,
-              query=Query(name="span", summary="The period to show; all by default.", choices=get_args(Span)),
+              queries=(Query(name="span", summary="The period to show; all by default.", choices=get_args(Span)),),
               summary="Return what the dashboard shows: history by time interval, traffic, current density, latest report and findings."),
     Operation(name="policy", method="GET", path=f"{ONE}/policy", right="report", answers=schema.PolicyView,
-              query=Query(name="feature", summary="A feature of the context; the first one by default."),
+              queries=(Query(name="feature", summary="A feature of the context; the first one by default."),
+                       Query(name="knob", summary="One of several knobs; the first one by default.")),
               summary="Return the policy as a function of one feature, with the others at typical values."),
+    Operation(name="pair", method="GET", path=f"{ONE}/pair", right="report", answers=schema.PairView,
+              queries=(Query(name="first", summary="One of several knobs; the first one by default."),
+                       Query(name="second", summary="Another knob; the second one by default.")),
+              summary="Return the losses of the latest decisions, and the predicted losses, at pairs of values of two knobs."),
     Operation(name="log", method="GET", path=f"{ONE}/log", right="admin", answers=PARQUET,
               summary="Download decisions with their losses as a Parquet log for manul check, evaluate and optimize."),
     Operation(name="model", method="GET", path=f"{ONE}/model", right="admin", answers=FILE,

@@ -12,15 +12,18 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from manul.actions.knobs import Knob
+from manul.errors import ManulError
+from manul.service.insights import cells
 from manul.service.store import OUTCOMES, Event
 from manul.service.store.blocks import DecisionRow
-from manul.types import Floats, Within
+from manul.types import Floats
 
 Span = Literal["minutes", "day", "all"]
 # Time intervals of each span, and parts of the range of actions.
-BUCKETS, BINS = 120, 32
-# Contexts that are remembered.
-RECENT = 128
+BUCKETS, BINS = 120, cells.CELLS
+# Contexts that are remembered, and actions of several knobs.
+RECENT, RECENT_ACTIONS = 128, 1000
 # Decisions of the caller on which the model was judged that are remembered.
 JUDGED = 4000
 # Events that are counted in one pass.
@@ -38,25 +41,26 @@ class _SavedBuckets(msgspec.Struct, array_like=True):
     parts: bytes
 
 
-class _SavedHistory(msgspec.Struct):
+class _SavedHistory(msgspec.Struct, omit_defaults=True):
     spans: list[_SavedBuckets]
     judged: bytes
+    actions: bytes = b""
 
 
 class Buckets:
-    """Sums over time intervals. When all are used, the first ones are dropped or, if it `grows`, pairs are merged and each
-    interval is twice as long.
+    """Sums over time intervals, also by cell of each knob. When all are used, the first ones are dropped or, if it `grows`,
+    pairs are merged and each interval is twice as long.
 
     >>> buckets = Buckets(1.0, grows=True)
-    >>> buckets.add(np.array([0.0, 119.0, 200.0]), np.ones((3, 5)), np.array([0, 0, 31]), np.ones((3, 4)))
+    >>> buckets.add(np.array([0.0, 119.0, 200.0]), np.ones((3, 5)), np.array([[0], [0], [31]]), np.ones((3, 1, 4)))
     >>> buckets.seconds, int(buckets.sums[:, 0].sum()), buckets.used
     (2.0, 3, 101)
     """
 
-    def __init__(self, seconds: float, *, grows: bool) -> None:
+    def __init__(self, seconds: float, *, grows: bool, knobs: int = 1) -> None:
         self.seconds, self.grows, self.start, self.used = seconds, grows, 0.0, 0
         self.sums = np.zeros((BUCKETS, len(SUMS)))
-        self.parts = np.zeros((BUCKETS, BINS, len(PARTS)))
+        self.parts = np.zeros((BUCKETS, knobs, BINS, len(PARTS)))
 
     def add(self, times: Floats, sums: Floats, bins: Any, parts: Floats) -> None:
         """Add events with ascending times; the result does not depend on how they are batched."""
@@ -65,7 +69,9 @@ class Buckets:
             count = max(1, int(np.searchsorted(times, self.start + BUCKETS * self.seconds)))
             places = ((times[:count] - self.start) / self.seconds).astype(np.int64).clip(0, BUCKETS - 1)
             np.add.at(self.sums, places, sums[:count])
-            np.add.at(self.parts.reshape(BUCKETS * BINS, len(PARTS)), places * BINS + bins[:count], parts[:count])
+            knobs = self.parts.shape[1]
+            cell = (places[:, np.newaxis] * knobs + np.arange(knobs)) * BINS + bins[:count]
+            np.add.at(self.parts.reshape(-1, len(PARTS)), cell.ravel(), parts[:count].reshape(-1, len(PARTS)))
             self.used = max(self.used, int(places.max()) + 1)
             times, sums, bins, parts = times[count:], sums[count:], bins[count:], parts[count:]
 
@@ -100,16 +106,17 @@ class Buckets:
 
 
 class History:
-    """The history of one loop over three spans, and its latest contexts with an outcome."""
+    """The history of one loop over three spans, its latest contexts with an outcome and, of several knobs, actions."""
 
-    def __init__(self, actions: Within) -> None:
-        self._low, self._high = actions
+    def __init__(self, knobs: Sequence[tuple[str, Knob]]) -> None:
+        self._knobs = knobs
         self.spans: dict[Span, Buckets] = {
-            "minutes": Buckets(10.0, grows=False),
-            "day": Buckets(720.0, grows=False),
-            "all": Buckets(1.0, grows=True),
+            "minutes": Buckets(10.0, grows=False, knobs=len(knobs)),
+            "day": Buckets(720.0, grows=False, knobs=len(knobs)),
+            "all": Buckets(1.0, grows=True, knobs=len(knobs)),
         }
         self.contexts: deque[Any] = deque(maxlen=RECENT)
+        self._actions: deque[tuple[float, ...]] = deque(maxlen=RECENT_ACTIONS)
         self._judged: deque[tuple[float, float, float]] = deque(maxlen=JUDGED)
         self._pending: list[Fact] = []
         self._lock = threading.Lock()
@@ -152,20 +159,50 @@ class History:
     def _count(self) -> None:
         facts, self._pending = self._pending, []
         counted = [(event, decision) for event, decision in facts if decision is not None and event.kind != "part"]
+        counted = [fact for fact in counted if not isinstance(fact[1].action, dict) or self._has(fact[1].action)]
         if not counted:
             return
-        rows = np.array([_row(event, decision) for event, decision in counted])
-        bins = ((rows[:, 1] - self._low) / (self._high - self._low) * BINS).astype(np.int64).clip(0, BINS - 1)
+        several = isinstance(counted[0][1].action, dict)
+        times, sums = np.array([event.time for event, _ in counted]), np.array([_sums(event) for event, _ in counted])
+        columns, bins, parts = [], [], []
+        for name, knob in self._knobs:
+            values = [decision.action[name] if several else decision.action for _, decision in counted]
+            densities = [
+                (decision.densities or {}).get(name) if several else decision.density for _, decision in counted
+            ]
+            columns.append(cells.positions(knob, values))
+            bins.append(cells.cells(knob, columns[-1]))
+            parts.append(_parts(sums, np.array([each or np.inf for each in densities])))
         for buckets in self.spans.values():
-            buckets.add(rows[:, 0], rows[:, 2:7], bins, rows[:, 7:])
+            buckets.add(times, sums, np.stack(bins, axis=1), np.stack(parts, axis=1))
+        if several:
+            self._actions.extend(
+                (*places, event.loss)
+                for (event, _), places in zip(counted, np.stack(columns, axis=1).tolist(), strict=True)
+                if event.kind in OUTCOMES
+            )
         self.add_contexts(facts)
+
+    def _has(self, action: dict[str, Any]) -> bool:
+        """Whether the knobs can be set to an action; damaged ones are not counted."""
+        try:
+            for name, knob in self._knobs:
+                knob.position(action.get(name), name)
+        except ManulError:
+            return False
+        return True
+
+    @property
+    def actions(self) -> Floats:
+        """The positions and the loss of the latest actions of several knobs, one row each."""
+        return np.array(self._actions).reshape(-1, len(self._knobs) + 1)
 
     def to_bytes(self) -> bytes:
         """Encode all sums in a few kilobytes; contexts are read from the store again."""
         with self.snapshot():
             spans = [each.saved() for each in self.spans.values()]
-            judged = np.array(self._judged).tobytes()
-        return zlib.compress(msgspec.msgpack.encode(_SavedHistory(spans, judged)), 1)
+            judged, actions = (np.array(rows).tobytes() for rows in (self._judged, self._actions))
+        return zlib.compress(msgspec.msgpack.encode(_SavedHistory(spans, judged, actions)), 1)
 
     def restore(self, body: bytes) -> None:
         """Continue from encoded sums."""
@@ -173,20 +210,30 @@ class History:
             return
         # Snapshots of earlier versions have the spans only.
         saved = msgspec.msgpack.decode(zlib.decompress(body), type=_SavedHistory | list[_SavedBuckets])
-        spans, judged = (saved.spans, saved.judged) if isinstance(saved, _SavedHistory) else (saved, b"")
-        columns = np.frombuffer(judged).reshape(-1, 3).T.tolist()
-        self._judged = deque(zip(*columns, strict=True), maxlen=JUDGED)
+        saved = saved if isinstance(saved, _SavedHistory) else _SavedHistory(saved, b"")
+        spans = saved.spans
+        self._judged = deque(_rows(saved.judged, 3), maxlen=JUDGED)
+        self._actions = deque(_rows(saved.actions, len(self._knobs) + 1), maxlen=RECENT_ACTIONS)
         for buckets, each in zip(self.spans.values(), spans, strict=True):
             buckets.seconds, buckets.start, buckets.used = each.seconds, each.start, each.used
             for table, numbers in ((buckets.sums, each.sums), (buckets.parts, each.parts)):
                 table[: each.used] = np.frombuffer(numbers).reshape(each.used, *table.shape[1:])
 
 
-def _row(event: Event, decision: DecisionRow) -> tuple[float, ...]:
-    """Time and action, then `SUMS`, then `PARTS`; an action of unknown density has no weight for constant actions."""
+def _rows(body: bytes, width: int) -> list[Any]:
+    return [tuple(row) for row in np.frombuffer(body).reshape(-1, width).tolist()]
+
+
+def _sums(event: Event) -> tuple[float, ...]:
+    """The `SUMS` of an event."""
     outcome = float(event.kind in OUTCOMES)
-    weight = outcome / decision.density if decision.density else 0.0
     loss = outcome * event.loss
-    late, defaulted = float(event.kind == "late"), float(event.kind == "default")
-    sums = (outcome, loss, loss * loss, late, defaulted)
-    return (event.time, decision.action, *sums, outcome, weight, weight * weight, weight * loss)
+    return outcome, loss, loss * loss, float(event.kind == "late"), float(event.kind == "default")
+
+
+def _parts(sums: Floats, densities: Floats) -> Floats:
+    """The `PARTS` of events; an action of unknown density, infinite here, has no weight for constant actions."""
+    outcomes, losses = sums[:, 0], sums[:, 1]
+    with np.errstate(over="ignore"):
+        weights = outcomes / densities
+        return np.stack([outcomes, weights, weights * weights, weights * losses], axis=1)

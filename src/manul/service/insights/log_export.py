@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.knobs import Knobs
 from manul.contexts.table_encoding import flatten_fields
-from manul.logs.formats.log_schema import FLOOR, RESERVED, Metadata
+from manul.logs.formats import knob_checks, knob_columns
+from manul.logs.formats.arrow_tables import dense_column
+from manul.logs.formats.log_schema import FLOOR, Metadata, reserved_names
 from manul.logs.log import Log, LogWriter
+from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
 from manul.service.engine.write_operations import id_of
 from manul.service.errors import Conflict
@@ -25,8 +29,8 @@ from manul.service.store.blocks import DecisionRow
 BLOCKS = 64
 Row = tuple[DecisionRow, float]
 Fields = dict[str, bool]
-VIEWS = {"action": "actions", "density": "densities", "loss": "losses", "low": "lows", "high": "highs", "time": "times"}
-VIEWS |= {"id": "ids", FLOOR: "floors"}
+VIEWS = {"action": "actions", "density": "densities", "loss": "losses", "low": "lows", "high": "highs", FLOOR: "floors"}
+VIEWS |= {"time": "times", "id": "ids"}
 
 
 def write(
@@ -43,18 +47,19 @@ def write(
     `only` are the first numbers of the blocks to include, if not all.
     """
     fields: Fields = {}
-    count = 0
+    count, by_knob = 0, True
     for rows in pages(store, loop.number, after, through, only):
         count += len(rows)
         for decision, _ in rows:
+            by_knob &= decision.densities is not None
             if isinstance(decision.context, dict):
-                fields = _note_types([flat_columns(decision.context)], fields)
+                fields = _note_types([flat_columns(decision.context, several=_several(loop))], fields)
     if not count:
         raise Conflict("The log is empty: no decision of this loop has an outcome yet. Report losses first.")
     with LogWriter(path) as writer:
         for rows in pages(store, loop.number, after, through, only):
             if rows:
-                writer.write(log_of(loop, rows, fields))
+                writer.write(log_of(loop, rows, fields, by_knob=by_knob))
     return count
 
 
@@ -83,14 +88,15 @@ def outcome(events: Sequence[Event]) -> float | None:
     return next((event.loss for event in events if event.kind in OUTCOMES), None)
 
 
-def flat_columns(context: dict[str, Any]) -> dict[str, float | str | None]:
-    """A context with names as columns of a table.
+def flat_columns(context: dict[str, Any], *, several: bool = False) -> dict[str, float | str | None]:
+    """A context with names as columns of a table with the actions of one knob or several.
 
     >>> flat_columns({"sky": "grey", "rooms": [{"warm": True}], "loss": 2})
     {'sky': 'grey', 'rooms[0].warm': 1.0, 'context.loss': 2.0}
     """
+    reserved = reserved_names(several=several)
     return {
-        f"context.{name}" if name in RESERVED else name: value
+        f"context.{name}" if name in reserved else name: value
         if value is None or isinstance(value, str)
         else float(value)
         for name, value in flatten_fields(context).items()
@@ -107,42 +113,83 @@ def _note_types(contexts: Sequence[dict[str, float | str | None]], before: Field
 
 
 def log_of(
-    loop: Loop, rows: Sequence[Row], fields: Fields | None = None, *, contexts: npt.ArrayLike | None = None
+    loop: Loop,
+    rows: Sequence[Row],
+    fields: Fields | None = None,
+    *,
+    contexts: npt.ArrayLike | None = None,
+    by_knob: bool | None = None,
 ) -> Log:
     """Convert rows to a log. `fields` are the columns of contexts that are mappings, if they are known already; `contexts`
-    are numbers that replace the contexts of the rows."""
+    are numbers that replace the contexts of the rows. `by_knob` says whether the log has the densities of several knobs; by
+    default, if all rows have them."""
     import pyarrow as pa
 
     decisions = [each for each, _ in rows]
     losses = loop.settings.losses
-    ranges: Any = {"action_range": loop.settings.actions, "loss_range": None if losses == "auto" else losses}
-    columns = _columns(loop, rows)
+    loss_range: Any = None if losses == "auto" else losses
+    columns = _columns(loop, rows, by_knob=by_knob)
     named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
     rewards = loop.settings.rewards is not None
+    knobs = loop.space.described if isinstance(loop.space, SeveralKnobs) else None
+    action_range = loop.space.actions if knobs is None else None
+    ranges: Any = {"action_range": action_range, "loss_range": loss_range, "knobs": knobs}
     if contexts is not None or not named:
-        numbers = [each.context for each in decisions] if contexts is None else contexts
-        views: Any = {VIEWS[name]: column for name, column in columns.items()}
-        return Log(np.array(numbers, np.float32), **views, **ranges, rewards=rewards)
-    flat = [flat_columns(each.context) if isinstance(each.context, dict) else {} for each in decisions]
-    for name, text in (_note_types(flat) if fields is None else fields).items():
-        values = [row.get(name) for row in flat]
-        column = [None if value is None else str(value) for value in values] if text else values
-        columns[name] = pa.array(column, pa.string() if text else pa.float64())
+        matrix = np.array([each.context for each in decisions] if contexts is None else contexts, np.float32)
+        if knobs is None:
+            views: Any = {VIEWS[name]: column for name, column in columns.items()}
+            return Log(matrix, **views, **ranges, rewards=rewards)
+        columns["context"] = dense_column(matrix)
+    else:
+        columns |= _context_columns(loop, decisions, fields)
     table = pa.table(columns).replace_schema_metadata(Metadata(rewards=rewards).to_arrow())
     return Log.from_table(table, **ranges)
 
 
-def _columns(loop: Loop, rows: Sequence[Row]) -> dict[str, Any]:
+def _context_columns(loop: Loop, decisions: Sequence[DecisionRow], fields: Fields | None) -> dict[str, Any]:
+    """The columns of contexts that are mappings."""
+    import pyarrow as pa
+
+    flat = [
+        flat_columns(each.context, several=_several(loop)) if isinstance(each.context, dict) else {}
+        for each in decisions
+    ]
+    columns = {}
+    for name, text in (_note_types(flat) if fields is None else fields).items():
+        values = [row.get(name) for row in flat]
+        column = [None if value is None else str(value) for value in values] if text else values
+        columns[name] = pa.array(column, pa.string() if text else pa.float64())
+    return columns
+
+
+def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None) -> dict[str, Any]:
     decisions = [each for each, _ in rows]
-    ends = np.array([each.within or loop.settings.actions for each in decisions], np.float64)
-    floors = np.array([np.nan if each.floor is None else each.floor for each in decisions])
-    return {
-        "action": np.array([each.action for each in decisions]),
+    columns = {
         "density": np.array([each.density for each in decisions], np.float64),
         "loss": np.array([loss for _, loss in rows]),
-        "low": ends[:, 0],
-        "high": ends[:, 1],
-        FLOOR: floors,
+        FLOOR: np.array([np.nan if each.floor is None else each.floor for each in decisions]),
         "time": np.array([each.time for each in decisions]),
         "id": [id_of(each) for each in decisions],
     }
+    if isinstance(loop.space, SeveralKnobs):
+        return columns | _knob_columns(loop.space.described, decisions, by_knob=by_knob)
+    ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)
+    columns |= {"action": np.array([each.action for each in decisions]), "low": ends[:, 0], "high": ends[:, 1]}
+    return {name: columns[name] for name in VIEWS}
+
+
+def _knob_columns(knobs: Knobs, decisions: Sequence[DecisionRow], *, by_knob: bool | None) -> dict[str, Any]:
+    import pyarrow as pa
+
+    actions = {name: [each.action[name] for each in decisions] for name in knobs.names}
+    withins = [knob_checks.within_text(knob_checks.normal_within(each.within, knobs)) for each in decisions]
+    columns = {"action": knob_columns.struct_of("action", actions, knobs), "within": pa.array(withins, pa.string())}
+    known = [each.densities for each in decisions if each.densities is not None]
+    if by_knob or (by_knob is None and len(known) == len(decisions)):
+        densities = {name: [each[name] for each in known] for name in knobs.names}
+        columns["density_by_knob"] = knob_columns.struct_of("density_by_knob", densities, knobs)
+    return columns
+
+
+def _several(loop: Loop) -> bool:
+    return isinstance(loop.space, SeveralKnobs)

@@ -11,19 +11,22 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from manul.actions.knobs import Choice
 from manul.agents import AdaptiveCats, Auto
+from manul.agents.auto_knobs import AutoKnobs
 from manul.errors import ManulError
 from manul.logs.batching import observed_range
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
 from manul.offpolicy import doctor, evaluate
-from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND, EmpiricalLikelihood
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.objections import EVIDENCE, SMALL
 from manul.service import schema
 from manul.service.engine import models
+from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
-from manul.service.insights import log_export
+from manul.service.insights import cells, log_export
 from manul.service.store import Snapshot, Store
 from manul.types import Estimate, Floats, Within
 from manul.utils.rewards import AnyRange
@@ -65,7 +68,7 @@ def _exploration(rows: Sequence[log_export.Row], loop: Loop) -> schema.Explorati
 
 
 def _beliefs(agent: Any) -> dict[str, Any]:
-    if isinstance(agent, Auto):
+    if isinstance(agent, Auto | AutoKnobs):
         report = dataclasses.asdict(agent.report()) if agent.width is not None else {}
         return {name: _finite(value) for name, value in report.items() if name not in ("actions", "losses")}
     if isinstance(agent, AdaptiveCats):
@@ -135,7 +138,33 @@ def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[schema.Candi
     if loop.apprentice and len(judged):
         outcomes = np.clip((judged[:, 2] - low) / (high - low), 0.0, 1.0)
         candidates.append(_candidate("model", _weighted(judged[:, 0], outcomes, judged[:, 1].max()), (low, high)))
+    if isinstance(loop.space, SeveralKnobs):
+        constants = [_best_value(place, rows, shares, loop) for place in range(len(loop.space.knobs))]
+        return [*candidates, *(_candidate(*each, (low, high)) for each in constants if each is not None)]
     return [*candidates, *_best_constant(log, loop)]
+
+
+def _best_value(place: int, rows: Sequence[log_export.Row], shares: Floats, loop: Loop) -> tuple[str, _Judged] | None:
+    """The value of one knob that is best on every other row, the other knobs as they were set, judged on the remaining
+    rows by the densities of this knob alone; None if no value has enough."""
+    name, knob = loop.space.knobs[place]
+    densities = np.array([(decision.densities or {}).get(name, math.inf) for decision, _ in rows])
+    at = cells.cells(knob, cells.positions(knob, [decision.action[name] for decision, _ in rows]))
+    count = cells.cell_count(knob)
+    window = 1 if isinstance(knob, Choice) else max(1, count // 8)
+    firsts = np.arange(count - window + 1)[:, np.newaxis]
+    volumes = np.convolve(cells.cell_volumes(knob), np.ones(window), "valid")[:, np.newaxis]
+    weights = ((at >= firsts) & (at < firsts + window)) / (densities * volumes)
+    chosen, judging = weights[:, 0::2], weights[:, 1::2]
+    totals, squares = chosen.sum(axis=1), (chosen**2).sum(axis=1)
+    known = totals**2 >= SMALL * np.maximum(squares, np.finfo(np.float64).tiny)
+    if not known.any():
+        return None
+    losses = np.where(known, chosen @ shares[0::2] / np.where(known, totals, 1.0), np.inf)
+    best = int(losses.argmin())
+    judged = _weighted(judging[best], shares[1::2], UNKNOWN_BOUND)
+    value = knob.value(best if isinstance(knob, Choice) else (best + window / 2) / count)
+    return f"constant {name} {value:g}" if isinstance(value, float) else f"constant {name} {value}", judged
 
 
 class _Judged(NamedTuple):
@@ -184,7 +213,7 @@ def _too_few(size: float, rows: int) -> str:
 
 def _best_constant(log: Log, loop: Loop) -> list[schema.Candidate]:
     """The constant action that is best on every other row, judged on the remaining rows; none if no action has enough."""
-    low, high = loop.settings.actions
+    low, high = loop.space.actions
     constants = [low + (place + 0.5) / CONSTANTS * (high - low) for place in range(CONSTANTS)]
     chosen, judging = log.rows(np.arange(0, len(log), 2)), log.rows(np.arange(1, len(log), 2))
     estimates = {action: _evaluate(action, chosen, loop) for action in constants}
@@ -206,7 +235,7 @@ def _best_constant(log: Log, loop: Loop) -> list[schema.Candidate]:
 
 
 def _evaluate(action: float, log: Log, loop: Loop) -> Estimate | None:
-    low, high = loop.settings.actions
+    low, high = loop.space.actions
     try:
         return evaluate(lambda _: action, log, bandwidth=(high - low) / 16, losses=_losses(loop))
     except ManulError:

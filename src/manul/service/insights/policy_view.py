@@ -8,13 +8,17 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
+from manul.actions.knobs import Choice, Knob
 from manul.contexts.table_encoding import flatten_fields
 from manul.contexts.typical import typical_value, vary
 from manul.service import schema
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
+from manul.service.insights.cells import middles
 from manul.service.insights.history import RECENT
+from manul.service.insights.knob_insights import find_knob, marginals
 from manul.types import Floats
 
 # Parts of the range of actions, values of a feature, and contexts that the current density is averaged over.
@@ -25,13 +29,15 @@ Table = dict[str, Sequence[Value]]
 
 def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
     """The density over equal parts of the range of actions, averaged over the latest contexts; empty before the first."""
-    edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
+    low, high = loop.space.actions
+    edges = np.linspace(low, high, ACTIONS + 1)
     rows = [densities(loop, context, edges) for context in contexts]
     return np.mean(rows, axis=0).tolist() if rows else []
 
 
-def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
-    """The density over actions as a function of a feature."""
+def policy_view(loop: Loop, feature: str | None, knob: str | None = None) -> schema.PolicyView:
+    """The density over actions, or over the cells of one of several knobs, as a function of a feature."""
+    chosen = find_knob(loop, knob, "knob") if isinstance(loop.settings.actions, dict) or knob is not None else None
     contexts = loop.latest_contexts(RECENT)
     known = table(contexts)
     if feature is None:
@@ -41,17 +47,32 @@ def policy_view(loop: Loop, feature: str | None) -> schema.PolicyView:
     if feature is None:
         return schema.PolicyView(feature=None, values=[], typical=None, density=[], mean=[])
     values = spread(known[feature])
-    edges = np.linspace(*loop.settings.actions, ACTIONS + 1)
     varied = vary(known if isinstance(contexts[-1], dict) else contexts, feature, values)
-    rows = [densities(loop, context, edges) for context in varied]
-    middles = (edges[:-1] + edges[1:]) / 2
-    return schema.PolicyView(
+    view = schema.PolicyView(
         feature=feature,
         values=[display_value(value) for value in values],
         typical=display_value(typical_value(known[feature])),
-        density=[each.tolist() for each in rows],
-        mean=[float(each @ middles / each.sum()) for each in rows],
+        density=[],
+        mean=[],
     )
+    if chosen is not None:
+        return _knob_view(loop, view, varied, *chosen)
+    low, high = loop.space.actions
+    edges = np.linspace(low, high, ACTIONS + 1)
+    rows = [densities(loop, context, edges) for context in varied]
+    middle = (edges[:-1] + edges[1:]) / 2
+    mean = [float(each @ middle / each.sum()) for each in rows]
+    return replace(view, density=[each.tolist() for each in rows], mean=mean)
+
+
+def _knob_view(
+    loop: Loop, view: schema.PolicyView, contexts: Sequence[Any], place: int, name: str, knob: Knob
+) -> schema.PolicyView:
+    rows = [marginals(loop, context)[place] for context in contexts]
+    cells = middles(knob)
+    numbers = None if isinstance(knob, Choice) or not rows[0].size else np.array(cells, np.float64)
+    mean = [] if numbers is None else [float(each @ numbers / each.sum()) for each in rows]
+    return replace(view, density=[each.tolist() for each in rows], mean=mean, knob=name, cells=cells)
 
 
 def display_value(value: Value) -> float | str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
+from manul.actions.knobs import Choice, Knob
 from manul.service import schema
 from manul.service.engine.loop import Loop
-from manul.service.insights.history import BINS, PARTS, Buckets, Span
+from manul.service.insights.cells import cell_count, middles
+from manul.service.insights.history import PARTS, Buckets, Span
+from manul.service.insights.knob_insights import marginals_now
 from manul.service.insights.policy_view import LATEST, density_now, features
-from manul.types import Floats, Within
+from manul.types import Floats
 
 # A constant action is judged by the actions within a sixteenth of the range on either side, as in the report.
-WINDOW = BINS // 8
+SHARE = 8
 # The effective sample size below which nothing is said about a constant action.
 MIN_EFFECTIVE_SIZE = 30.0
 # Time intervals are merged until each has about so many outcomes, but at least so many intervals remain.
@@ -25,28 +29,40 @@ def summary(
 ) -> schema.Summary:
     """The summary of a loop."""
     contexts = loop.latest_contexts(LATEST)
+    knobs = loop.space.knobs
+    several = isinstance(loop.settings.actions, dict)
     with loop.history.snapshot() as current:
-        past = history(current.spans[span], loop.settings.actions)
+        buckets = current.spans[span]
+        past = history(buckets, knobs[0][1], several=several)
+        counted = [
+            (played(buckets, at, knob), best_constant(buckets.parts[:, at], knob)) for at, (_, knob) in enumerate(knobs)
+        ]
+    marginals = marginals_now(loop, contexts) if several else []
+    summaries = [
+        schema.KnobSummary(name=name, values=middles(knob), played=times, density=density, best_constant=best)
+        for (name, knob), (times, best), density in zip(knobs, counted, marginals, strict=several)
+    ]
     return schema.Summary(
         time=time,
         status=status,
         history=past,
         traffic=loop.traffic.table(time),
-        density=density_now(loop, contexts),
+        density=[] if several else density_now(loop, contexts),
         features=features(contexts),
         examined=examined,
+        knobs=summaries if several else UNSET,
     )
 
 
-def history(buckets: Buckets, actions: Within) -> schema.History:
-    """The sums of a span as means and confidence intervals.
+def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> schema.History:
+    """The sums of a span as means and confidence intervals; `several` knobs have summaries of their own.
 
-    >>> history(Buckets(1.0, grows=True), (20, 70)).loss
+    >>> from manul.actions import knobs
+    >>> history(Buckets(1.0, grows=True), knobs.Span(20, 70)).loss
     []
     """
     factor = _merge_factor(buckets)
-    sums, parts = (_merge(table[: buckets.used], factor) for table in (buckets.sums, buckets.parts))
-    outcomes, loss, square, late, defaulted = sums.T
+    outcomes, loss, square, late, defaulted = _merge(buckets.sums[: buckets.used], factor).T
     counted = np.maximum(outcomes, 1)
     mean = loss / counted
     spread = np.sqrt(np.maximum(square / counted - mean * mean, 0) * counted / np.maximum(counted - 1, 1))
@@ -60,9 +76,16 @@ def history(buckets: Buckets, actions: Within) -> schema.History:
         high=_where(mean + error, outcomes > 1),
         late=_whole(late),
         defaulted=_whole(defaulted),
-        played=parts[:, :, PARTS.index("played")].astype(np.int64).tolist(),
-        best_constant=best_constant(buckets.parts[: buckets.used], actions),
+        played=[] if several else played(buckets, 0, knob),
+        best_constant=None if several else best_constant(buckets.parts[:, 0], knob),
     )
+
+
+def played(buckets: Buckets, place: int, knob: Knob) -> list[list[int]]:
+    """How often each cell of the knob in a place was played, by time."""
+    counts = buckets.parts[: buckets.used, place, : cell_count(knob), PARTS.index("played")]
+    whole: list[list[int]] = _merge(counts, _merge_factor(buckets)).astype(np.int64).tolist()
+    return whole
 
 
 def _merge_factor(buckets: Buckets) -> int:
@@ -77,22 +100,22 @@ def _merge(table: Floats, factor: int) -> Floats:
     return merged
 
 
-def best_constant(parts: Floats, actions: Within) -> schema.Constant | None:
-    """The constant action that is best in every other time interval, judged by the remaining ones, because the lowest of
-    many estimates is too low; None if too few actions are near it."""
-    losses, _ = _constant_losses(parts[0::2].sum(axis=0))
-    judged, sizes = _constant_losses(parts[1::2].sum(axis=0))
+def best_constant(parts: Floats, knob: Knob) -> schema.Constant | None:
+    """The constant value of a knob that is best in every other time interval, judged by the remaining ones, because the
+    lowest of many estimates is too low; None if too few decisions are near it."""
+    window = 1 if isinstance(knob, Choice) else max(1, cell_count(knob) // SHARE)
+    losses, _ = _constant_losses(parts[0::2, : cell_count(knob)].sum(axis=0), window)
+    judged, sizes = _constant_losses(parts[1::2, : cell_count(knob)].sum(axis=0), window)
     best = int(losses.argmin())
     if not (np.isfinite(losses[best]) and np.isfinite(judged[best])):
         return None
-    low, high = actions
-    action = low + (best + WINDOW / 2) / BINS * (high - low)
+    action = knob.value(best if isinstance(knob, Choice) else (best + window / 2) / cell_count(knob))
     return schema.Constant(action=action, loss=float(judged[best]), effective_size=float(sizes[best]))
 
 
-def _constant_losses(parts: Floats) -> tuple[Floats, Floats]:
+def _constant_losses(parts: Floats, window: int) -> tuple[Floats, Floats]:
     """The estimated loss of each constant action, infinite if too few actions are near it, and the effective sample size."""
-    _, weight, square, loss = (np.convolve(row, np.ones(WINDOW), "valid") for row in parts.T)
+    _, weight, square, loss = (np.convolve(row, np.ones(window), "valid") for row in parts.T)
     sizes = weight**2 / np.where(square > 0, square, 1.0)
     known = sizes >= MIN_EFFECTIVE_SIZE
     return np.where(known, loss / np.where(known, weight, 1.0), np.inf), sizes

@@ -8,42 +8,56 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from manul.types import Floats, Within
+from manul.types import Floats
 
 Context = list[float] | dict[str, Any]
+# A number and a range, or values and ranges by knob.
+Action = Any
+Within = Any
 UNKNOWN = float("nan")
 
 
 class DecisionRow(NamedTuple):
     """One decision as it is stored; `density` is None if the caller chose the action and did not report a density.
 
-    `floor` is the smallest density of any action of the range; None if it is unknown, as in data of earlier versions.
+    `floor` is the smallest density of any action of the range; None if it is unknown, as in data of earlier versions. Of
+    several knobs, `action`, `within` and `densities` are mappings.
     """
 
     number: int
     id: str | None
     context: Context
     within: Within | None
-    action: float
+    action: Action
     density: float | None
     time: float
     model: int
     observed: bool = False
     floor: float | None = None
+    densities: dict[str, float] | None = None
 
 
 class DamagedBlock(Exception):  # noqa: N818 - the state of a row
     """A block that cannot be read."""
 
 
+class KnobValues(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The action of a decision with several knobs, the density of each, and their ranges if those were narrowed."""
+
+    action: dict[str, str | int | float | bool]
+    densities: dict[str, float] | None = None
+    within: dict[str, list[str | int | float | bool]] | None = None
+
+
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """Decisions by column. Arrays are little-endian bytes; contexts are a matrix of numbers, or one JSON text each."""
+    """Decisions by column. Arrays are little-endian bytes; contexts are a matrix of numbers, or one JSON text each, and
+    actions are numbers or, of several knobs, the JSON text of `KnobValues` each."""
 
     count: int
     time: float
     model: int
     numbers: bytes
-    actions: bytes
+    actions: bytes | list[bytes]
     densities: bytes
     contexts: bytes | list[bytes]
     ends: bytes | None = None
@@ -79,27 +93,36 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     def size(self) -> int:
         """The approximate size in bytes."""
         contexts = self.contexts if isinstance(self.contexts, list) else [self.contexts]
-        return 400 + 60 * self.count + sum(map(len, contexts))
+        knobs = self.actions if isinstance(self.actions, list) else []
+        return 400 + 60 * self.count + sum(map(len, contexts)) + sum(map(len, knobs))
 
     def _number(self, place: int) -> int:
         return int.from_bytes(self.numbers[8 * place : 8 * place + 8], "little")
 
     def _at(self, place: int, number: int) -> DecisionRow:
-        action, density = (float(_floats(column, place, 1)[0]) for column in (self.actions, self.densities))
+        density = float(_floats(self.densities, place, 1)[0])
         floor = UNKNOWN if self.floors is None else _floats(self.floors, place, 1)[0]
-        low, high = (UNKNOWN, UNKNOWN) if self.ends is None else _floats(self.ends, 2 * place, 2)
+        action, within, densities = self._knobs(place)
         return DecisionRow(
             number,
             None if self.ids is None else self.ids[place],
             self._context(place),
-            None if low != low else (low, high),
+            within,
             action,
             None if density != density else density,
             self.time,
             self.model,
             self.observed,
             None if floor != floor else floor,
+            densities,
         )
+
+    def _knobs(self, place: int) -> tuple[Action, Within | None, dict[str, float] | None]:
+        if isinstance(self.actions, list):
+            knobs = _knobs_decoder.decode(self.actions[place])
+            return knobs.action, knobs.within, knobs.densities
+        low, high = (UNKNOWN, UNKNOWN) if self.ends is None else _floats(self.ends, 2 * place, 2)
+        return float(_floats(self.actions, place, 1)[0]), None if low != low else (low, high), None
 
     def _context(self, place: int) -> Context:
         if isinstance(self.contexts, bytes):
@@ -111,6 +134,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Block)
+_knobs_decoder = msgspec.json.Decoder(KnobValues)
 _context_decoder: msgspec.json.Decoder[Context] = msgspec.json.Decoder(list[Any] | dict[str, Any])
 
 
@@ -120,7 +144,7 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
     >>> block = pack([DecisionRow(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
     >>> block.decision(7)
     DecisionRow(number=7, id=None, context=[0.5, 2.0], within=None, action=21.4, density=0.24, time=1.5, model=3,
-        observed=False, floor=None)
+        observed=False, floor=None, densities=None)
     """
     head = decisions[0]
     densities = [UNKNOWN if each.density is None else each.density for each in decisions]
@@ -129,10 +153,10 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
         head.time,
         head.model,
         [each.number for each in decisions],
-        np.array([each.action for each in decisions]),
+        pack_actions(decisions),
         np.array(densities),
         [each.context for each in decisions],
-        [each.within for each in decisions],
+        [None if isinstance(each.action, dict) else each.within for each in decisions],
         floors if any(each.floor is not None for each in decisions) else None,
     )
     ids = [each.id for each in decisions] if any(each.id is not None for each in decisions) else None
@@ -143,7 +167,7 @@ def pack_columns(
     time: float,
     model: int,
     numbers: Sequence[int],
-    actions: Floats,
+    actions: Floats | list[bytes],
     densities: Floats,
     contexts: Sequence[Context] | Floats,
     withins: Sequence[Within | None],
@@ -155,12 +179,23 @@ def pack_columns(
         time=time,
         model=model,
         numbers=np.array(numbers, "<u8").tobytes(),
-        actions=actions.astype("<f8", copy=False).tobytes(),
+        actions=actions if isinstance(actions, list) else actions.astype("<f8", copy=False).tobytes(),
         densities=densities.astype("<f8", copy=False).tobytes(),
         contexts=pack_contexts(contexts),
         ends=pack_ranges(withins),
         floors=None if floors is None else floors.astype("<f8", copy=False).tobytes(),
     )
+
+
+def pack_actions(decisions: Sequence[DecisionRow]) -> Floats | list[bytes]:
+    """The actions of decisions: numbers, or of several knobs one JSON text each.
+
+    >>> pack_actions([DecisionRow(7, None, [], {"price": [1, 5]}, {"price": 2.5}, 0.25, 1.5, 3)])
+    [b'{"action":{"price":2.5},"within":{"price":[1,5]}}']
+    """
+    if not isinstance(decisions[0].action, dict):
+        return np.array([each.action for each in decisions])
+    return [msgspec.json.encode(KnobValues(each.action, each.densities, each.within)) for each in decisions]
 
 
 def pack_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]:
@@ -214,9 +249,10 @@ def decode(body: bytes) -> Block:
     """Decode a block, or raise DamagedBlock; see `encode` for an example."""
     try:
         block = _decoder.decode(body)
-        if isinstance(block.contexts, list):
-            for context in block.contexts:
-                _context_decoder.decode(context)
+        for context in block.contexts if isinstance(block.contexts, list) else ():
+            _context_decoder.decode(context)
+        for action in block.actions if isinstance(block.actions, list) else ():
+            _knobs_decoder.decode(action)
     except (msgspec.MsgspecError, ValueError, TypeError) as error:
         raise DamagedBlock(str(error)) from error
     if not _is_whole(block):
@@ -225,11 +261,11 @@ def decode(body: bytes) -> Block:
 
 
 def _is_whole(block: Block) -> bool:
-    arrays = (block.numbers, block.actions, block.densities)
-    contexts = block.contexts
+    contexts, actions = block.contexts, block.actions
     return (
         block.count > 0
-        and all(len(array) == 8 * block.count for array in arrays)
+        and all(len(array) == 8 * block.count for array in (block.numbers, block.densities))
+        and len(actions) == (8 * block.count if isinstance(actions, bytes) else block.count)
         and (len(contexts) % (8 * block.count) == 0 if isinstance(contexts, bytes) else len(contexts) == block.count)
         and (block.floors is None or len(block.floors) == 8 * block.count)
         and (block.ends is None or len(block.ends) == 16 * block.count)

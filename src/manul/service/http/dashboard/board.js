@@ -2,6 +2,7 @@
 import { ask, at } from "./api.js"
 import { Heat, Lines } from "./charts.js"
 import { clock, count, key, make, milliseconds, number, seconds } from "./format.js"
+import { describe, fill, KnobCharts, knobsOf, middleAction, Pair } from "./knobs.js"
 import { inOwnUnits, words } from "./outcomes.js"
 import { beliefs, candidates, findings } from "./report.js"
 
@@ -13,7 +14,7 @@ export class Board {
     for (const verb of ["pause", "resume", "promote"])
       root.querySelector(`[data-do=${verb}]`).onclick = () => change(verb)
     this.part("span").onchange = () => this.refresh(false)
-    this.part("feature").onchange = () => this.refresh(true)
+    for (const name of ["feature", "knob"]) this.part(name).onchange = () => this.refresh(true)
     const chart = (kind, place, options) =>
       new kind(root.querySelector(`[data-chart=${place}]`), { ...options, read: value => this.read(place, value) })
     this.loss = chart(Lines, "loss", {
@@ -45,6 +46,7 @@ export class Board {
       ],
     })
     this.moved = chart(Heat, "moved", { y: "action", time: true })
+    this.knobs = new KnobCharts(this.part("knobs"))
     this.chart = chart
   }
 
@@ -73,9 +75,17 @@ export class Board {
     this.part("waits-title").textContent = `Late and default ${many}`
     this.summary = summary
     this.readings = {}
+    this.several = Boolean(summary.knobs)
+    for (const part of this.root.querySelectorAll("[data-several]"))
+      part.hidden = this.several !== (part.dataset.several === "yes")
+    const shapes = knobsOf(summary.status)
+    fill(this.part("knob"), shapes.map(({ name }) => name))
+    this.place = Math.max(0, this.part("knob").selectedIndex)
+    this.knob = shapes[this.place]
     this.head(summary)
     this.past(summary)
-    this.now(summary)
+    if (this.several) await this.showKnobs(summary, policy)
+    else this.now(summary)
     this.traffic(summary)
     this.waiting(summary)
     candidates(this.part("candidates"), summary.examined, summary.status)
@@ -90,8 +100,7 @@ export class Board {
     this.part("name").textContent = status.name
     const state = status.paused ? "paused" : status.apprentice ? "apprentice" : "deciding"
     Object.assign(this.part("state"), { textContent: state, className: `badge ${state}` })
-    this.part("about").textContent =
-      `actions ${number(status.actions[0])} to ${number(status.actions[1])}, agent ${status.agent.kind}`
+    this.part("about").textContent = `${describe(status)}, agent ${status.agent.kind}`
     const shown = { pause: !status.paused, resume: status.paused, promote: status.apprentice }
     for (const [verb, visible] of Object.entries(shown)) this.root.querySelector(`[data-do=${verb}]`).hidden = !visible
     const tiles = {
@@ -102,7 +111,7 @@ export class Board {
       [`Default ${many}`]: count(status.defaulted),
       Refused: count(status.refused),
       [`Mean ${one}`]: number(status.mean_loss),
-      "Best constant": number(best?.loss),
+      ...(this.several ? {} : { "Best constant": number(best?.loss) }),
     }
     this.part("tiles").replaceChildren(
       ...Object.entries(tiles).map(([name, value]) =>
@@ -114,7 +123,13 @@ export class Board {
     if (!status.decisions) this.part("commands").textContent = commands(status)
   }
 
-  past({ history, status }) {
+  async showKnobs(summary, policy) {
+    this.knobs.show(summary)
+    this.pair ??= new Pair(this)
+    if (policy || !this.pair.heat.plot) await this.pair.refresh()
+  }
+
+  past({ history, status, knobs }) {
     const times = history.outcomes.map((_, place) => history.start + (place + 0.5) * history.seconds)
     const best = history.best_constant,
       { one, many } = words(status)
@@ -139,12 +154,16 @@ export class Board {
         ? [key(`best constant action, ${number(best.action)}: ${number(best.loss)}`, "var(--other)", "dashed")]
         : []),
     )
-    const part = (status.actions[1] - status.actions[0]) / history.played[0].length
-    const rows = history.played.map(row => shares(row, part))
-    const edges = { x: [history.start, history.start + history.seconds * rows.length], y: status.actions }
+    const played = knobs ? knobs[this.place].played : history.played
+    const { name, ends, names, step } = this.knob
+    const discrete = names || step
+    const rows = played.map(row => shares(row, discrete ? 1 : (ends[1] - ends[0]) / row.length))
+    const edges = { x: [history.start, history.start + history.seconds * rows.length], y: ends }
     const most = strongest(rows)
-    this.moved.show({ rows, edges, most, value: density => `density ${number(density)}` })
-    this.caption("moved", key(`density of the actions, 0 to ${number(most)} per unit`, "", "ramp"))
+    const what = discrete ? "share" : "density"
+    this.moved.y = name
+    this.moved.show({ rows, edges, names, most, value: value => `${what} ${number(value)}` })
+    this.caption("moved", key(`${what} of the actions, 0 to ${number(most)}${discrete ? "" : " per unit"}`, "", "ramp"))
   }
 
   now({ density, status }) {
@@ -232,6 +251,7 @@ export class Board {
     choice.parentElement.hidden = !features.length
     const box = this.root.querySelector("[data-chart=policy]")
     this.policy ??= new Heat(box, { x: "feature", y: "action", read: value => this.read("policy", value) })
+    this.policy.y = this.knob.name
     this.policy.say(
       features.length
         ? null
@@ -240,7 +260,8 @@ export class Board {
           : `${first(this.summary.status)} to see its features.`,
     )
     if (!features.length) return
-    this.view(await ask(at(this.name, `/policy?feature=${encodeURIComponent(choice.value)}`)))
+    const knob = this.several ? `&knob=${encodeURIComponent(this.knob.name)}` : ""
+    this.view(await ask(at(this.name, `/policy?feature=${encodeURIComponent(choice.value)}${knob}`)))
   }
 
   named(feature) {
@@ -249,6 +270,9 @@ export class Board {
 
   view({ feature, values, typical, density, mean }) {
     if (!values.length) return this.policy.say("This feature has no values yet.")
+    if (!density[0].length) return this.policy.say("There are too many combinations of options to show the policy.")
+    const discrete = this.knob.names || this.knob.step
+    const what = discrete ? "probability" : "density"
     const texts = typeof values[0] === "string" || values.length === 1
     const ends = texts ? [-0.5, values.length - 0.5] : widened(values)
     this.policy.x = this.named(feature)
@@ -259,16 +283,17 @@ export class Board {
     this.policy.show({
       rows: density,
       most,
-      edges: { x: ends, y: this.summary.status.actions },
+      edges: { x: ends, y: this.knob.ends },
       labels,
+      names: this.knob.names,
       line: mean,
-      value: value => `density ${number(value)}`,
+      value: value => `${what} ${number(value)}`,
     })
     const usual = typeof typical === "number" ? number(typical) : typical
     return this.caption(
       "policy",
-      key(`density, 0 to ${number(most)}`, "", "ramp"),
-      key("mean action", "var(--other)"),
+      key(`${what}, 0 to ${number(most)}`, "", "ramp"),
+      ...(mean.length ? [key("mean action", "var(--other)")] : []),
       `Other features at typical values; ${this.named(feature)} is typically ${usual}.`,
     )
   }
@@ -298,10 +323,11 @@ function shares(row, part) {
   return row.map(each => (total ? each / total / part : 0))
 }
 
-function commands({ name, apprentice, actions, rewards }) {
-  const { one } = words({ rewards })
+function commands(status) {
+  const { name, apprentice } = status,
+    { one } = words(status)
   const here = new URL(`v1/loops/${name}`, location.href).href.split("#")[0]
   if (apprentice)
-    return `curl ${here}/observations -d '{"context": [0.3, 1.2], "action": ${number((actions[0] + actions[1]) / 2)}, "${one}": 0.25}'`
+    return `curl ${here}/observations -d '{"context": [0.3, 1.2], "action": ${middleAction(status)}, "${one}": 0.25}'`
   return `curl ${here}/decisions -d '{"context": [0.3, 1.2]}'\ncurl ${here}/decisions/~1/loss -d '{"${one}": 0.25}'`
 }

@@ -177,14 +177,15 @@ export class Heat extends Chart {
     Object.assign(this, { x, y, time, read })
   }
 
-  // `edges` are the ends of both axes; `labels` name the rows if they are not numbers.
-  show({ rows, edges, labels, line: means = [], most, value }) {
-    const shape = JSON.stringify([edges.y, labels])
+  // `edges` are the ends of both axes; `labels` name the rows if they are not numbers, and `names` the cells of a row. Values are
+  // between 0 and `most`; below a `power` of 1, small ones are visible, and above it, large ones stand out.
+  show({ rows, edges, labels, names, line: means = [], most, value, power = 0.5 }) {
+    const shape = JSON.stringify([edges.y, labels, names, this.x, this.y])
     if (this.plot && shape !== this.shape) {
       this.plot.destroy()
       this.plot = null
     }
-    Object.assign(this, { rows, edges, labels, shape, most, value })
+    Object.assign(this, { rows, edges, labels, names, shape, most, value, power })
     const middles = rows.map((_, place) => edges.x[0] + ((place + 0.5) / rows.length) * (edges.x[1] - edges.x[0]))
     const data = [middles, means.length ? means : middles.map(() => null)]
     if (this.plot) this.plot.setData(data)
@@ -199,6 +200,10 @@ export class Heat extends Chart {
       axes[0].splits = () => this.labels.map((_, place) => place)
       axes[0].values = (_, splits) =>
         splits.map(place => short(this.labels[place], this.box.clientWidth / this.labels.length / 8))
+    }
+    if (this.names) {
+      axes[1].splits = () => this.names.map((_, place) => place)
+      axes[1].values = (_, splits) => splits.map(place => short(this.names[place], 14))
     }
     const hooks = { drawClear: [plot => this.paint(plot)], setCursor: [plot => this.point(plot)] }
     const means = {
@@ -220,7 +225,7 @@ export class Heat extends Chart {
     const image = new ImageData(wide, tall)
     this.rows.forEach((row, x) =>
       row.forEach((value, y) => {
-        const share = Math.sqrt(Math.min(1, value / this.most)),
+        const share = value === null ? 0 : Math.min(1, value / this.most) ** this.power,
           place = 4 * ((tall - 1 - y) * wide + x)
         for (const each of [0, 1, 2]) image.data[place + each] = from[each] + share * (to[each] - from[each])
         image.data[place + 3] = 255
@@ -243,7 +248,8 @@ export class Heat extends Chart {
     if (value === undefined) return undefined
     const x = plot.posToVal(left, "x")
     const place = this.labels ? this.labels[across] : this.time ? clock(x) : `${this.x} ${number(x)}`
-    return this.read?.(`${place}, action ${number(plot.posToVal(top, "y"))}: ${this.value(value)}`)
+    const at = this.names ? this.names[up] : `${this.y} ${number(plot.posToVal(top, "y"))}`
+    return this.read?.(`${place}, ${at}: ${this.value(value, across, up)}`)
   }
 }
 

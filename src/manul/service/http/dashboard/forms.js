@@ -17,15 +17,24 @@ function agent(fields, span) {
     : { kind, leaves, epsilon }
 }
 
+function knobs(text) {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Error(`The knobs are not valid JSON: ${error.message}.`)
+  }
+}
+
 function settings(fields) {
-  const actions = [given(fields.action_low), given(fields.action_high)]
+  const several = fields.knobs.value.trim()
+  const actions = several ? knobs(several) : [given(fields.action_low), given(fields.action_high)]
   const outcomes = fields.outcomes.value,
     ends = [given(fields.loss_low), given(fields.loss_high)]
   return {
     name: fields.name.value,
     actions,
     [outcomes]: ends.every(end => end === undefined) ? "auto" : ends,
-    agent: agent(fields, actions[1] - actions[0]),
+    agent: agent(fields, several ? 1 : actions[1] - actions[0]),
     wait: given(fields.wait),
     [outcomes === "rewards" ? "default_reward" : "default_loss"]: given(fields.default_loss),
     combine: fields.combine.value,

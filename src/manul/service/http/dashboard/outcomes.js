@@ -3,14 +3,14 @@
 export const words = ({ rewards }) =>
   rewards ? { one: "reward", many: "rewards", title: "Reward" } : { one: "loss", many: "losses", title: "Loss" }
 
-const negative = value => (value === null || value === undefined ? value : 0 - value)
+export const negative = value => (value === null || value === undefined ? value : 0 - value)
 const negateInterval = each => ({ ...each, loss: negative(each.loss), low: negative(each.high), high: negative(each.low) })
 
 // The summary of a loop in the units of the user: of a loop of rewards, every loss is replaced by its reward.
 export function inOwnUnits(summary) {
-  const { status, history, examined } = summary
+  const { status, history, examined, knobs } = summary
   if (!status.rewards) return summary
-  const best = history.best_constant
+  const constant = best => best && { ...best, loss: negative(best.loss) }
   return {
     ...summary,
     status: { ...status, mean_loss: negative(status.mean_loss), default_loss: negative(status.default_loss) },
@@ -19,8 +19,9 @@ export function inOwnUnits(summary) {
       loss: history.loss.map(negative),
       low: history.high.map(negative),
       high: history.low.map(negative),
-      best_constant: best && { ...best, loss: negative(best.loss) },
+      best_constant: constant(history.best_constant),
     },
+    knobs: knobs?.map(each => ({ ...each, best_constant: constant(each.best_constant) })),
     examined: examined && {
       ...examined,
       report: { ...examined.report, candidates: examined.report.candidates.map(negateInterval) },

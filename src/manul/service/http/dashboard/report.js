@@ -34,7 +34,7 @@ function interval({ loss, low, high }, [from, to]) {
   )
 }
 
-export function candidates(box, examined, { apprentice, rewards }) {
+export function candidates(box, examined, { actions, apprentice, rewards }) {
   const { one, many } = words({ rewards })
   const policies = examined?.report.candidates ?? []
   if (!policies.length)
@@ -60,7 +60,8 @@ export function candidates(box, examined, { apprentice, rewards }) {
   const who = apprentice
     ? "The caller decides. The model is judged on each decision before it learns from it."
     : "The model decides."
-  const caption = `${who} Estimated ${one} on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. The constant action was chosen on one half of them and judged on the other.`
+  const constant = Array.isArray(actions) ? "The constant action" : "A constant sets one knob, the others as they were; it"
+  const caption = `${who} Estimated ${one} on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. ${constant} was chosen on one half of them and judged on the other.`
   const range = known.length ? `${number(low)} to ${number(high)}` : ""
   return box.replaceChildren(table(["", { text: one }, range], rows), note(caption))
 }
