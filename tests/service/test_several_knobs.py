@@ -261,7 +261,7 @@ def test_the_log_has_what_was_decided(service, tmp_path, context):
                 assert log.actions[name].tolist() == [each["action"][name] for each in made]
                 assert log.densities_by_knob[name].tolist() == [each["densities"][name] for each in made]
             assert log.densities.tolist() == [each["density"] for each in made]
-            assert log.within == [None, {"price": (12.0, 20.0), "template": ["long", "bold"]}] * 3
+            assert list(log.within) == [None, {"price": (12.0, 20.0), "template": ["long", "bold"]}] * 3
 
     export()
 
