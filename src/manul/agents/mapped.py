@@ -58,6 +58,7 @@ class Mapped(PlotMixin):
         self.agent, self.features = agent, features
         self.actions, self.losses = agent.actions, agent.losses
         self.rewards: AnyRange | None = getattr(agent, "rewards", None)
+        self.knobs: Knobs | None = getattr(agent, "knobs", None)
         self._width: int | None = None
         self._mapped_width: int | None = None
 
