@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 
-from manul import _core
 from manul.actions.distribution import Distribution
 from manul.errors import InputError, ParameterError
 from manul.types import Context, Policy, Within
@@ -25,6 +25,9 @@ class Baseline(Protocol):
     def distribution(self, context: Context, within: Within, action: float | None) -> Distribution:
         """What the baseline plays; `action` is the caller's own action, if given."""
 
+    def action(self, distribution: Distribution, within: Within, action: float | None, seed: Sequence[int]) -> float:
+        """The baseline's action."""
+
     def describe(self) -> tuple[Any, model_files.Arrays]:
         """The baseline in JSON values, and its arrays."""
 
@@ -37,18 +40,22 @@ class ConstantBaseline:
     array([1024.])
     """
 
-    action: float
+    constant: float
     actions: Within
 
     def distribution(self, _context: Context, within: Within, action: float | None) -> Distribution:
         """The cell around the action."""
         if action is not None:
             raise InputError("action must only be given to a rollout with baseline='caller'.", "action")
-        return cell(self.action, within, self.actions)
+        return cell(self.constant, within, self.actions)
+
+    def action(self, _distribution: Distribution, within: Within, _action: float | None, _seed: Sequence[int]) -> float:
+        """The constant action, moved into the narrowed range."""
+        return min(max(self.constant, within[0]), within[1])
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         """The action."""
-        return self.action, {}
+        return self.constant, {}
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,11 @@ class CallerBaseline:
             rule = f"what you would choose, in [{low:g}, {high:g}]"
             raise InputError(f"action must be {rule}, since the baseline is the caller, got {action!r}.", "action")
         return cell(float(action), within, self.actions)
+
+    def action(self, _distribution: Distribution, _within: Within, action: float | None, _seed: Sequence[int]) -> float:
+        """The caller's action."""
+        assert action is not None
+        return float(action)
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         """The word."""
@@ -83,6 +95,10 @@ class PolicyBaseline:
             raise InputError("action must only be given to a rollout with baseline='caller'.", "action")
         played = self.policy.distribution(context, within)
         return played if isinstance(played, Distribution) else cell(played.mean(), within, self.actions)
+
+    def action(self, distribution: Distribution, _within: Within, _action: float | None, seed: Sequence[int]) -> float:
+        """An action drawn from the policy."""
+        return distribution.sample(np.random.default_rng(seed))
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         """The policy as in its own file."""
@@ -123,16 +139,3 @@ def check_baseline(baseline: Any, actions: Within) -> Baseline:
             raise ParameterError(f"baseline must have the actions of the agent, {actions}, got {own}.", "baseline")
         return PolicyBaseline(baseline, actions)
     raise ParameterError(f"baseline must be an action, a policy or 'caller', got {baseline!r:.60}.", "baseline")
-
-
-def draw(distribution: Distribution, seed: int, number: int) -> float:
-    """The middle of a cell, or an action drawn from wider distributions; a function of the seed and the number."""
-    if len(distribution.densities) == 1 and isinstance(distribution, Distribution):
-        pass
-    generator = np.random.default_rng([seed, number])
-    return distribution.sample(generator)
-
-
-def arm_coin(seed: int, number: int) -> float:
-    """A number in [0, 1) that decides the arm of a decision; another stream than that of the agent."""
-    return _core.draw(seed ^ 0x9E3779B97F4A7C15, number)[0]

@@ -26,7 +26,7 @@ def radius(squares: float, bound: float, chance: float) -> float:
     `squares` is the sum of the squared terms, which are at least `-bound`.
 
     >>> round(radius(squares=100.0, bound=1.0, chance=0.05), 1)
-    39.6
+    37.6
     """
     return float(bound * ((math.log(len(BETS) / chance) + COSTS * (squares / bound**2)) / BETS).min())
 

@@ -28,9 +28,9 @@ class Outcomes(NamedTuple):
 def excess_terms(outcomes: Outcomes, centre: float, tolerance: float) -> Floats:
     """Terms with the expected value p (L - B - t |B|).
 
-    >>> outcomes = Outcomes(np.array([True, False]), np.full(2, 0.5), np.array([0.3, 0.2]))
+    >>> outcomes = Outcomes(np.array([True, False]), np.full(2, 0.5), np.array([0.3, 0.1]))
     >>> excess_terms(outcomes, centre=0.2, tolerance=0.0).round(3)
-    array([0.1, 0. ])
+    array([0.1, 0.1])
     """
     learner, shares, losses = outcomes
     odds, allowed = shares / (1 - shares), centre + tolerance * abs(centre)

@@ -5,15 +5,16 @@ the upper bound falls below 0, "not worse" is proven, and the learner moves up a
 none; if the lower bound rises above 0, "worse" is proven, and it moves down. Each trial of a step has its own chances of
 error, 6 / (pi n)^2 of the plan's in the n-th, so that all trials together stay below the plan's.
 
-The guarantee limits the traffic at all times: an upper bound of what the learner has cost so far, plus the worst that
-decisions without a loss can cost, stays within the budget.
+The guarantee limits the traffic at all times: an upper bound of what the learner has cost beyond the tolerance so far,
+plus the worst that the next cohort can cost, stays within the budget. Decisions whose losses have not come are not in it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -60,10 +61,11 @@ class Progress:
     """The state of a rollout; `level` is the number of its step, from 0, or -1 after it went back to the baseline.
 
     >>> progress = Progress(RolloutPlan(steps=(0.5, 1)), losses=(0.0, 1.0))
-    >>> tickets = [progress.decide(learner=number % 2 == 0) for number in range(40)]
-    >>> progress.judge(tickets, np.where([ticket.learner for ticket in tickets], 0.1, 0.9))
-    >>> progress.traffic, progress.judged
-    (0.2, 40)
+    >>> for number in range(1000):
+    ...     ticket = progress.decide(learner=number % 2 == 0)
+    ...     progress.judge(ticket, 0.1 if ticket.learner else 0.9)
+    >>> progress.moves[0].reason, progress.traffic
+    ('not worse', 0.98)
     """
 
     plan: RolloutPlan
@@ -72,8 +74,6 @@ class Progress:
     period: int = 0
     judged: int = 0
     spent: float = 0.0
-    exposure: float = 0.0
-    reviewable: float = 0.0
     traffic_sum: float = 0.0
     excess: Sums = field(default_factory=Sums)
     arms: tuple[Sums, Sums] = field(default_factory=lambda: (Sums(), Sums()))
@@ -81,6 +81,7 @@ class Progress:
     centres: list[float] = field(default_factory=list)
     guarantee: list[Sums] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
+    cohort: list[tuple[Ticket, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.trials:
@@ -94,36 +95,29 @@ class Progress:
     @property
     def allowed(self) -> float:
         """The share that the guarantee allows: a cohort of the worst decisions would not break it."""
-        return (self.plan.budget * self.width - self.spent - self.exposure) / (COHORT * self.width)
+        return (self.plan.budget - self.spent / self.width) / COHORT
 
     @property
     def traffic(self) -> float:
-        """The share of the learner in the next decision."""
+        """The share of the learner in the next decision; it changes only when a cohort is complete."""
         return max(0.0, min(self.plan.shares[self.level], self.allowed)) if self.level >= 0 else 0.0
 
     def decide(self, *, learner: bool) -> Ticket:
-        """Count a decision, which the learner or the baseline makes."""
-        share = self.traffic
-        self.exposure += share * self.width
-        return Ticket(learner, share, max(self.level, 0), self.period)
+        """The ticket of the next decision, which the learner or the baseline makes."""
+        return Ticket(learner, self.traffic, max(self.level, 0), self.period)
 
-    def forget(self, ticket: Ticket) -> None:
-        """Stop waiting for the loss of a decision."""
-        self.exposure = max(self.exposure - ticket.share * self.width, 0.0)
+    def judge(self, ticket: Ticket, loss: float) -> None:
+        """Add a decision with its loss, after all earlier decisions; the evidence is looked at once per cohort."""
+        self.cohort.append((ticket, loss))
+        self.judged += 1
+        if len(self.cohort) == COHORT:
+            tickets, losses = zip(*self.cohort, strict=True)
+            self.cohort = []
+            self._add(tickets, np.array(losses))
+            self._review()
 
-    def judge(self, tickets: list[Ticket], losses: Floats) -> None:
-        """Add decisions with their losses, in the order of the decisions."""
-        first = 0
-        while first < len(tickets):
-            last = min(len(tickets), first + COHORT - self.judged % COHORT)
-            self._add(tickets[first:last], losses[first:last])
-            if self.judged % COHORT == 0:
-                self._review()
-            first = last
-
-    def _add(self, tickets: list[Ticket], losses: Floats) -> None:
-        columns = zip(*tickets, strict=True)
-        learner, shares, levels, periods = (np.array(column) for column in columns)
+    def _add(self, tickets: Sequence[Ticket], losses: Floats) -> None:
+        learner, shares, levels, periods = (np.array(column) for column in zip(*tickets, strict=True))
         for level in np.unique(levels):
             outcomes = Outcomes(*(column[levels == level] for column in (learner, shares, losses)))
             self.guarantee[level].add(guarantee_terms(outcomes, self.centres[level], self.plan.tolerance))
@@ -134,11 +128,8 @@ class Progress:
             self.traffic_sum += float(outcomes.shares.sum())
             for arm, rows in zip(self.arms, (outcomes.learner, ~outcomes.learner), strict=True):
                 arm.add(outcomes.losses[rows])
-        self.reviewable += float(shares.sum()) * self.width
-        self.judged += len(tickets)
 
     def _review(self) -> None:
-        self.exposure, self.reviewable = max(self.exposure - self.reviewable, 0.0), 0.0
         self.spent = sum(map(self._spent, range(len(self.guarantee)), self.guarantee, self.centres))
         if self.judged == COHORT:  # the first losses only show how large losses are
             self.centres[0] = self._mean_loss
@@ -156,7 +147,7 @@ class Progress:
     def _has_room_for(self, level: int) -> bool:
         """Whether the guarantee would still allow more traffic on a higher step, of which nothing is known at first."""
         unknown = self._spent(level, Sums(), self._mean_loss) if level == len(self.guarantee) else 0.0
-        return self.allowed - unknown / (COHORT * self.width) > self.plan.shares[level - 1]
+        return self.allowed - unknown / self.width / COHORT > self.plan.shares[level - 1]
 
     @property
     def _mean_loss(self) -> float:
