@@ -39,16 +39,16 @@ def excess_terms(outcomes: Outcomes, centre: float, tolerance: float) -> Floats:
     return terms
 
 
-def excess_bounds(share: float, centre: float, tolerance: float, losses: Within) -> tuple[float, float]:
-    """How far excess terms can be below and above 0, for shares up to `share`.
+def excess_bounds(shares: Floats, centre: float, tolerance: float, losses: Within) -> tuple[Floats, Floats]:
+    """How far the excess terms of decisions with these shares can be below and above 0.
 
-    >>> [round(bound, 3) for bound in excess_bounds(0.5, centre=0.2, tolerance=0.0, losses=(0.0, 1.0))]
-    [0.8, 0.8]
+    >>> excess_bounds(np.array([0.5]), centre=0.2, tolerance=0.0, losses=(0.0, 1.0))
+    (array([0.8]), array([0.8]))
     """
     low, high = losses
-    odds, allowed = share / (1 - share), centre + tolerance * abs(centre)
-    below = max(centre - low, odds * (high + tolerance * abs(high) - allowed)) + share * (allowed - centre)
-    return below, max(high - centre, odds * (allowed - low - tolerance * abs(low)))
+    odds, allowed = shares / (1 - shares), centre + tolerance * abs(centre)
+    below = np.maximum(centre - low, odds * (high + tolerance * abs(high) - allowed)) + shares * (allowed - centre)
+    return below, np.maximum(high - centre, odds * (allowed - low - tolerance * abs(low)))
 
 
 def guarantee_terms(outcomes: Outcomes, centre: float, tolerance: float) -> Floats:

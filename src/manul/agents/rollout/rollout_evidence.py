@@ -67,7 +67,7 @@ def evidence_of(progress: Progress) -> Evidence:
         step=progress.level + 1,
         steps=len(plan.steps),
         traffic=progress.traffic,
-        judged=progress.excess.count,
+        judged=progress.tested,
         excess=progress.bounds(),
         learner_loss=_mean(learner),
         baseline_loss=_mean(baseline),

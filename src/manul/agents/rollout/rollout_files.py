@@ -7,18 +7,19 @@ from typing import Any
 
 from manul.agents.rollout.confidence_bounds import Sums
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import Move, Progress, Ticket
+from manul.agents.rollout.rollout_progress import Move, Progress, Side, Ticket
 from manul.types import Within
 from manul.utils.model_files import mismatch_error
 
-_NUMBERS = ("level", "period", "judged", "spent", "traffic_sum")
+_NUMBERS = ("level", "period", "judged", "spent")
 
 
 def describe(progress: Progress) -> dict[str, Any]:
     """The state in JSON values; `restore` is the inverse."""
     numbers = {name: getattr(progress, name) for name in _NUMBERS}
     return numbers | {
-        "excess": astuple(progress.excess),
+        "below": astuple(progress.below),
+        "above": astuple(progress.above),
         "arms": [astuple(arm) for arm in progress.arms],
         "trials": progress.trials,
         "centres": progress.centres,
@@ -40,7 +41,8 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
             plan,
             losses,
             **{name: saved[name] for name in _NUMBERS},
-            excess=Sums(*saved["excess"]),
+            below=_side(saved["below"]),
+            above=_side(saved["above"]),
             arms=(Sums(*saved["arms"][0]), Sums(*saved["arms"][1])),
             trials=list(saved["trials"]),
             centres=list(saved["centres"]),
@@ -55,3 +57,8 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
     if not (fits and -1 <= progress.level < known):
         raise mismatch_error()
     return progress
+
+
+def _side(saved: list[Any]) -> Side:
+    terms, weight = saved
+    return Side(Sums(*terms), weight)

@@ -1,9 +1,10 @@
 """The progress of a rollout: a function of its plan and of the outcomes of its decisions, in order.
 
-Each step is tested in periods. In a period, the learner's excess over what is tolerated is bounded from both sides. If
-the upper bound falls below 0, "not worse" is proven, and the learner moves up a step, or a new period begins if there is
-none; if the lower bound rises above 0, "worse" is proven, and it moves down. Each trial of a step has its own chances of
-error, 6 / (pi n)^2 of the plan's in the n-th, so that all trials together stay below the plan's.
+Each step is tested in periods. In a period, the learner's excess over what is tolerated is bounded from both sides, as a
+mean in which a decision counts the more, the closer the bounds of its term are. If the upper bound falls below 0, "not
+worse" is proven, and the learner moves up a step, or a new period begins if there is none; if the lower bound rises above
+0, "worse" is proven, and it moves down. Each trial of a step has its own chances of error, 6 / (pi n)^2 of the plan's in
+the n-th, so that all trials together stay below the plan's.
 
 The guarantee limits the traffic at all times: an upper bound of what the learner has cost beyond the tolerance so far,
 plus the worst that the next cohort can cost, stays within the budget. Decisions whose losses have not come are not in it.
@@ -32,7 +33,7 @@ from manul.types import Floats, Within
 COHORT = 50  # judged decisions between two looks at the evidence
 _FARTHEST = 2.0**40  # decisions: a longer forecast says nothing
 
-Reason = Literal["not worse", "worse", "guarantee"]
+Reason = Literal["not worse", "worse"]
 
 
 class Move(NamedTuple):
@@ -57,6 +58,19 @@ class Ticket(NamedTuple):
 
 
 @dataclass
+class Side:
+    """The terms of a period divided by their bounds on one side, and the sum of the shares divided by them."""
+
+    terms: Sums = field(default_factory=Sums)
+    weight: float = 0.0
+
+    def add(self, terms: Floats, shares: Floats, bounds: Floats) -> None:
+        """Add terms."""
+        self.terms.add(terms / bounds)
+        self.weight += float((shares / bounds).sum())
+
+
+@dataclass
 class Progress:
     """The state of a rollout; `level` is the number of its step, from 0, or -1 after it went back to the baseline.
 
@@ -74,8 +88,8 @@ class Progress:
     period: int = 0
     judged: int = 0
     spent: float = 0.0
-    traffic_sum: float = 0.0
-    excess: Sums = field(default_factory=Sums)
+    below: Side = field(default_factory=Side)
+    above: Side = field(default_factory=Side)
     arms: tuple[Sums, Sums] = field(default_factory=lambda: (Sums(), Sums()))
     trials: list[int] = field(default_factory=list)
     centres: list[float] = field(default_factory=list)
@@ -124,8 +138,10 @@ class Progress:
         current = periods == self.period
         if self.level >= 0 and current.any():
             outcomes = Outcomes(*(column[current] for column in (learner, shares, losses)))
-            self.excess.add(excess_terms(outcomes, self.centres[self.level], self.plan.tolerance))
-            self.traffic_sum += float(outcomes.shares.sum())
+            settings = self.centres[self.level], self.plan.tolerance
+            terms, bounds = excess_terms(outcomes, *settings), excess_bounds(outcomes.shares, *settings, self.losses)
+            for side, bound in zip((self.below, self.above), bounds, strict=True):
+                side.add(terms, outcomes.shares, bound)
             for arm, rows in zip(self.arms, (outcomes.learner, ~outcomes.learner), strict=True):
                 arm.add(outcomes.losses[rows])
 
@@ -144,57 +160,60 @@ class Progress:
         bound = max(guarantee_bound(share, end, tolerance, self.losses) for end in ends)
         return sums.upper(bound, self.plan.error / len(self.plan.steps))
 
-    def _has_room_for(self, level: int) -> bool:
-        """Whether the guarantee would still allow more traffic on a higher step, of which nothing is known at first."""
+    def _missing_room(self, level: int) -> float:
+        """How much less must be spent before a higher step gets more traffic; nothing is known of a new one at first."""
         unknown = self._spent(level, Sums(), self._mean_loss) if level == len(self.guarantee) else 0.0
-        return self.allowed - unknown / self.width / COHORT > self.plan.shares[level - 1]
+        needed = COHORT * self.plan.shares[level - 1]
+        return self.spent + unknown - (self.plan.budget - needed) * self.width
 
     @property
     def _mean_loss(self) -> float:
         return sum(arm.total for arm in self.arms) / sum(arm.count for arm in self.arms)
 
     def _move(self) -> None:
-        low, high = self.bounds()
-        level, last = self.level, len(self.plan.steps) - 1
+        (low, high), level = self.bounds(), self.level
         if low > 0:
             self._go(level - 1, "worse", low, high)
-        elif level > 0 and self.allowed < self.plan.shares[level - 1]:
-            self._go(level - 1, "guarantee", low, high)
-        elif high < 0 and self.excess.count >= self.plan.least:
-            if level == last:
+        elif high < 0 and self.tested >= self.plan.least:
+            if level == len(self.plan.steps) - 1:
                 self._begin_trial()
-            elif self._has_room_for(level + 1):
+            elif self._missing_room(level + 1) < 0:
                 self._go(level + 1, "not worse", low, high)
+
+    @property
+    def tested(self) -> int:
+        """The number of decisions of this period with losses."""
+        return self.above.terms.count
 
     def bounds(self) -> Within:
         """The bounds, in this period, of the learner's mean excess over what is tolerated."""
-        if self.traffic_sum <= 0 or self.level < 0:
+        if not (self.above.weight > 0 and self.level >= 0):
             return -math.inf, math.inf
-        below, above = self._term_bounds()
         up, down = self._chances()
-        low, high = self.excess.lower(below, down), self.excess.upper(above, up)
-        return low / self.traffic_sum, high / self.traffic_sum
+        return (
+            self.below.terms.lower(1.0, down) / self.below.weight,
+            self.above.terms.upper(1.0, up) / self.above.weight,
+        )
 
     def decisions_needed(self) -> int | None:
-        """About how many more decisions prove "not worse", if all goes on as in this period; None if they never do."""
-        if self.level < 0 or not self.excess.count or self.excess.total >= 0:
+        """About how many more decisions the next step takes, if all goes on as in this period; None if it never comes."""
+        terms, level = self.above.terms, self.level
+        if not 0 <= level < len(self.plan.steps) - 1 or terms.total >= 0:
             return None
-        count, total, squares = self.excess.count, self.excess.total, self.excess.squares
-        above, chance = self._term_bounds()[1], self._chances()[0]
-        factor, low = 1.0, 1.0
-        while total * factor + radius(squares * factor, above, chance) >= 0:
-            low, factor = factor, factor * 2
-            if factor * count > _FARTHEST:
+        chance, low, high = self._chances()[0], 1.0, 1.0
+        while terms.total * high + radius(terms.squares * high, 1.0, chance) >= 0:
+            low, high = high, high * 2
+            if high * terms.count > _FARTHEST:
                 return None
         for _ in range(30):
-            middle = (low + factor) / 2
-            proven = total * middle + radius(squares * middle, above, chance) < 0
-            low, factor = (low, middle) if proven else (middle, factor)
-        return max(math.ceil(count * factor), self.plan.least) - count
-
-    def _term_bounds(self) -> tuple[float, float]:
-        share, centre = self.plan.shares[self.level], self.centres[self.level]
-        return excess_bounds(share, centre, self.plan.tolerance, self.losses)
+            middle = (low + high) / 2
+            proven = terms.total * middle + radius(terms.squares * middle, 1.0, chance) < 0
+            low, high = (low, middle) if proven else (middle, high)
+        missing, spent = self._missing_room(level + 1), self.guarantee[level]
+        if missing >= 0 and spent.total >= 0:
+            return None
+        for_room = math.ceil(max(missing, 0.0) * spent.count / -spent.total) if missing >= 0 else 0
+        return max(math.ceil(terms.count * high) - terms.count, self.plan.least - terms.count, for_room)
 
     def _chances(self) -> tuple[float, float]:
         """The chances of error of this period, of a wrong step up and of a wrong step down."""
@@ -217,4 +236,4 @@ class Progress:
 
     def _begin_period(self) -> None:
         self.period += 1
-        self.excess, self.arms, self.traffic_sum = Sums(), (Sums(), Sums()), 0.0
+        self.below, self.above, self.arms = Side(), Side(), (Sums(), Sums())
