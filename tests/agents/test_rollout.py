@@ -137,7 +137,10 @@ def test_what_it_says_to_its_owner():
         ({"confidence": 1}, r"confidence must be in \[0.5, 1\), got 1"),
         ({"baseline": 3}, r"baseline must be in \[0, 1\], the range of actions, got 3"),
         ({"baseline": "x"}, "baseline must be an action, a policy or 'caller', got 'x'"),
-        ({"baseline": manul.Cats(leaves=4, bandwidth=1, actions=(0, 8))}, "baseline must have the actions of the agent"),
+        (
+            {"baseline": manul.Cats(leaves=4, bandwidth=1, actions=(0, 8))},
+            "baseline must have the actions of the agent",
+        ),
         ({"budget": 0}, "budget must be above 0"),
         ({"patience": 0.5}, "patience must be a whole number"),
     ],

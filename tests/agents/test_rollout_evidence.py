@@ -52,8 +52,12 @@ def test_no_term_lies_outside_its_bounds(seed):
         outcomes.shares[-3:] = share
         below, above = excess_bounds(outcomes.shares, centre, tolerance, losses)
         terms = excess_terms(outcomes, centre, tolerance)
-        assert (-below - 1e-9 <= terms).all() and (terms <= above + 1e-9).all()
-        assert guarantee_terms(outcomes, centre, tolerance).max() <= guarantee_bound(share, centre, tolerance, losses) + 1e-9
+        assert (-below - 1e-9 <= terms).all()
+        assert (terms <= above + 1e-9).all()
+        assert (
+            guarantee_terms(outcomes, centre, tolerance).max()
+            <= guarantee_bound(share, centre, tolerance, losses) + 1e-9
+        )
 
 
 def test_the_bounds_hold_at_all_times_even_if_the_expected_values_change():
@@ -67,7 +71,7 @@ def test_the_bounds_hold_at_all_times_even_if_the_expected_values_change():
             expected += 20 * (mean - 0.1)
             missed |= not sums.lower(0.1, 0.1) <= expected <= sums.upper(0.9, 0.1)
         outside += missed
-    assert 0 < outside + 1 and outside / 400 <= 0.2  # two sides, 0.1 each
+    assert outside / 400 <= 0.2  # two sides, 0.1 each
 
 
 def run(progress: Progress, learner: float, baseline: float, decisions: int, seed: int = 0) -> None:
@@ -110,7 +114,8 @@ def test_the_forecast_of_the_next_step_comes_true():
     progress = Progress(RolloutPlan(steps=(0.5, 1)), (0.0, 1.0))
     run(progress, 0.35, 0.5, 500)
     needed = progress.decisions_needed()
-    assert needed is not None and progress.level == 0
+    assert needed is not None
+    assert progress.level == 0
     run(progress, 0.35, 0.5, 3 * needed, seed=1)
     assert progress.level == 1
 

@@ -2,6 +2,4 @@
 
 from manul.agents.rollout.rollout import Rollout as Rollout
 
-
-
 __all__ = ["Rollout"]

@@ -58,7 +58,9 @@ class ArmDecisions(NamedTuple):
 
 
 @model_files.saveable(
-    lambda seed: Rollout(AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), baseline=1.0, steps=(0.5,), budget=1e9, seed=seed),
+    lambda seed: Rollout(
+        AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), baseline=1.0, steps=(0.5,), budget=1e9, seed=seed
+    ),
 )
 class Rollout(PlotMixin):
     """An agent that takes over from a baseline step by step, and goes back by itself if it is worse.
@@ -129,7 +131,9 @@ class Rollout(PlotMixin):
         """What is known of the learner against the baseline."""
         return evidence_of(self.progress)
 
-    def distribution(self, context: Context, within: Within | None = None, *, action: float | None = None) -> Distribution:
+    def distribution(
+        self, context: Context, within: Within | None = None, *, action: float | None = None
+    ) -> Distribution:
         """The mixture of learner and baseline that `decide` draws from."""
         ends = self._ends(within)
         baseline = self.baseline.distribution(context, ends, action)
@@ -166,8 +170,8 @@ class Rollout(PlotMixin):
 
     def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> ArmDecisions:
         """Draw an action for each row; `within` has one (low, high) per row."""
-        rows = conversion.to_dicts(contexts)
-        rows = conversion.matrix(contexts) if rows is None else rows
+        fields = conversion.to_dicts(contexts)
+        rows: Any = conversion.matrix(contexts) if fields is None else fields
         ends = [None] * len(rows) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
         for each in ends:
             self._ends(each)
@@ -204,7 +208,11 @@ class Rollout(PlotMixin):
         return learner
 
     def _ends(self, within: Within | None) -> Within:
-        return self.actions if within is None else self._range.narrow(within, getattr(self.agent, "narrowest_bandwidth", 0.0))
+        return (
+            self.actions
+            if within is None
+            else self._range.narrow(within, getattr(self.agent, "narrowest_bandwidth", 0.0))
+        )
 
     def _check_known(self, numbers: list[Any]) -> list[int]:
         unknown = [number for number in numbers if number not in self._tickets or number in self._arrived]

@@ -38,14 +38,18 @@ class Evidence:
     def __str__(self) -> str:
         if self.status == "rolled back":
             return f"Rolled back after {self.moves[-1].judged:,} decisions: the learner was worse than tolerated."
-        arms = "" if self.learner_loss is None or self.baseline_loss is None else (
-            f", mean loss {self.learner_loss:.4g} against {self.baseline_loss:.4g}"
+        arms = (
+            ""
+            if self.learner_loss is None or self.baseline_loss is None
+            else (f", mean loss {self.learner_loss:.4g} against {self.baseline_loss:.4g}")
         )
         text = f"Step {self.step} of {self.steps}, {self.traffic:.3g} of the traffic{arms}."
         if self.status == "done":
             return f"{text} The last step: the baseline keeps the rest."
-        return f"{text} Not enough evidence for the next step yet." if self.needed is None else (
-            f"{text} The next step needs about {self.needed:,} more decisions."
+        return (
+            f"{text} Not enough evidence for the next step yet."
+            if self.needed is None
+            else (f"{text} The next step needs about {self.needed:,} more decisions.")
         )
 
 

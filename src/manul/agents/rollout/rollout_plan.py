@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from manul.errors import ParameterError
 from manul.utils.validation import check_number, check_whole_number
+
+MOST_STEPS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +69,10 @@ def _check_steps(steps: Sequence[float]) -> tuple[float, ...]:
         shares = [check_number("steps", step, 0, 1, "Try (0.05, 0.25, 1).", ends="(]") for step in steps]
     except TypeError:
         raise ParameterError(f"steps must be shares of traffic, got {steps!r}. Try (0.05, 0.25, 1).", "steps") from None
-    if not shares or len(shares) > 20 or any(later <= earlier for earlier, later in zip(shares, shares[1:], strict=False)):
+    rising = all(earlier < later for earlier, later in pairwise(shares))
+    if not (1 <= len(shares) <= MOST_STEPS and rising):
         raise ParameterError(
-            f"steps must be 1 to 20 shares of traffic that rise, got {tuple(steps)!r}. Try (0.05, 0.25, 1).", "steps"
+            f"steps must be 1 to {MOST_STEPS} shares of traffic that rise, got {tuple(steps)!r}. Try (0.05, 0.25, 1).",
+            "steps",
         )
     return tuple(shares)
