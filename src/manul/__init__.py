@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from manul.agents import DiscreteTree as DiscreteTree
     from manul.agents import Mapped as Mapped
     from manul.agents import ParetoGreedy as ParetoGreedy
+    from manul.agents import Rollout as Rollout
     from manul.agents import SmoothedGreedy as SmoothedGreedy
     from manul.agents import checks as checks
     from manul.agents import learners as learners
@@ -65,7 +66,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "actions.distribution": "Atoms Distribution",
     "actions.knobs": "Choice Stepped",
-    "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy SmoothedGreedy",
+    "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy Rollout SmoothedGreedy",
     "agents.agent_registry": "register_agent",
     "errors": "ManulError",
     "logs.density_models": "register_density_model",

@@ -6,5 +6,16 @@ from manul.agents.cats import Cats
 from manul.agents.discrete import DiscreteLinear, DiscreteTree
 from manul.agents.greedy import ParetoGreedy, SmoothedGreedy
 from manul.agents.mapped import Mapped
+from manul.agents.rollout import Rollout
 
-__all__ = ["AdaptiveCats", "Auto", "Cats", "DiscreteLinear", "DiscreteTree", "Mapped", "ParetoGreedy", "SmoothedGreedy"]
+__all__ = [
+    "AdaptiveCats",
+    "Auto",
+    "Cats",
+    "DiscreteLinear",
+    "DiscreteTree",
+    "Mapped",
+    "ParetoGreedy",
+    "Rollout",
+    "SmoothedGreedy",
+]

@@ -1,0 +1,60 @@
+"""Bounds of a sum of expected values that hold at all times at once, so that looking often costs nothing.
+
+Let x be terms whose expected values, given the past, are m, with x >= -b. For 0 <= r < 1 and y >= -1,
+exp(r y - (-log(1 - r) - r) y^2) <= 1 + r y (Fan, Grama and Liu, 2015), so that the product of
+exp(r (x - m) / b - (-log(1 - r) - r) (x / b)^2) over the terms is a nonnegative supermartingale, whatever the m are. By
+Ville's inequality, it ever exceeds 1 / a with probability at most a. So the sum of x exceeds that of m by at most
+`radius`, at all times, with probability 1 - a: the smallest of the bounds of twelve bets r, each with a / 12.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from manul.types import Floats
+
+BETS = 0.9 * 2.0 ** -np.arange(12)
+COSTS = -np.log1p(-BETS) - BETS
+
+
+def radius(squares: float, bound: float, chance: float) -> float:
+    """How far a sum of terms can be above that of their expected values, except with a small chance.
+
+    `squares` is the sum of the squared terms, which are at least `-bound`.
+
+    >>> round(radius(squares=100.0, bound=1.0, chance=0.05), 1)
+    37.6
+    """
+    return float(bound * ((math.log(len(BETS) / chance) + COSTS * (squares / bound**2)) / BETS).min())
+
+
+@dataclass
+class Sums:
+    """The number, the sum and the sum of the squares of terms.
+
+    >>> sums = Sums()
+    >>> sums.add(np.array([1.0, 3.0]))
+    >>> sums
+    Sums(count=2, total=4.0, squares=10.0)
+    """
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def add(self, terms: Floats) -> None:
+        """Add terms."""
+        self.count += len(terms)
+        self.total += float(terms.sum())
+        self.squares += float(terms @ terms)
+
+    def lower(self, bound: float, chance: float) -> float:
+        """A lower bound of the sum of the expected values of terms that are at least `-bound`."""
+        return self.total - radius(self.squares, bound, chance)
+
+    def upper(self, bound: float, chance: float) -> float:
+        """An upper bound of the sum of the expected values of terms that are at most `bound`."""
+        return self.total + radius(self.squares, bound, chance)

@@ -1,0 +1,284 @@
+"""An agent that takes over from a baseline by evidence."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manul import _core
+from manul.actions.distribution import Distribution
+from manul.actions.knobs import check_one_knob
+from manul.actions.ranges import Actions
+from manul.agents.agent_registry import AGENTS
+from manul.agents.mapped import SaveableAgent
+from manul.agents.rollout import rollout_files
+from manul.agents.rollout.baselines import Baseline, check_baseline
+from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
+from manul.agents.rollout.rollout_plan import RolloutPlan
+from manul.agents.rollout.rollout_progress import Progress, Ticket
+from manul.contexts import conversion
+from manul.errors import InputError, ParameterError
+from manul.policies.plot_mixin import PlotMixin
+from manul.types import Agent, Context, Decision, Decisions, Floats, Within
+from manul.utils import model_files
+from manul.utils.rewards import AnyRange, known_range, loss_of, losses_of
+from manul.utils.validation import check_seed
+
+_ARM_STREAM = 0x9E3779B97F4A7C15  # other random numbers than those of the agent, which may have the same seed
+
+
+class ArmDecision(NamedTuple):
+    """A decision of a rollout: as `Decision`, with the arm that made it, "learner" or "baseline", and its number.
+
+    The density is that of the mixture of both arms.
+    """
+
+    action: float
+    density: float
+    within: Within | None
+    floor: float | None
+    arm: str
+    number: int
+
+
+class ArmDecisions(NamedTuple):
+    """Many decisions of a rollout as arrays."""
+
+    actions: Floats
+    densities: Floats
+    lows: Floats | None
+    highs: Floats | None
+    floors: Floats | None
+    arms: list[str]
+    numbers: list[int]
+
+
+@model_files.saveable(
+    lambda seed: Rollout(
+        AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), baseline=1.0, steps=(0.5,), budget=1e9, seed=seed
+    ),
+)
+class Rollout(PlotMixin):
+    """An agent that takes over from a baseline step by step, and goes back by itself if it is worse.
+
+    `baseline` is a constant action, a saved policy, or "caller": then `decide` takes the `action` that the caller would
+    choose. The learner's loss may be at most (1 + `tolerance`) times that of the baseline, or its reward at least
+    (1 - `tolerance`) times. It gets the shares of traffic in `steps`, one after the other, as soon as it is proven
+    not to be worse than that, and goes down a step as soon as it is proven to be worse. The baseline keeps the share
+    `holdout` for ever. At all times the learner's expected excess over the baseline is at most `tolerance` times the
+    baseline's losses plus `budget` times the width of the range of losses. Each of these three statements is wrong with
+    probability at most 1 - `confidence`, however often one looks.
+
+    Each step lasts for at least `least` decisions with losses. Losses may come late: decisions are judged in their
+    order, and one without a loss holds up the others until `patience` further decisions are made.
+
+    >>> import manul
+    >>> rollout = Rollout(manul.Auto(seed=7), baseline=0.5, tolerance=0.05, steps=(0.05, 0.25, 1.0))
+    >>> decision = rollout.decide([0.3, 1.2])
+    >>> rollout.learn([0.3, 1.2], decision, loss=0.25)
+    >>> rollout.traffic, decision.arm
+    (0.05, 'baseline')
+    """
+
+    def __init__(
+        self,
+        agent: SaveableAgent,
+        *,
+        baseline: Any,
+        tolerance: float = 0.05,
+        confidence: float = 0.95,
+        steps: tuple[float, ...] = (0.05, 0.25, 1.0),
+        holdout: float = 0.02,
+        least: int = 200,
+        budget: float = 100.0,
+        patience: int = 10_000,
+        seed: int = 0,
+    ) -> None:
+        check_one_knob(agent, "Rollout")
+        if not isinstance(agent, Agent):
+            raise ParameterError(f"agent must be an agent such as manul.Auto(), got {agent!r}.", "agent")
+        self.plan = RolloutPlan(
+            tolerance=tolerance,
+            confidence=confidence,
+            steps=steps,
+            holdout=holdout,
+            least=least,
+            budget=budget,
+            patience=patience,
+        )
+        self.agent, self.seed = agent, check_seed(seed)
+        self.actions, self.losses = agent.actions, known_range(agent.losses, "a rollout")
+        self.rewards: AnyRange | None = getattr(agent, "rewards", None)
+        self.baseline: Baseline = check_baseline(baseline, self.actions)
+        self.progress = Progress(self.plan, self.losses)
+        self.decisions = 0
+        self._range = Actions(*self.actions)
+        self._waiting: deque[int] = deque()
+        self._tickets: dict[int, Ticket] = {}
+        self._arrived: dict[int, float] = {}
+
+    @property
+    def traffic(self) -> float:
+        """The share of the learner in the next decision."""
+        return self.progress.traffic
+
+    @property
+    def evidence(self) -> Evidence:
+        """What is known of the learner against the baseline."""
+        return evidence_of(self.progress)
+
+    def distribution(
+        self, context: Context, within: Within | None = None, *, action: float | None = None
+    ) -> Distribution:
+        """The mixture of learner and baseline that `decide` draws from."""
+        ends = self._ends(within)
+        baseline = self.baseline.distribution(context, ends, action)
+        share = self.traffic
+        return self._learner(context, within).mix(baseline, 1 - share) if share > 0 else baseline
+
+    def decide(self, context: Context, within: Within | None = None, *, action: float | None = None) -> ArmDecision:
+        """Draw an action from the learner or the baseline; `action` is the caller's own one if the baseline is the caller."""
+        ends, share, number = self._ends(within), self.traffic, self.decisions
+        baseline = self.baseline.distribution(context, ends, action)
+        if _core.draw(self.seed ^ _ARM_STREAM, number)[0] < share:
+            drawn = self.agent.decide(context, within)
+            chosen, density, floor, arm = drawn.action, drawn.density, drawn.floor, "learner"
+        else:
+            chosen = self.baseline.action(baseline, ends, action, (self.seed, number))
+            learner = self._learner(context, within)
+            density, floor, arm = learner.density(chosen), float(learner.densities.min()), "baseline"
+        mixed = share * density + (1 - share) * baseline.density(chosen)
+        self._waiting.append(number)
+        self._tickets[number] = self.progress.decide(learner=arm == "learner")
+        self.decisions += 1
+        self._judge()
+        return ArmDecision(chosen, mixed, within, None if floor is None else share * floor, arm, number)
+
+    def learn(
+        self, context: Context, decision: ArmDecision, loss: float | None = None, *, reward: float | None = None
+    ) -> None:
+        """Learn from the loss or reward of a decision of this rollout, whichever arm made it."""
+        number = self._check_known([getattr(decision, "number", None)])[0]
+        outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
+        self.agent.learn(context, Decision(*decision[:4]), **outcome)
+        self._arrived[number] = float(loss_of(loss, reward, rewards=self.rewards is not None))
+        self._judge()
+
+    def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> ArmDecisions:
+        """Draw an action for each row; `within` has one (low, high) per row."""
+        fields = conversion.to_dicts(contexts)
+        rows: Any = conversion.matrix(contexts) if fields is None else fields
+        ends = [None] * len(rows) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
+        for each in ends:
+            self._ends(each)
+        drawn = [self.decide(row, each) for row, each in zip(rows, ends, strict=True)]
+        actions, densities, floors = (
+            np.array([getattr(each, name) for each in drawn], dtype=np.float64)
+            for name in ("action", "density", "floor")
+        )
+        lows, highs = (None, None) if within is None else np.asarray(within, dtype=np.float64).T
+        return ArmDecisions(
+            actions, densities, lows, highs, floors, [each.arm for each in drawn], [each.number for each in drawn]
+        )
+
+    def learn_many(
+        self,
+        contexts: npt.ArrayLike,
+        decisions: ArmDecisions,
+        losses: npt.ArrayLike | None = None,
+        *,
+        rewards: npt.ArrayLike | None = None,
+    ) -> None:
+        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
+        numbers = self._check_known(getattr(decisions, "numbers", [None]))
+        outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
+        self.agent.learn_many(contexts, Decisions(*decisions[:5]), **outcomes)
+        values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        self._arrived.update(zip(numbers, values.tolist(), strict=True))
+        self._judge()
+
+    def _learner(self, context: Context, within: Within | None) -> Distribution:
+        learner = self.agent.distribution(context, within)
+        if not isinstance(learner, Distribution):
+            raise InputError("agent must draw from a density; this one draws from single actions.", "agent")
+        return learner
+
+    def _ends(self, within: Within | None) -> Within:
+        return (
+            self.actions
+            if within is None
+            else self._range.narrow(within, getattr(self.agent, "narrowest_bandwidth", 0.0))
+        )
+
+    def _check_known(self, numbers: list[Any]) -> list[int]:
+        unknown = [number for number in numbers if number not in self._tickets or number in self._arrived]
+        if unknown or len(set(numbers)) < len(numbers):
+            raise InputError(
+                f"decision must be one of this rollout that has no loss yet, got number {(unknown or numbers)[0]}.",
+                "decision",
+            )
+        return numbers
+
+    def _judge(self) -> None:
+        """Pass on decisions in order, up to the first whose loss is still waited for."""
+        while self._waiting:
+            number = self._waiting[0]
+            if number not in self._arrived and self.decisions - number <= self.plan.patience:
+                break
+            ticket = self._tickets.pop(self._waiting.popleft())
+            if number in self._arrived:
+                self.progress.judge(ticket, self._arrived.pop(number))
+
+    def state(self) -> model_files.Arrays:
+        """The complete learned state of the agent inside, as arrays."""
+        return self.agent.state()
+
+    def save(self, path: str | Path) -> None:
+        """Write to a `.manul` file."""
+        model_files.write(path, *self.contents())
+
+    def contents(self) -> model_files.Contents:
+        """The contents of a file with the rollout."""
+        kind, parameters, arrays = model_files.contents(self.agent)
+        baseline, baseline_arrays = self.baseline.describe()
+        waiting = [[number, *self._tickets[number], self._arrived.get(number)] for number in self._waiting]
+        settings = {
+            "agent": {"kind": kind, "parameters": parameters},
+            "baseline": baseline,
+            "plan": self.plan.describe(),
+            "seed": self.seed,
+            "decisions": self.decisions,
+            "progress": rollout_files.describe(self.progress),
+            "waiting": waiting,
+        }
+        both = {f"agent.{name}": array for name, array in arrays.items()}
+        both |= {f"baseline.{name}": array for name, array in baseline_arrays.items()}
+        return "Rollout", settings, both
+
+    @classmethod
+    def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
+        """The rollout that was saved with these parameters and arrays."""
+        split = model_files.split_by_prefix(arrays)
+        inside, baseline = parameters["agent"], parameters["baseline"]
+        if not split.keys() <= {"agent", "baseline"}:
+            raise model_files.mismatch_error()
+        agent = model_files.restore(inside["kind"], inside["parameters"], split.get("agent", {}))
+        if isinstance(baseline, dict):
+            baseline = model_files.restore(baseline["kind"], baseline["parameters"], split.get("baseline", {}))
+        plan = {**parameters["plan"], "steps": tuple(parameters["plan"]["steps"])}
+        rollout = cls(agent, baseline=baseline, seed=parameters["seed"], **plan)
+        rollout.progress = rollout_files.restore(rollout.plan, rollout.losses, parameters["progress"])
+        rollout.decisions = parameters["decisions"]
+        for number, learner, share, level, period, loss in parameters["waiting"]:
+            rollout._waiting.append(number)
+            rollout._tickets[number] = Ticket(learner, share, level, period)
+            if loss is not None:
+                rollout._arrived[number] = loss
+        return rollout
+
+    def __repr__(self) -> str:
+        return f"Rollout({self.agent!r}, baseline={self.baseline.describe()[0]!r}, {self.plan!r})"

@@ -1,0 +1,86 @@
+"""What a rollout knows, for its owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from manul.agents.rollout.confidence_bounds import Sums
+from manul.agents.rollout.rollout_progress import Move, Progress
+
+Status = Literal["waiting", "done", "rolled back"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The learner against the baseline, since the present step began.
+
+    `excess` bounds the learner's mean loss minus what is tolerated, (1 + tolerance) times that of the baseline: the
+    learner is proven not to be worse if both ends are below 0, and worse if both are above. The losses of the arms are
+    means, None before the first loss. `spent` is an upper bound of what the learner has cost beyond the tolerance since
+    the rollout began, and never exceeds `budget`. `needed` is about how many more decisions the next step takes; None
+    if it cannot be foreseen.
+    """
+
+    status: Status
+    step: int
+    steps: int
+    traffic: float
+    judged: int
+    excess: tuple[float, float]
+    learner_loss: float | None
+    baseline_loss: float | None
+    spent: float
+    budget: float
+    needed: int | None
+    moves: tuple[Move, ...] = ()
+
+    def __str__(self) -> str:
+        if self.status == "rolled back":
+            return f"Rolled back after {self.moves[-1].judged:,} decisions: the learner was worse than tolerated."
+        arms = (
+            ""
+            if self.learner_loss is None or self.baseline_loss is None
+            else (f", mean loss {self.learner_loss:.4g} against {self.baseline_loss:.4g}")
+        )
+        text = f"Step {self.step} of {self.steps}, {self.traffic:.3g} of the traffic{arms}."
+        if self.status == "done":
+            return f"{text} The last step: the baseline keeps the rest."
+        return (
+            f"{text} Not enough evidence for the next step yet."
+            if self.needed is None
+            else (f"{text} The next step needs about {self.needed:,} more decisions.")
+        )
+
+
+def evidence_of(progress: Progress) -> Evidence:
+    """The evidence of a rollout so far.
+
+    >>> from manul.agents.rollout.rollout_plan import RolloutPlan
+    >>> print(evidence_of(Progress(RolloutPlan(), losses=(0.0, 1.0))))
+    Step 1 of 3, 0.05 of the traffic. Not enough evidence for the next step yet.
+    """
+    plan, learner, baseline = progress.plan, *progress.arms
+    status: Status = "waiting"
+    if progress.level < 0:
+        status = "rolled back"
+    elif progress.level == len(plan.steps) - 1:
+        status = "done"
+    return Evidence(
+        status=status,
+        step=progress.level + 1,
+        steps=len(plan.steps),
+        traffic=progress.traffic,
+        judged=progress.tested,
+        excess=progress.bounds(),
+        learner_loss=_mean(learner),
+        baseline_loss=_mean(baseline),
+        spent=progress.spent,
+        budget=plan.budget * progress.width,
+        needed=progress.decisions_needed() if status == "waiting" else None,
+        moves=tuple(progress.moves),
+    )
+
+
+def _mean(sums: Sums) -> float | None:
+    return sums.total / sums.count if sums.count else None

@@ -1,0 +1,78 @@
+"""The settings of a rollout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from manul.errors import ParameterError
+from manul.utils.validation import check_number, check_whole_number
+
+MOST_STEPS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutPlan:
+    """What the owner allows, and how fast.
+
+    The learner's loss may be at most (1 + `tolerance`) times that of the baseline. `steps` are the shares of traffic
+    that the learner gets, one after the other, each for at least `least` decisions with losses; `holdout` is the share
+    that the baseline keeps. `budget` is the start-up budget: the expected excess over the baseline never exceeds
+    `tolerance` times the baseline's losses plus the budget, which is counted in widths of the range of losses. After
+    `patience` further decisions, a missing loss is no longer waited for.
+
+    >>> RolloutPlan(steps=(0.05, 1)).shares
+    (0.05, 0.98)
+    """
+
+    tolerance: float = 0.05
+    confidence: float = 0.95
+    steps: tuple[float, ...] = (0.05, 0.25, 1.0)
+    holdout: float = 0.02
+    least: int = 200
+    budget: float = 100.0
+    patience: int = 10_000
+
+    def __post_init__(self) -> None:
+        numbers = {
+            "tolerance": check_number("tolerance", self.tolerance, 0, 1, "Try 0.05.", ends="[)"),
+            "confidence": check_number("confidence", self.confidence, 0.5, 1, "Try 0.95.", ends="[)"),
+            "steps": _check_steps(self.steps),
+            "holdout": check_number("holdout", self.holdout, 0, 0.5, "Try 0.02.", ends="(]"),
+            "least": check_whole_number("least", self.least, 1, None, "Try 200."),
+            "budget": check_number("budget", self.budget, 0, math.inf, "Try 100.", ends="()"),
+            "patience": check_whole_number("patience", self.patience, 1, None, "Try 10000."),
+        }
+        for name, value in numbers.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of the learner in each step, below the holdout."""
+        return tuple(min(step, 1 - self.holdout) for step in self.steps)
+
+    @property
+    def error(self) -> float:
+        """The chance of an error that is accepted for each of: a wrong step up, a wrong step down, a broken guarantee."""
+        return 1 - self.confidence
+
+    def describe(self) -> dict[str, Any]:
+        """The settings in JSON values."""
+        return {**asdict(self), "steps": list(self.steps)}
+
+
+def _check_steps(steps: Sequence[float]) -> tuple[float, ...]:
+    try:
+        shares = [check_number("steps", step, 0, 1, "Try (0.05, 0.25, 1).", ends="(]") for step in steps]
+    except TypeError:
+        raise ParameterError(f"steps must be shares of traffic, got {steps!r}. Try (0.05, 0.25, 1).", "steps") from None
+    rising = all(earlier < later for earlier, later in pairwise(shares))
+    if not (1 <= len(shares) <= MOST_STEPS and rising):
+        raise ParameterError(
+            f"steps must be 1 to {MOST_STEPS} shares of traffic that rise, got {tuple(steps)!r}. Try (0.05, 0.25, 1).",
+            "steps",
+        )
+    return tuple(shares)

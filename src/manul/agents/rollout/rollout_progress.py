@@ -1,0 +1,239 @@
+"""The progress of a rollout: a function of its plan and of the outcomes of its decisions, in order.
+
+Each step is tested in periods. In a period, the learner's excess over what is tolerated is bounded from both sides, as a
+mean in which a decision counts the more, the closer the bounds of its term are. If the upper bound falls below 0, "not
+worse" is proven, and the learner moves up a step, or a new period begins if there is none; if the lower bound rises above
+0, "worse" is proven, and it moves down. Each trial of a step has its own chances of error, 6 / (pi n)^2 of the plan's in
+the n-th, so that all trials together stay below the plan's.
+
+The guarantee limits the traffic at all times: an upper bound of what the learner has cost beyond the tolerance so far,
+plus the worst that the next cohort can cost, stays within the budget. Decisions whose losses have not come are not in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from manul.agents.rollout.confidence_bounds import Sums, radius
+from manul.agents.rollout.excess_terms import (
+    Outcomes,
+    excess_bounds,
+    excess_terms,
+    guarantee_bound,
+    guarantee_terms,
+)
+from manul.agents.rollout.rollout_plan import RolloutPlan
+from manul.types import Floats, Within
+
+COHORT = 50  # judged decisions between two looks at the evidence
+_FARTHEST = 2.0**40  # decisions: a longer forecast says nothing
+
+Reason = Literal["not worse", "worse"]
+
+
+class Move(NamedTuple):
+    """A change of the step: after how many judged decisions, from and to which step (0 is the baseline), why, and the
+    bounds of the learner's excess over what is tolerated, per decision."""
+
+    judged: int
+    origin: int
+    target: int
+    reason: Reason
+    low: float
+    high: float
+
+
+class Ticket(NamedTuple):
+    """What the evidence needs to know of a decision: its arm, the learner's share, and its step and period."""
+
+    learner: bool
+    share: float
+    level: int
+    period: int
+
+
+@dataclass
+class Side:
+    """The terms of a period divided by their bounds on one side, and the sum of the shares divided by them."""
+
+    terms: Sums = field(default_factory=Sums)
+    weight: float = 0.0
+
+    def add(self, terms: Floats, shares: Floats, bounds: Floats) -> None:
+        """Add terms."""
+        self.terms.add(terms / bounds)
+        self.weight += float((shares / bounds).sum())
+
+
+@dataclass
+class Progress:
+    """The state of a rollout; `level` is the number of its step, from 0, or -1 after it went back to the baseline.
+
+    >>> progress = Progress(RolloutPlan(steps=(0.5, 1)), losses=(0.0, 1.0))
+    >>> for number in range(1000):
+    ...     ticket = progress.decide(learner=number % 2 == 0)
+    ...     progress.judge(ticket, 0.1 if ticket.learner else 0.9)
+    >>> progress.moves[0].reason, progress.traffic
+    ('not worse', 0.98)
+    """
+
+    plan: RolloutPlan
+    losses: Within
+    level: int = 0
+    period: int = 0
+    judged: int = 0
+    spent: float = 0.0
+    below: Side = field(default_factory=Side)
+    above: Side = field(default_factory=Side)
+    arms: tuple[Sums, Sums] = field(default_factory=lambda: (Sums(), Sums()))
+    trials: list[int] = field(default_factory=list)
+    centres: list[float] = field(default_factory=list)
+    guarantee: list[Sums] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    cohort: list[tuple[Ticket, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.trials:
+            self.trials, self.centres, self.guarantee = [1], [sum(self.losses) / 2], [Sums()]
+
+    @property
+    def width(self) -> float:
+        """The width of the range of losses."""
+        return self.losses[1] - self.losses[0]
+
+    @property
+    def allowed(self) -> float:
+        """The share that the guarantee allows: a cohort of the worst decisions would not break it."""
+        return (self.plan.budget - self.spent / self.width) / COHORT
+
+    @property
+    def traffic(self) -> float:
+        """The share of the learner in the next decision; it changes only when a cohort is complete."""
+        return max(0.0, min(self.plan.shares[self.level], self.allowed)) if self.level >= 0 else 0.0
+
+    def decide(self, *, learner: bool) -> Ticket:
+        """The ticket of the next decision, which the learner or the baseline makes."""
+        return Ticket(learner, self.traffic, max(self.level, 0), self.period)
+
+    def judge(self, ticket: Ticket, loss: float) -> None:
+        """Add a decision with its loss, after all earlier decisions; the evidence is looked at once per cohort."""
+        self.cohort.append((ticket, loss))
+        self.judged += 1
+        if len(self.cohort) == COHORT:
+            tickets, losses = zip(*self.cohort, strict=True)
+            self.cohort = []
+            self._add(tickets, np.array(losses))
+            self._review()
+
+    def _add(self, tickets: Sequence[Ticket], losses: Floats) -> None:
+        learner, shares, levels, periods = (np.array(column) for column in zip(*tickets, strict=True))
+        for level in np.unique(levels):
+            outcomes = Outcomes(*(column[levels == level] for column in (learner, shares, losses)))
+            self.guarantee[level].add(guarantee_terms(outcomes, self.centres[level], self.plan.tolerance))
+        current = periods == self.period
+        if self.level >= 0 and current.any():
+            outcomes = Outcomes(*(column[current] for column in (learner, shares, losses)))
+            settings = self.centres[self.level], self.plan.tolerance
+            terms, bounds = excess_terms(outcomes, *settings), excess_bounds(outcomes.shares, *settings, self.losses)
+            for side, bound in zip((self.below, self.above), bounds, strict=True):
+                side.add(terms, outcomes.shares, bound)
+            for arm, rows in zip(self.arms, (outcomes.learner, ~outcomes.learner), strict=True):
+                arm.add(outcomes.losses[rows])
+
+    def _review(self) -> None:
+        self.spent = sum(map(self._spent, range(len(self.guarantee)), self.guarantee, self.centres))
+        if self.judged == COHORT:  # the first losses only show how large losses are
+            self.centres[0] = self._mean_loss
+            self._begin_period()
+        elif self.level >= 0:
+            self._move()
+
+    def _spent(self, level: int, sums: Sums, centre: float) -> float:
+        """An upper bound of what the learner has cost beyond the tolerance in the decisions of a step."""
+        ends = self.losses if level == 0 else (centre,)  # the centre of the first step changes once
+        share, tolerance = self.plan.shares[level], self.plan.tolerance
+        bound = max(guarantee_bound(share, end, tolerance, self.losses) for end in ends)
+        return sums.upper(bound, self.plan.error / len(self.plan.steps))
+
+    def _missing_room(self, level: int) -> float:
+        """How much less must be spent before a higher step gets more traffic; nothing is known of a new one at first."""
+        unknown = self._spent(level, Sums(), self._mean_loss) if level == len(self.guarantee) else 0.0
+        needed = COHORT * self.plan.shares[level - 1]
+        return self.spent + unknown - (self.plan.budget - needed) * self.width
+
+    @property
+    def _mean_loss(self) -> float:
+        return sum(arm.total for arm in self.arms) / sum(arm.count for arm in self.arms)
+
+    def _move(self) -> None:
+        (low, high), level = self.bounds(), self.level
+        if low > 0:
+            self._go(level - 1, "worse", low, high)
+        elif high < 0 and self.tested >= self.plan.least:
+            if level == len(self.plan.steps) - 1:
+                self._begin_trial()
+            elif self._missing_room(level + 1) < 0:
+                self._go(level + 1, "not worse", low, high)
+
+    @property
+    def tested(self) -> int:
+        """The number of decisions of this period with losses."""
+        return self.above.terms.count
+
+    def bounds(self) -> Within:
+        """The bounds, in this period, of the learner's mean excess over what is tolerated."""
+        if not (self.above.weight > 0 and self.level >= 0):
+            return -math.inf, math.inf
+        up, down = self._chances()
+        return (
+            self.below.terms.lower(1.0, down) / self.below.weight,
+            self.above.terms.upper(1.0, up) / self.above.weight,
+        )
+
+    def decisions_needed(self) -> int | None:
+        """About how many more decisions the next step takes, if all goes on as in this period; None if it never comes."""
+        terms, level = self.above.terms, self.level
+        if not 0 <= level < len(self.plan.steps) - 1 or terms.total >= 0:
+            return None
+        chance, low, high = self._chances()[0], 1.0, 1.0
+        while terms.total * high + radius(terms.squares * high, 1.0, chance) >= 0:
+            low, high = high, high * 2
+            if high * terms.count > _FARTHEST:
+                return None
+        for _ in range(30):
+            middle = (low + high) / 2
+            proven = terms.total * middle + radius(terms.squares * middle, 1.0, chance) < 0
+            low, high = (low, middle) if proven else (middle, high)
+        missing, spent = self._missing_room(level + 1), self.guarantee[level]
+        if missing >= 0 and spent.total >= 0:
+            return None
+        for_room = math.ceil(max(missing, 0.0) * spent.count / -spent.total) if missing >= 0 else 0
+        return max(math.ceil(terms.count * high) - terms.count, self.plan.least - terms.count, for_room)
+
+    def _chances(self) -> tuple[float, float]:
+        """The chances of error of this period, of a wrong step up and of a wrong step down."""
+        up = self.plan.error * 6 / (math.pi * self.trials[self.level]) ** 2
+        return up, up / len(self.plan.steps)
+
+    def _go(self, level: int, reason: Reason, low: float, high: float) -> None:
+        self.moves.append(Move(self.judged, self.level + 1, level + 1, reason, low, high))
+        if level == len(self.trials):
+            self.trials.append(0)
+            self.centres.append(self._mean_loss)
+            self.guarantee.append(Sums())
+        self.level = level
+        self._begin_trial()
+
+    def _begin_trial(self) -> None:
+        if self.level >= 0:
+            self.trials[self.level] += 1
+        self._begin_period()
+
+    def _begin_period(self) -> None:
+        self.period += 1
+        self.below, self.above, self.arms = Side(), Side(), (Sums(), Sums())

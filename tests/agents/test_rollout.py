@@ -1,0 +1,155 @@
+"""Rollouts as agents: arms, densities, late losses, files, settings."""
+
+import numpy as np
+import pytest
+
+import manul
+from manul.agents.rollout import Rollout
+from manul.agents.rollout.rollout_progress import COHORT
+from manul.errors import InputError, ParameterError
+
+
+def make(**settings):
+    return Rollout(manul.Cats(leaves=16, bandwidth=1 / 8, seed=3), **{"baseline": 0.5, "seed": 3} | settings)
+
+
+def test_the_density_is_that_of_the_mixture_of_both_arms():
+    rollout = make(steps=(0.5,))
+    for _ in range(100):
+        expected = rollout.distribution([0.3])
+        decision = rollout.decide([0.3])
+        assert decision.density == pytest.approx(expected.density(decision.action))
+        assert decision.floor == pytest.approx(float(expected.densities.min()))
+        assert decision.arm == "learner" or decision.action == 0.5
+
+
+def test_inverse_densities_average_to_the_range_while_the_learner_learns():
+    log = manul.simulate(make(steps=(0.2, 0.5), tolerance=0.5), manul.worlds.linear(rounds=5000)).log
+    inverse = 1 / log.densities
+    assert abs(inverse.mean() - 1) <= 4 * inverse.std() / np.sqrt(len(inverse))
+
+
+def test_the_log_of_a_rollout_evaluates_other_policies():
+    world = manul.worlds.linear(rounds=5000)
+    log = manul.simulate(make(steps=(0.5,)), world).log
+    estimate = manul.evaluate(lambda _: 0.5, log, bandwidth=0.1)
+    truth = np.mean([np.abs(0.5 + step - world.targets).mean() for step in np.linspace(-0.1, 0.1, 41)])
+    assert estimate.low <= truth <= estimate.high
+
+
+def test_about_the_share_of_the_traffic_goes_to_the_learner():
+    arms = make().decide_many(np.zeros((5000, 1))).arms
+    assert abs(arms.count("learner") - 250) < 4 * np.sqrt(250)
+
+
+def test_a_saved_rollout_goes_on_to_the_same_bytes():
+    rollout = make(steps=(0.3, 1.0))
+    contexts = np.random.default_rng(0).random((3 * COHORT + 7, 2))
+    for row in contexts:
+        decision = rollout.decide(row)
+        if decision.number % 5:
+            rollout.learn(row, decision, loss=abs(decision.action - row[0]))
+    copy = manul.loads(manul.dumps(rollout))
+    for each in (rollout, copy):
+        for row in contexts:
+            decision = each.decide(row)
+            each.learn(row, decision, loss=abs(decision.action - row[0]))
+    assert manul.dumps(rollout) == manul.dumps(copy)
+
+
+def test_decisions_are_judged_in_their_order_whatever_the_order_of_their_losses():
+    early, late = make(), make()
+    for rollout, order in ((early, 1), (late, -1)):
+        decisions = [rollout.decide([0.2]) for _ in range(2 * COHORT)]
+        for decision in decisions[::order]:
+            rollout.learn([0.2], decision, loss=abs(decision.action - 0.2))
+    assert early.progress == late.progress
+
+
+def test_a_missing_loss_holds_up_the_others_until_patience_ends():
+    rollout = make(patience=2 * COHORT)
+    rollout.decide([0.2])
+    for _ in range(2 * COHORT - 1):
+        rollout.learn([0.2], rollout.decide([0.2]), loss=0.5)
+    assert rollout.progress.judged == 0
+    rollout.learn([0.2], rollout.decide([0.2]), loss=0.5)
+    assert rollout.progress.judged == 2 * COHORT
+
+
+def test_a_loss_counts_once():
+    rollout = make()
+    decision = rollout.decide([0.2])
+    rollout.learn([0.2], decision, loss=0.5)
+    other = rollout.decide([0.2])
+    before = manul.dumps(rollout)
+    for wrong in (decision, decision._replace(number=99), manul.Decision(0.5, 1.0)):
+        with pytest.raises(InputError, match="decision must be one of this rollout that has no loss yet"):
+            rollout.learn([0.2], wrong, loss=0.5)
+    with pytest.raises(InputError, match="loss"):
+        rollout.learn([0.2], other, loss=7.0)
+    assert manul.dumps(rollout) == before
+
+
+def test_the_caller_can_be_the_baseline():
+    rollout = make(baseline="caller")
+    decision = rollout.decide([0.2], action=0.7)
+    assert decision.action == 0.7 or decision.arm == "learner"
+    with pytest.raises(InputError, match="action must be what you would choose, in \\[0, 1\\]"):
+        rollout.decide([0.2])
+    with pytest.raises(InputError, match="action must only be given"):
+        make().decide([0.2], action=0.7)
+
+
+def test_a_policy_can_be_the_baseline():
+    agent = manul.Cats(leaves=8, bandwidth=1 / 8)
+    manul.simulate(agent, manul.worlds.linear(rounds=200))
+    rollout = make(baseline=agent)
+    width = manul.worlds.linear(rounds=1).contexts.shape[1]
+    decisions = rollout.decide_many(np.zeros((50, width)))
+    assert manul.loads(manul.dumps(rollout)).decide(np.zeros(width)) == rollout.decide(np.zeros(width))
+    assert len(set(decisions.actions)) > 1
+
+
+def test_rewards_may_be_less_by_the_tolerance():
+    rollout = Rollout(manul.Auto(rewards=(0, 10), seed=1), baseline=0.5, steps=(0.5, 1))
+    for _ in range(4000):
+        decision = rollout.decide(None)
+        rollout.learn(None, decision, reward=9.0 if decision.arm == "learner" else 5.0)
+    assert rollout.evidence.status == "done"
+    assert rollout.evidence.excess[1] < 0 or rollout.evidence.judged < 500
+
+
+def test_what_it_says_to_its_owner():
+    rollout = make()
+    assert str(rollout.evidence) == "Step 1 of 3, 0.05 of the traffic. Not enough evidence for the next step yet."
+    manul.simulate(rollout, manul.worlds.linear(rounds=COHORT * 4))
+    assert "mean loss" in str(rollout.evidence)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"tolerance": -0.1}, r"tolerance must be in \[0, 1\), got -0.1"),
+        ({"steps": (0.5, 0.2)}, "steps must be 1 to 20 shares of traffic that rise"),
+        ({"steps": ()}, "steps must be 1 to 20 shares of traffic that rise"),
+        ({"steps": 0.5}, "steps must be shares of traffic, got 0.5"),
+        ({"holdout": 1}, r"holdout must be in \(0, 0.5\], got 1"),
+        ({"confidence": 1}, r"confidence must be in \[0.5, 1\), got 1"),
+        ({"baseline": 3}, r"baseline must be in \[0, 1\], the range of actions, got 3"),
+        ({"baseline": "x"}, "baseline must be an action, a policy or 'caller', got 'x'"),
+        (
+            {"baseline": manul.Cats(leaves=4, bandwidth=1, actions=(0, 8))},
+            "baseline must have the actions of the agent",
+        ),
+        ({"budget": 0}, "budget must be above 0"),
+        ({"patience": 0.5}, "patience must be a whole number"),
+    ],
+)
+def test_a_bad_setting_gets_one_sentence(settings, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        make(**settings)
+
+
+def test_a_rollout_needs_a_known_range_of_losses():
+    with pytest.raises(ParameterError, match="losses must be two numbers"):
+        Rollout(manul.Auto(losses="auto"), baseline=0.5)

@@ -1,0 +1,128 @@
+"""The evidence of a rollout: expected values of its terms, bounds that hold at all times, moves."""
+
+import math
+
+import numpy as np
+import pytest
+
+from manul.agents.rollout.confidence_bounds import Sums
+from manul.agents.rollout.excess_terms import (
+    Outcomes,
+    excess_bounds,
+    excess_terms,
+    guarantee_bound,
+    guarantee_terms,
+)
+from manul.agents.rollout.rollout_plan import RolloutPlan
+from manul.agents.rollout.rollout_progress import COHORT, Progress
+
+RANGES = [(0.0, 1.0), (-100.0, 0.0), (-2.0, 5.0), (3.0, 4.0)]
+
+
+def both_arms(share: float, learner: float, baseline: float) -> Outcomes:
+    """The two outcomes of a decision, as if each arm had made it."""
+    return Outcomes(np.array([True, False]), np.full(2, share), np.array([learner, baseline]))
+
+
+def cases(seed: int) -> tuple[float, float, float, float, float, tuple[float, float]]:
+    rng = np.random.default_rng(seed)
+    low, high = losses = RANGES[seed % len(RANGES)]
+    learner, baseline, centre = rng.uniform(low, high, 3)
+    return rng.uniform(0.001, 0.98), rng.uniform(0, 0.9), learner, baseline, centre, losses
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_expected_terms_are_the_excess_over_what_is_tolerated(seed):
+    share, tolerance, learner, baseline, centre, _ = cases(seed)
+    chances = np.array([share, 1 - share])
+    outcomes = both_arms(share, learner, baseline)
+    tolerated = baseline + tolerance * abs(baseline)
+    assert chances @ excess_terms(outcomes, centre, tolerance) == pytest.approx(share * (learner - tolerated))
+    spent = share * (learner - baseline) - tolerance * abs(baseline)
+    assert chances @ guarantee_terms(outcomes, centre, tolerance) == pytest.approx(spent)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_term_lies_outside_its_bounds(seed):
+    share, tolerance, _, _, centre, losses = cases(seed)
+    rng = np.random.default_rng(seed)
+    ends = np.concatenate([rng.uniform(*losses, 200), [*losses, np.clip(0.0, *losses)]])
+    for arm in (True, False):
+        outcomes = Outcomes(np.full(len(ends), arm), rng.uniform(0, share, len(ends)), ends)
+        outcomes.shares[-3:] = share
+        below, above = excess_bounds(outcomes.shares, centre, tolerance, losses)
+        terms = excess_terms(outcomes, centre, tolerance)
+        assert (-below - 1e-9 <= terms).all()
+        assert (terms <= above + 1e-9).all()
+        assert (
+            guarantee_terms(outcomes, centre, tolerance).max()
+            <= guarantee_bound(share, centre, tolerance, losses) + 1e-9
+        )
+
+
+def test_the_bounds_hold_at_all_times_even_if_the_expected_values_change():
+    rng, outside = np.random.default_rng(0), 0
+    for _ in range(400):
+        sums, expected, missed = Sums(), 0.0, False
+        for block in range(40):
+            mean = 0.02 if block % 3 else 0.6  # rare large terms, then many
+            terms = (rng.random(20) < mean).astype(float) * 1.0 - 0.1
+            sums.add(terms)
+            expected += 20 * (mean - 0.1)
+            missed |= not sums.lower(0.1, 0.1) <= expected <= sums.upper(0.9, 0.1)
+        outside += missed
+    assert outside / 400 <= 0.2  # two sides, 0.1 each
+
+
+def run(progress: Progress, learner: float, baseline: float, decisions: int, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(decisions):
+        ticket = progress.decide(learner=bool(rng.random() < progress.traffic))
+        progress.judge(ticket, float(rng.random() < (learner if ticket.learner else baseline)))
+
+
+def test_a_better_learner_moves_up_step_by_step():
+    progress = Progress(RolloutPlan(), (0.0, 1.0))
+    run(progress, 0.1, 0.6, 6000)
+    assert [move.target for move in progress.moves] == [2, 3]
+    assert all(move.reason == "not worse" and move.high < 0 for move in progress.moves)
+
+
+def test_a_worse_learner_goes_back_to_the_baseline_and_stays_there():
+    progress = Progress(RolloutPlan(), (0.0, 1.0))
+    run(progress, 0.9, 0.3, 4000)
+    assert (progress.level, progress.traffic, progress.moves[-1].reason) == (-1, 0.0, "worse")
+
+
+def test_a_learner_that_gets_worse_at_full_traffic_goes_down_and_the_guarantee_holds():
+    progress = Progress(RolloutPlan(), (0.0, 1.0))
+    run(progress, 0.1, 0.6, 6000)
+    spent = progress.spent
+    run(progress, 1.0, 0.6, 6000, seed=1)
+    assert progress.level < 2
+    assert spent < progress.spent <= progress.plan.budget
+
+
+def test_a_small_budget_limits_the_traffic():
+    progress = Progress(RolloutPlan(budget=1.0), (0.0, 1.0))
+    assert progress.traffic == pytest.approx(1.0 / COHORT)
+    run(progress, 0.9, 0.3, 2 * COHORT)
+    assert progress.traffic == 0.0  # the bound of what nothing is known about is above 1
+
+
+def test_the_forecast_of_the_next_step_comes_true():
+    progress = Progress(RolloutPlan(steps=(0.5, 1)), (0.0, 1.0))
+    run(progress, 0.35, 0.5, 500)
+    needed = progress.decisions_needed()
+    assert needed is not None
+    assert progress.level == 0
+    run(progress, 0.35, 0.5, 3 * needed, seed=1)
+    assert progress.level == 1
+
+
+def test_a_trial_that_is_repeated_is_stricter():
+    progress = Progress(RolloutPlan(), (0.0, 1.0))
+    run(progress, 0.1, 0.6, 6000)
+    first = RolloutPlan().error * 6 / math.pi**2
+    assert progress.trials[2] > 1
+    assert progress._chances()[0] == pytest.approx(first / progress.trials[2] ** 2)
