@@ -167,7 +167,7 @@ def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None) -> dict[s
     columns = {
         "density": np.array([each.density for each in decisions], np.float64),
         "loss": np.array([loss for _, loss in rows]),
-        FLOOR: np.array([np.nan if each.floor is None else each.floor for each in decisions]),
+        FLOOR: np.array([_floor(each) for each in decisions]),
         "time": np.array([each.time for each in decisions]),
         "id": [id_of(each) for each in decisions],
     }
@@ -176,6 +176,11 @@ def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None) -> dict[s
     ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)
     columns |= {"action": np.array([each.action for each in decisions]), "low": ends[:, 0], "high": ends[:, 1]}
     return {name: columns[name] for name in VIEWS}
+
+
+def _floor(decision: DecisionRow) -> float:
+    """The smallest density; of several knobs, rounding of the products can put it above that of the action."""
+    return np.nan if decision.floor is None else min(decision.floor, decision.density or decision.floor)
 
 
 def _knob_columns(knobs: Knobs, decisions: Sequence[DecisionRow], *, by_knob: bool | None) -> dict[str, Any]:
