@@ -38,7 +38,7 @@ def test_the_log_of_a_rollout_evaluates_other_policies():
 
 
 def test_about_the_share_of_the_traffic_goes_to_the_learner():
-    arms = make().decide_many(np.zeros((5000, 1))).arms
+    arms = make(budget=1e9).decide_many(np.zeros((5000, 1))).arms
     assert abs(arms.count("learner") - 250) < 4 * np.sqrt(250)
 
 

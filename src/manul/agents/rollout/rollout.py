@@ -232,6 +232,8 @@ class Rollout(PlotMixin):
             ticket = self._tickets.pop(self._waiting.popleft())
             if number in self._arrived:
                 self.progress.judge(ticket, self._arrived.pop(number))
+            else:
+                self.progress.leave_out(ticket)
 
     def state(self) -> model_files.Arrays:
         """The complete learned state of the agent inside, as arrays."""

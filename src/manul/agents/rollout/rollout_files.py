@@ -11,7 +11,7 @@ from manul.agents.rollout.rollout_progress import Move, Progress, Side, Ticket
 from manul.types import Within
 from manul.utils.model_files import mismatch_error
 
-_NUMBERS = ("level", "period", "judged", "spent")
+_NUMBERS = ("level", "period", "judged", "spent", "unjudged")
 
 
 def describe(progress: Progress) -> dict[str, Any]:

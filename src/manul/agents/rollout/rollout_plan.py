@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -49,7 +50,7 @@ class RolloutPlan:
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
 
-    @property
+    @cached_property
     def shares(self) -> tuple[float, ...]:
         """The share of the learner in each step, below the holdout."""
         return tuple(min(step, 1 - self.holdout) for step in self.steps)
