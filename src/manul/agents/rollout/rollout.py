@@ -140,13 +140,14 @@ class Rollout(PlotMixin):
         self, context: Context, within: Within | None = None, *, action: float | None = None
     ) -> Distribution:
         """The mixture of learner and baseline that `decide` draws from."""
-        learner, baseline = self._arms(context, within, action)
-        share = self.traffic
+        baseline = self.baseline.arm(context, self._ends(within), action)
+        learner, share = self._learner(context, within), self.traffic
         return learner.mix(baseline.distribution, 1 - share) if share > 0 else baseline.distribution
 
     def decide(self, context: Context, within: Within | None = None, *, action: float | None = None) -> ArmDecision:
         """Draw an action from the learner or the baseline; `action` is the caller's own one if the baseline is the caller."""
-        return self._draw(context, within, *self._arms(context, within, action))
+        baseline = self.baseline.arm(context, self._ends(within), action)
+        return self._draw(context, within, baseline, self._learner(context, within))
 
     def learn(
         self, context: Context, decision: ArmDecision, loss: float | None = None, *, reward: float | None = None
@@ -168,8 +169,12 @@ class Rollout(PlotMixin):
         pairs = None if within is None else _columns("within", within, len(rows), 2)
         ends = [None] * len(rows) if pairs is None else [(low, high) for low, high in pairs.tolist()]
         own = [None] * len(rows) if actions is None else _columns("actions", actions, len(rows)).tolist()
-        arms = [self._arms(*given) for given in zip(rows, ends, own, strict=True)]  # if one row is invalid, none counts
-        drawn = [self._draw(row, end, *arm) for row, end, arm in zip(rows, ends, arms, strict=True)]
+        # If one row is invalid, nothing is drawn.
+        baselines = [
+            self.baseline.arm(row, self._ends(end), each) for row, end, each in zip(rows, ends, own, strict=True)
+        ]
+        learners = [self._learner(row, end) for row, end in zip(rows, ends, strict=True)]
+        drawn = list(map(self._draw, rows, ends, baselines, learners))
         values, densities, floors = (
             np.array([getattr(each, name) for each in drawn], dtype=np.float64)
             for name in ("action", "density", "floor")
@@ -197,15 +202,14 @@ class Rollout(PlotMixin):
         self._arrived.update(zip(numbers, values.tolist(), strict=True))
         self._judge()
 
-    def _arms(self, context: Context, within: Within | None, action: float | None) -> tuple[Distribution, BaselineArm]:
-        baseline = self.baseline.arm(context, self._ends(within), action)
+    def _learner(self, context: Context, within: Within | None) -> Distribution:
         learner = self.agent.distribution(context, within)
         if not isinstance(learner, Distribution):
             raise InputError("agent must draw from a density; this one draws from single actions.", "agent")
-        return learner, baseline
+        return learner
 
     def _draw(
-        self, context: Context, within: Within | None, learner: Distribution, baseline: BaselineArm
+        self, context: Context, within: Within | None, baseline: BaselineArm, learner: Distribution
     ) -> ArmDecision:
         share, number = self.traffic, self.decisions
         if _core.draw(self.seed ^ _ARM_STREAM, number)[0] < share:
@@ -294,7 +298,7 @@ class Rollout(PlotMixin):
         """The rollout that was saved with these parameters and arrays."""
         split = model_files.split_by_prefix(arrays)
         inside, baseline = parameters["agent"], parameters["baseline"]
-        if not split.keys() <= {"agent", "baseline"}:
+        if not split.keys() <= ({"agent", "baseline"} if isinstance(baseline, dict) else {"agent"}):
             raise model_files.mismatch_error()
         agent = model_files.restore(inside["kind"], inside["parameters"], split.get("agent", {}))
         if isinstance(baseline, dict):

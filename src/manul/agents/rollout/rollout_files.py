@@ -13,6 +13,7 @@ from manul.types import Within
 from manul.utils.model_files import MOST_ROUNDS, mismatch_error
 
 _NUMBERS = ("level", "period", "judged", "spent", "unjudged")
+_LARGEST = 1e200  # no rollout has such sums, and their multiples would overflow
 
 
 def describe(progress: Progress) -> dict[str, Any]:
@@ -58,6 +59,8 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
         guarantee=[_sums(sums) for sums in saved["guarantee"]],
         moves=[_move(move, len(plan.steps)) for move in saved["moves"]],
     )
+    if progress.level + 1 != (progress.moves[-1].target if progress.moves else 1):
+        raise mismatch_error()
     progress.centres = [_number(centre, *progress.scaled) for centre in saved["centres"]]
     progress.cohort = [(ticket(progress, *parts), _number(loss, *losses)) for *parts, loss in saved["cohort"]]
     return progress
@@ -106,7 +109,7 @@ def _side(saved: list[Any]) -> Side:
 
 def _sums(saved: list[Any]) -> Sums:
     count, total, squares = saved
-    return Sums(_whole(count), _number(total), _number(squares, 0))
+    return Sums(_whole(count), _number(total, -_LARGEST, _LARGEST), _number(squares, 0, _LARGEST))
 
 
 def _whole(value: Any, low: int = 0, high: int = MOST_ROUNDS) -> int:
