@@ -75,7 +75,9 @@ class Rollout(PlotMixin):
     probability at most 1 - `confidence`, however often one looks.
 
     Each step lasts for at least `least` decisions with losses. Losses may come late: decisions are judged in their
-    order, and one without a loss holds up the others until `patience` further decisions are made.
+    order, and one without a loss holds up the others until `patience` further decisions are made; then it is left out,
+    and its loss is refused. Decisions without losses count as the worst possible, so the budget limits how many of them
+    the learner makes.
 
     >>> import manul
     >>> rollout = Rollout(manul.Auto(seed=7), baseline=0.5, tolerance=0.05, steps=(0.05, 0.25, 1.0))

@@ -150,7 +150,7 @@ class Progress:
     def _add(self, tickets: Sequence[Ticket], losses: Floats) -> None:
         learner, shares, levels, periods = (np.array(column) for column in zip(*tickets, strict=True))
         self.unjudged -= float(shares.sum())
-        for level in np.unique(levels):
+        for level in set(levels.tolist()):
             outcomes = Outcomes(*(column[levels == level] for column in (learner, shares, losses)))
             self.guarantee[level].add(guarantee_terms(outcomes, self.centres[level], self.plan.tolerance))
         current = (periods == self.period) & (shares > 0)  # without traffic there is nothing to compare
