@@ -15,6 +15,7 @@ from manul.actions.distribution import Distribution
 from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
 from manul.agents.agent_registry import AGENTS
+from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import SaveableAgent
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
@@ -166,8 +167,7 @@ class Rollout(PlotMixin):
         self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None, *, actions: npt.ArrayLike | None = None
     ) -> ArmDecisions:
         """Draw an action for each row; `within` has one (low, high) and `actions` one action of the caller per row."""
-        fields = conversion.to_dicts(contexts)
-        rows: Any = conversion.matrix(contexts) if fields is None else fields
+        rows = _rows(contexts)
         pairs = None if within is None else _columns("within", within, len(rows), 2)
         ends = [None] * len(rows) if pairs is None else [(low, high) for low, high in pairs.tolist()]
         own = [None] * len(rows) if actions is None else _columns("actions", actions, len(rows)).tolist()
@@ -203,6 +203,21 @@ class Rollout(PlotMixin):
         self.agent.learn_many(contexts, Decisions(*decisions[:5]), **outcomes)
         self._arrived.update(zip(numbers, values.tolist(), strict=True))
         self._judge()
+
+    def densities_many(
+        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
+    ) -> Floats:
+        """The density of each row's action, which any policy may have drawn."""
+        rows = _rows(contexts)
+        return densities_by_row(self, rows, _columns("actions", actions, len(rows)), within)
+
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The largest density of any action of each row."""
+        return largest_densities_by_row(self, _rows(contexts), within)
+
+    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """The expected action and the expected squared action of each row."""
+        return moments_by_row(self, _rows(contexts), within)
 
     def _learner(self, context: Context, within: Within | None) -> Distribution:
         learner = self.agent.distribution(context, within)
@@ -317,6 +332,11 @@ class Rollout(PlotMixin):
 
     def __repr__(self) -> str:
         return f"Rollout({self.agent!r}, baseline={self.baseline.describe()[0]!r}, {self.plan!r})"
+
+
+def _rows(contexts: npt.ArrayLike) -> Any:
+    fields = conversion.to_dicts(contexts)
+    return conversion.matrix(contexts) if fields is None else fields
 
 
 def _columns(name: str, values: npt.ArrayLike, *shape: int) -> Floats:
