@@ -12,6 +12,7 @@ planned with the true difference. Runs are six times as long, with half time in 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import Progress
+from manul.agents.rollout.rollout_progress import Progress, Ticket
 from manul.types import Floats
 
 MEAN = 0.2  # loss of the baseline
@@ -83,24 +84,23 @@ def play(scenario: Scenario, plan: RolloutPlan, decisions: int, seed: int) -> Ou
     progress, last = Progress(plan, (0.0, 1.0)), len(plan.steps) - 1
     half = decisions // 2
     parts = [scenario.draw(rng, MEAN * factor, half) for factor in (scenario.before, scenario.after)]
-    learner, baseline = np.concatenate(parts), scenario.draw(rng, MEAN, 2 * half)
-    coins = rng.random(2 * half)
-    delays = rng.geometric(1 / DELAY, 2 * half) if scenario.late else np.zeros(2 * half)
+    losses = [scenario.draw(rng, MEAN, 2 * half).tolist(), np.concatenate(parts).tolist()]
+    coins = rng.random(2 * half).tolist()
+    delays = rng.geometric(1 / DELAY, 2 * half).tolist() if scenario.late else [0] * (2 * half)
     full = back = np.inf
     excess = worst = 0.0
-    waiting: list[tuple[float, object, float]] = []
-    first = 0
+    waiting: deque[tuple[float, Ticket, float]] = deque()
     for number in range(2 * half):
         share = progress.traffic
-        ticket = progress.decide(learner=bool(coins[number] < share))
+        ticket = progress.decide(learner=coins[number] < share)
         factor = scenario.before if number < half else scenario.after
         excess += share * MEAN * (factor - 1) - plan.tolerance * MEAN
         worst = max(worst, excess)
-        loss = float(learner[number] if ticket.learner else baseline[number])
+        loss = losses[ticket.learner][number]
         waiting.append((number + delays[number] * (0.5 + loss), ticket, loss))
-        while first < len(waiting) and waiting[first][0] <= number:
-            progress.judge(*waiting[first][1:])  # type: ignore[arg-type]
-            first += 1
+        while waiting and waiting[0][0] <= number:
+            _, ticket, loss = waiting.popleft()
+            progress.judge(ticket, loss)
         if progress.level == last:
             full = min(full, number)
         if progress.level < 0:

@@ -130,6 +130,13 @@ def test_what_it_says_to_its_owner():
     assert "mean loss" in str(rollout.evidence)
 
 
+def test_it_says_that_decisions_without_losses_use_up_the_budget():
+    rollout = make(budget=5.0)
+    rollout.decide_many(np.zeros((2000, 1)))
+    assert rollout.evidence.limited
+    assert "of the traffic (limited by the budget)." in str(rollout.evidence)
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

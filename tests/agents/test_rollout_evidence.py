@@ -132,13 +132,13 @@ def test_a_trial_that_is_repeated_is_stricter():
 def test_the_guarantee_holds_if_the_learner_gets_worse_while_losses_are_late():
     progress, in_flight, excess, worst = Progress(RolloutPlan(), (0.0, 1.0)), deque(), 0.0, 0.0
     rng = np.random.default_rng(0)
-    for number in range(6000):
-        learner, baseline = 0.1 if number < 4000 else 1.0, 0.4
+    for number in range(9000):
+        learner, baseline = 0.1 if number < 6000 else 1.0, 0.4
         excess += progress.traffic * (learner - baseline) - 0.05 * baseline
         worst = max(worst, excess)
         ticket = progress.decide(learner=bool(rng.random() < progress.traffic))
         in_flight.append((ticket, float(rng.random() < (learner if ticket.learner else baseline))))
-        if len(in_flight) > 1500:
+        if len(in_flight) > 2000:
             progress.judge(*in_flight.popleft())
     assert progress.moves[0].reason == "not worse"
     assert worst <= progress.plan.budget

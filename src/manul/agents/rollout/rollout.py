@@ -125,6 +125,7 @@ class Rollout(PlotMixin):
         self.progress = Progress(self.plan, self.losses)
         self.decisions = 0
         self._range = Actions(*self.actions)
+        self._has_density = False  # agents are asked once
         self._waiting: deque[int] = deque()
         self._tickets: dict[int, Ticket] = {}
         self._arrived: dict[int, float] = {}
@@ -150,7 +151,9 @@ class Rollout(PlotMixin):
     def decide(self, context: Context, within: Within | None = None, *, action: float | None = None) -> ArmDecision:
         """Draw an action from the learner or the baseline; `action` is the caller's own one if the baseline is the caller."""
         baseline = self.baseline.arm(context, self._ends(within), action)
-        return self._draw(context, within, baseline, self._learner(context, within))
+        if not self._has_density:
+            self._learner(context, within)
+        return self._draw(context, within, baseline)
 
     def learn(
         self, context: Context, decision: ArmDecision, loss: float | None = None, *, reward: float | None = None
@@ -171,12 +174,13 @@ class Rollout(PlotMixin):
         pairs = None if within is None else _columns("within", within, len(rows), 2)
         ends = [None] * len(rows) if pairs is None else [(low, high) for low, high in pairs.tolist()]
         own = [None] * len(rows) if actions is None else _columns("actions", actions, len(rows)).tolist()
-        # If one row is invalid, nothing is drawn.
+        # If one row is invalid, nothing is drawn. Rows of numbers are all valid if the first is.
         baselines = [
             self.baseline.arm(row, self._ends(end), each) for row, end, each in zip(rows, ends, own, strict=True)
         ]
-        learners = [self._learner(row, end) for row, end in zip(rows, ends, strict=True)]
-        drawn = list(map(self._draw, rows, ends, baselines, learners))
+        for row, end in zip(rows[:1] if fields is None else rows, ends, strict=False):
+            self._learner(row, end)
+        drawn = list(map(self._draw, rows, ends, baselines))
         values, densities, floors = (
             np.array([getattr(each, name) for each in drawn], dtype=np.float64)
             for name in ("action", "density", "floor")
@@ -223,24 +227,24 @@ class Rollout(PlotMixin):
         learner = self.agent.distribution(context, within)
         if not isinstance(learner, Distribution):
             raise InputError("agent must draw from a density; this one draws from single actions.", "agent")
+        self._has_density = True
         return learner
 
-    def _draw(
-        self, context: Context, within: Within | None, baseline: BaselineArm, learner: Distribution
-    ) -> ArmDecision:
+    def _draw(self, context: Context, within: Within | None, baseline: BaselineArm) -> ArmDecision:
         share, number = self.traffic, self.decisions
+        floor: float | None
         if _core.draw(self.seed ^ _ARM_STREAM, number)[0] < share:
-            action, density, *_ = self.agent.decide(context, within)
+            action, density, _, floor = self.agent.decide(context, within)
             arm = "learner"
         else:
-            action = baseline.draw((self.seed, number))
-            density, arm = learner.density(action), "baseline"
+            learner, action, arm = self._learner(context, within), baseline.draw((self.seed, number)), "baseline"
+            density, floor = learner.density(action), float(learner.densities.min())
         mixed = share * density + (1 - share) * baseline.distribution.density(action)
         self._waiting.append(number)
         self._tickets[number] = self.progress.decide(learner=arm == "learner")
         self.decisions += 1
         self._judge()
-        return ArmDecision(action, mixed, within, share * float(learner.densities.min()), arm, number)
+        return ArmDecision(action, mixed, within, None if floor is None else share * floor, arm, number)
 
     def _ends(self, within: Within | None) -> Within:
         return (

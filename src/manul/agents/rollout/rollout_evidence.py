@@ -19,7 +19,8 @@ class Evidence:
     learner is proven not to be worse if both ends are below 0, and worse if both are above. `judged` is the number of
     decisions with losses in which both arms could decide, and the losses of the arms are their means, None before the
     first loss. `spent` is an upper bound of what the learner has cost beyond the tolerance since the rollout began; while
-    it is above `budget`, the learner gets no traffic. `needed` is about how many more decisions the next step takes; None
+    it is above `budget`, the learner gets no traffic. `limited` says whether the budget, of which decisions without
+    losses use a part too, leaves less traffic than the step. `needed` is about how many more decisions the next step takes; None
     if it cannot be foreseen.
     """
 
@@ -27,6 +28,7 @@ class Evidence:
     step: int
     steps: int
     traffic: float
+    limited: bool
     judged: int
     excess: tuple[float, float]
     learner_loss: float | None
@@ -44,7 +46,8 @@ class Evidence:
             if self.learner_loss is None or self.baseline_loss is None
             else (f", mean loss {self.learner_loss:.4g} against {self.baseline_loss:.4g}")
         )
-        text = f"Step {self.step} of {self.steps}, {self.traffic:.3g} of the traffic{arms}."
+        limit = " (limited by the budget)" if self.limited else ""
+        text = f"Step {self.step} of {self.steps}, {self.traffic:.3g} of the traffic{limit}{arms}."
         if self.status == "done":
             return f"{text} The last step: the baseline keeps the rest."
         return (
@@ -72,6 +75,7 @@ def evidence_of(progress: Progress) -> Evidence:
         step=progress.level + 1,
         steps=len(plan.steps),
         traffic=progress.traffic,
+        limited=progress.level >= 0 and progress.allowed < plan.shares[progress.level],
         judged=progress.tested,
         excess=progress.bounds(),
         learner_loss=_mean(learner, progress.width),
