@@ -1,6 +1,6 @@
 """Simulated rollouts: how often a learner reaches full traffic, goes back to the baseline, or breaks the guarantee.
 
-    python -m benchmarks.rollout [RUNS]
+    python -m benchmarks.rollout [RUNS] [KIND]
 
 The baseline has a mean loss of 0.2. A learner costs 10 % less, the same, 5 % more (the tolerance), or 20 % more. Each is
 played with four kinds of losses and delays: a beta distribution, binary losses, heavy tails (most losses are near 0, a few
@@ -118,9 +118,10 @@ def fixed_sample(plan: RolloutPlan, deviation: float, factor: float) -> float:
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    kind = sys.argv[2] if len(sys.argv) > 2 else ""
     plan = RolloutPlan()
     with ProcessPoolExecutor() as pool:
-        for scenario in SCENARIOS:
+        for scenario in [each for each in SCENARIOS if each.name.startswith(kind)]:
             deviation = scenario.draw(np.random.default_rng(0), MEAN, 100_000).std()
             fixed = fixed_sample(plan, float(deviation), 0.9)
             given = map(repeat, (scenario, plan, int(LENGTH * fixed)))
