@@ -1,12 +1,16 @@
 """Rollouts as agents: arms, densities, late losses, files, settings."""
 
+import math
+
 import numpy as np
 import pytest
 
 import manul
 from manul.agents.rollout import Rollout
+from manul.agents.rollout.baselines import cell
 from manul.agents.rollout.rollout_progress import COHORT
-from manul.errors import InputError, ParameterError
+from manul.errors import FileError, InputError, ParameterError
+from manul.utils import model_files
 
 
 def make(**settings):
@@ -38,7 +42,7 @@ def test_the_log_of_a_rollout_evaluates_other_policies():
 
 
 def test_about_the_share_of_the_traffic_goes_to_the_learner():
-    arms = make().decide_many(np.zeros((5000, 1))).arms
+    arms = make(budget=1e9).decide_many(np.zeros((5000, 1))).arms
     assert abs(arms.count("learner") - 250) < 4 * np.sqrt(250)
 
 
@@ -153,3 +157,115 @@ def test_a_bad_setting_gets_one_sentence(settings, sentence):
 def test_a_rollout_needs_a_known_range_of_losses():
     with pytest.raises(ParameterError, match="losses must be two numbers"):
         Rollout(manul.Auto(losses="auto"), baseline=0.5)
+
+
+def test_an_agent_with_single_actions_is_refused_before_anything_changes():
+    rollout = Rollout(manul.agents.DiscreteTree(leaves=4), baseline=0.5, steps=(0.98,))
+    rollout.agent.decide([0.2])
+    before = manul.dumps(rollout)
+    for _ in range(20):
+        with pytest.raises(InputError, match="agent must draw from a density"):
+            rollout.decide([0.2])
+    assert manul.dumps(rollout) == before
+
+
+def test_a_batch_with_an_invalid_row_changes_nothing():
+    rollout = make(baseline="caller")
+    before = manul.dumps(rollout)
+    for settings in (
+        {"actions": [0.5, 7.0]},
+        {"actions": [0.5]},
+        {"actions": ["a", "b"]},
+        {"actions": [0.5, None]},
+        {},
+    ):
+        with pytest.raises(InputError, match="action"):
+            rollout.decide_many(np.zeros((2, 1)), **settings)
+    for within in ([(0, 1)], [(0, 1), (0.5, 0.2)], [(0, 1), "x"]):
+        with pytest.raises(InputError, match="within"):
+            rollout.decide_many(np.zeros((2, 1)), within, actions=[0.5, 0.5])
+    assert manul.dumps(rollout) == before
+
+
+def test_a_batch_of_the_caller_equals_single_decisions():
+    batch, single = (
+        make(baseline="caller", steps=(0.5,), patience=30),
+        make(baseline="caller", steps=(0.5,), patience=30),
+    )
+    actions, within = np.linspace(0.2, 0.8, 100), np.tile((0.1, 0.9), (100, 1))
+    drawn = batch.decide_many(np.zeros((100, 1)), within, actions=actions)
+    expected = [single.decide([0.0], (0.1, 0.9), action=action) for action in actions]
+    assert drawn.actions.tolist() == [each.action for each in expected]
+    assert drawn.densities.tolist() == [each.density for each in expected]
+    assert manul.dumps(batch) == manul.dumps(single)
+
+
+def test_a_learn_that_fails_changes_nothing():
+    rollout = make()
+    decisions = rollout.decide_many(np.zeros((3, 1)))
+    before = manul.dumps(rollout)
+    for numbers in ([0, 1], [0, 1, 1], [0, 1, 5], [0, 1, [2]], [0, 1, "2"]):
+        with pytest.raises(InputError):
+            rollout.learn_many(np.zeros((3, 1)), decisions._replace(numbers=numbers), [0.5, 0.5, 0.5])
+    for losses in ([0.5, 0.5], [0.5, 0.5, np.nan], [0.5, 0.5, 2.0], "x"):
+        with pytest.raises(InputError):
+            rollout.learn_many(np.zeros((3, 1)), decisions, losses)
+    assert manul.dumps(rollout) == before
+
+
+def test_a_policy_with_single_actions_plays_them_as_the_baseline():
+    rollout = make(baseline=manul.agents.DiscreteTree(leaves=4, epsilon=0.5), steps=(0.05,))
+    drawn = rollout.decide_many(np.zeros((300, 1)))
+    inverse = 1 / drawn.densities
+    played = {action for action, arm in zip(drawn.actions, drawn.arms, strict=True) if arm == "baseline"}
+    assert played == set(rollout.baseline.policy.distribution([0.0]).positions)
+    assert rollout.distribution([0.0]).integral() == pytest.approx(1)
+    assert inverse.min() > 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_single_action_is_always_inside_its_cell(seed):
+    rng = np.random.default_rng(seed)
+    low = float(rng.normal() * 10 ** rng.uniform(-3, 6))
+    high = low + float(10 ** rng.uniform(-2, 4))
+    for action in (low, high, *rng.uniform(low, high, 20).tolist()):
+        assert cell(action, (low, high), (low, high)).density(action) == pytest.approx(1024 / (high - low), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("decisions",), 1),
+        (("decisions",), None),
+        (("waiting", 0, 0), 7),
+        (("waiting", 0, 2), 0.5),
+        (("waiting", 0, 3), 1),
+        (("waiting", 0, 5), math.nan),
+        (("progress", "level"), 9),
+        (("progress", "level"), -1),
+        (("progress", "trials"), [-1]),
+        (("progress", "centres"), [math.nan]),
+        (("progress", "spent"), "0"),
+        (("progress", "cohort"), [[True, 0.05, 0, 0, 0.5]] * COHORT),
+        (("progress", "moves"), [[1, 2, 3, "luck", 0, 0]]),
+        (("progress", "guarantee"), []),
+    ],
+)
+def test_a_forged_file_gets_one_sentence(path, value):
+    rollout = make()
+    rollout.decide_many(np.zeros((5, 1)))
+    kind, parameters, arrays = model_files.contents(rollout)
+    place = parameters
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises(FileError, match="file is damaged"):
+        model_files.restore(kind, parameters, arrays)
+
+
+def test_an_agent_cannot_be_its_own_baseline_nor_a_rollout_the_agent():
+    agent = manul.Auto()
+    with pytest.raises(ParameterError, match="baseline must not be the agent that learns"):
+        Rollout(agent, baseline=agent)
+    with pytest.raises(ParameterError, match="agent must be an agent such as"):
+        Rollout(make(), baseline=0.5)

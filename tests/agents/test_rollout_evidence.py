@@ -1,6 +1,7 @@
 """The evidence of a rollout: expected values of its terms, bounds that hold at all times, moves."""
 
 import math
+from collections import deque
 
 import numpy as np
 import pytest
@@ -123,6 +124,51 @@ def test_the_forecast_of_the_next_step_comes_true():
 def test_a_trial_that_is_repeated_is_stricter():
     progress = Progress(RolloutPlan(), (0.0, 1.0))
     run(progress, 0.1, 0.6, 6000)
-    first = RolloutPlan().error * 6 / math.pi**2
+    first = RolloutPlan().error / 3 * 6 / math.pi**2
     assert progress.trials[2] > 1
-    assert progress._chances()[0] == pytest.approx(first / progress.trials[2] ** 2)
+    assert progress._chance == pytest.approx(first / progress.trials[2] ** 2)
+
+
+def test_the_guarantee_holds_if_the_learner_gets_worse_while_losses_are_late():
+    progress, in_flight, excess, worst = Progress(RolloutPlan(), (0.0, 1.0)), deque(), 0.0, 0.0
+    rng = np.random.default_rng(0)
+    for number in range(6000):
+        learner, baseline = 0.1 if number < 4000 else 1.0, 0.4
+        excess += progress.traffic * (learner - baseline) - 0.05 * baseline
+        worst = max(worst, excess)
+        ticket = progress.decide(learner=bool(rng.random() < progress.traffic))
+        in_flight.append((ticket, float(rng.random() < (learner if ticket.learner else baseline))))
+        if len(in_flight) > 1500:
+            progress.judge(*in_flight.popleft())
+    assert progress.moves[0].reason == "not worse"
+    assert worst <= progress.plan.budget
+
+
+def test_the_worst_of_decisions_without_losses_is_within_the_budget():
+    progress = Progress(RolloutPlan(steps=(0.5, 1), budget=20.0), (0.0, 1.0))
+    tickets = [progress.decide(learner=False) for _ in range(1000)]
+    assert sum(ticket.share for ticket in tickets) == pytest.approx(20.0)
+    for ticket in tickets:
+        progress.leave_out(ticket)
+    assert progress.traffic == pytest.approx(20.0 / COHORT)
+
+
+def test_a_period_without_traffic_and_with_a_centre_at_the_end_of_the_range_adds_nothing():
+    progress = Progress(RolloutPlan(budget=1.0), (0.0, 1.0))
+    for _ in range(3 * COHORT):
+        progress.judge(progress.decide(learner=False), 0.0)
+    assert progress.traffic == 0.0
+    assert progress.bounds() == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("losses", [(0.0, 1e300), (0.0, 1e-300), (-1e300, 0.0)])
+def test_any_range_of_losses_gives_the_same_moves(losses):
+    progress, unit = Progress(RolloutPlan(), losses), Progress(RolloutPlan(), (np.sign(losses[0]), np.sign(losses[1])))
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        learner = bool(rng.random() < progress.traffic)
+        share = 0.25 if learner else 0.75
+        for each in (progress, unit):
+            each.judge(each.decide(learner=learner), share * each.losses[1] + (1 - share) * each.losses[0])
+    assert [move[:4] for move in progress.moves] == [move[:4] for move in unit.moves]
+    assert progress.moves

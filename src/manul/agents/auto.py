@@ -31,6 +31,7 @@ from manul.utils.validation import are_within, check_bandwidth, check_number, ch
 
 @register_agent(
     "auto",
+    settings=("nearby",),
     examples=(
         lambda seed: Auto(seed=seed),
         lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
@@ -42,7 +43,7 @@ class Auto(BaseAgent[_core.Player]):
     With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and starts
     again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`, the agent
     learns from any finite numbers. With `bandwidth`, in action units, it always plays this bandwidth, such as the one that
-    `optimize` has chosen. With `nearby`, such as 0.1, this share of the decisions explores near the best action, and less as
+    `optimize` has chosen. With `nearby`, such as 0.05, this share of the decisions explores near the best action, and less as
     epsilon fades: its logs say more about other policies, for a little more loss.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)

@@ -123,7 +123,9 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     ) -> KnobsDecision:
         by_knob = self.knobs.densities(densities)
         joint = math.prod(by_knob.values())
-        return KnobsDecision(self.knobs.action(positions), joint, by_knob, within, floor / self._unit_volume)
+        return KnobsDecision(
+            self.knobs.action(positions), joint, by_knob, within, min(floor / self._unit_volume, joint)
+        )
 
     @cached_property
     def _unit_volume(self) -> float:
@@ -162,7 +164,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         actions = self.knobs.columns([self.knobs.action(row) for row in positions])
         scaled = densities / self.knobs.units
         by_knob = dict(zip(self.knobs.names, scaled.T, strict=True))
-        return KnobsDecisions(actions, scaled.prod(axis=1), by_knob, within, floors / self._unit_volume)
+        joint = scaled.prod(axis=1)
+        return KnobsDecisions(actions, joint, by_knob, within, np.minimum(floors / self._unit_volume, joint))
 
     def learn(
         self, context: Context, decision: KnobsDecision, loss: float | None = None, *, reward: float | None = None

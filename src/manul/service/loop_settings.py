@@ -18,6 +18,7 @@ BOUNDED: dict[str, Any] = {
     "bandwidth": Annotated[float, Meta(gt=0)],
     "half_life": Annotated[float, Meta(ge=1)] | None,
     "leaves": Annotated[int, Meta(ge=2, le=2**16)],
+    "nearby": Annotated[float, Meta(ge=0, lt=1)] | None,
     "seed": Annotated[int, Meta(ge=0, le=2**63 - 1)],
 }
 
@@ -110,7 +111,7 @@ def agent_settings(loop: NewLoop) -> dict[str, Any]:
     """The kind and the settings of a loop's agent; "auto" stands for Auto with default settings.
 
     >>> agent_settings(NewLoop(name="heating", actions=(20, 70)))
-    {'kind': 'auto', 'epsilon': 'auto', 'seed': 0}
+    {'kind': 'auto', 'epsilon': 'auto', 'seed': 0, 'nearby': None}
     """
     settings: dict[str, Any] = msgspec.to_builtins(KINDS["auto"]() if isinstance(loop.agent, str) else loop.agent)
     return settings

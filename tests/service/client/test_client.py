@@ -223,7 +223,7 @@ def test_a_loop_is_reset_and_deleted(client, loop):
 
 
 class SlowService:
-    """Takes half a second for each decision."""
+    """Takes 1.5 seconds for each decision."""
 
     def __init__(self):
         self.connections = set()
@@ -234,23 +234,23 @@ class SlowService:
         with suppress(asyncio.IncompleteReadError):
             while head := await reader.readuntil(b"\r\n\r\n"):
                 await reader.readexactly(int(re.search(rb"content-length: (\d+)", head.lower())[1]))
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(1.5)
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         writer.close()
         await writer.wait_closed()
 
 
-def test_a_thousand_calls_at_once_wait_for_their_connections():
+def test_hundreds_of_calls_at_once_wait_for_their_connections():
     async def all_at_once():
         service = SlowService()
         async with await asyncio.start_server(service.answer, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             async with manul.AsyncClient(url, timeout=4.0, retries=0) as client:
-                made = await asyncio.gather(*(client.decide("heat", [1, 2]) for _ in range(1000)))
+                made = await asyncio.gather(*(client.decide("heat", [1, 2]) for _ in range(300)))
             await asyncio.gather(*service.connections)
         return made
 
-    assert len(asyncio.run(all_at_once())) == 1000
+    assert len(asyncio.run(all_at_once())) == 300
 
 
 def test_a_service_that_is_not_there(client):

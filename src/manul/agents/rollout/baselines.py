@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manul.actions.distribution import Distribution
+from manul.actions.distribution import Atoms, Distribution
 from manul.errors import InputError, ParameterError
 from manul.types import Context, Policy, Within
 from manul.utils import model_files
@@ -19,14 +19,23 @@ CELLS = 1024  # a baseline's single action counts as spread over this part of th
 CALLER = "caller"
 
 
+@dataclass(frozen=True)
+class BaselineArm:
+    """What the baseline plays in one decision: the density that counts, and what it draws from."""
+
+    distribution: Distribution
+    source: float | Distribution | Atoms
+
+    def draw(self, seed: Sequence[int]) -> float:
+        """An action of the baseline."""
+        return self.source if isinstance(self.source, float) else self.source.sample(np.random.default_rng(seed))
+
+
 class Baseline(Protocol):
     """Where the baseline's action comes from."""
 
-    def distribution(self, context: Context, within: Within, action: float | None) -> Distribution:
+    def arm(self, context: Context, within: Within, action: float | None) -> BaselineArm:
         """What the baseline plays; `action` is the caller's own action, if given."""
-
-    def action(self, distribution: Distribution, within: Within, action: float | None, seed: Sequence[int]) -> float:
-        """The baseline's action."""
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         """The baseline in JSON values, and its arrays."""
@@ -34,24 +43,20 @@ class Baseline(Protocol):
 
 @dataclass(frozen=True)
 class ConstantBaseline:
-    """Always the same action.
+    """Always the same action, or the nearest one of the narrowed range.
 
-    >>> ConstantBaseline(0.5, (0.0, 1.0)).distribution([1.0], (0.0, 1.0), None).densities
+    >>> ConstantBaseline(0.5, (0.0, 1.0)).arm([1.0], (0.0, 1.0), None).distribution.densities
     array([1024.])
     """
 
     constant: float
     actions: Within
 
-    def distribution(self, _context: Context, within: Within, action: float | None) -> Distribution:
-        """The cell around the action."""
-        if action is not None:
-            raise InputError("action must only be given to a rollout with baseline='caller'.", "action")
-        return cell(self.constant, within, self.actions)
-
-    def action(self, _distribution: Distribution, within: Within, _action: float | None, _seed: Sequence[int]) -> float:
-        """The constant action, moved into the narrowed range."""
-        return min(max(self.constant, within[0]), within[1])
+    def arm(self, _context: Context, within: Within, action: float | None) -> BaselineArm:
+        """The constant action."""
+        _refuse(action)
+        constant = min(max(self.constant, within[0]), within[1])
+        return BaselineArm(cell(constant, within, self.actions), constant)
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         """The action."""
@@ -64,18 +69,13 @@ class CallerBaseline:
 
     actions: Within
 
-    def distribution(self, _context: Context, within: Within, action: float | None) -> Distribution:
-        """The cell around the caller's action."""
+    def arm(self, _context: Context, within: Within, action: float | None) -> BaselineArm:
+        """The caller's action."""
         low, high = within
         if not isinstance(action, Real) or not low <= float(action) <= high:
             rule = f"what you would choose, in [{low:g}, {high:g}]"
             raise InputError(f"action must be {rule}, since the baseline is the caller, got {action!r}.", "action")
-        return cell(float(action), within, self.actions)
-
-    def action(self, _distribution: Distribution, _within: Within, action: float | None, _seed: Sequence[int]) -> float:
-        """The caller's action."""
-        assert action is not None
-        return float(action)
+        return BaselineArm(cell(float(action), within, self.actions), float(action))
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         """The word."""
@@ -89,16 +89,13 @@ class PolicyBaseline:
     policy: Any
     actions: Within
 
-    def distribution(self, context: Context, within: Within, action: float | None) -> Distribution:
-        """What the policy plays; policies with single actions play the cells around them."""
-        if action is not None:
-            raise InputError("action must only be given to a rollout with baseline='caller'.", "action")
-        played = self.policy.distribution(context, within)
-        return played if isinstance(played, Distribution) else cell(played.mean(), within, self.actions)
-
-    def action(self, distribution: Distribution, _within: Within, _action: float | None, seed: Sequence[int]) -> float:
-        """An action drawn from the policy."""
-        return distribution.sample(np.random.default_rng(seed))
+    def arm(self, context: Context, within: Within, action: float | None) -> BaselineArm:
+        """What the policy plays; single actions count as the cells around them."""
+        _refuse(action)
+        source = self.policy.distribution(context, within)
+        if isinstance(source, Distribution):
+            return BaselineArm(source, source)
+        return BaselineArm(cells(source, within, self.actions), source)
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         """The policy as in its own file."""
@@ -106,15 +103,36 @@ class PolicyBaseline:
         return {"kind": kind, "parameters": parameters}, arrays
 
 
+def _refuse(action: float | None) -> None:
+    if action is not None:
+        raise InputError("action must only be given to a rollout with baseline='caller'.", "action")
+
+
 def cell(action: float, within: Within, actions: Within) -> Distribution:
-    """The part of the range that a single action stands for: 1/1024 of it, inside the narrowed range.
+    """The part of the range that a single action counts as: 1/1024 of it, inside the narrowed range.
 
     >>> cell(1.0, (0.0, 1.0), (0.0, 1.0)).edges.tolist()
     [0.9990234375, 1.0]
     """
     width = min((actions[1] - actions[0]) / CELLS, within[1] - within[0])
     low = min(max(action - width / 2, within[0]), within[1] - width)
-    return Distribution.uniform(low, low + width)
+    return Distribution.uniform(min(low, action), max(low + width, action))  # rounding must not leave the action out
+
+
+def cells(atoms: Atoms, within: Within, actions: Within) -> Distribution:
+    """The mixture of the cells of single actions.
+
+    >>> cells(Atoms(np.array([0.0, 1.0]), np.array([0.25, 0.75]), 1.0), (0.0, 1.0), (0.0, 1.0)).densities
+    array([256.,   0., 768.])
+    """
+    played = atoms.masses > 0
+    parts = [cell(position, within, actions).edges for position in atoms.positions[played].tolist()]
+    lows, highs = np.array(parts).T
+    edges = np.unique(parts)
+    changes = np.zeros(len(edges))
+    np.add.at(changes, np.searchsorted(edges, lows), atoms.masses[played] / (highs - lows))
+    np.subtract.at(changes, np.searchsorted(edges, highs), atoms.masses[played] / (highs - lows))
+    return Distribution(edges, np.maximum(np.cumsum(changes)[:-1], 0.0))
 
 
 def check_baseline(baseline: Any, actions: Within) -> Baseline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -14,9 +15,10 @@ from manul.actions.distribution import Distribution
 from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
 from manul.agents.agent_registry import AGENTS
+from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import SaveableAgent
 from manul.agents.rollout import rollout_files
-from manul.agents.rollout.baselines import Baseline, check_baseline
+from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import Progress, Ticket
@@ -26,7 +28,7 @@ from manul.policies.plot_mixin import PlotMixin
 from manul.types import Agent, Context, Decision, Decisions, Floats, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange, known_range, loss_of, losses_of
-from manul.utils.validation import check_seed
+from manul.utils.validation import check_losses, check_seed, check_shape
 
 _ARM_STREAM = 0x9E3779B97F4A7C15  # other random numbers than those of the agent, which may have the same seed
 
@@ -74,7 +76,9 @@ class Rollout(PlotMixin):
     probability at most 1 - `confidence`, however often one looks.
 
     Each step lasts for at least `least` decisions with losses. Losses may come late: decisions are judged in their
-    order, and one without a loss holds up the others until `patience` further decisions are made.
+    order, and one without a loss holds up the others until `patience` further decisions are made; then it is left out,
+    and its loss is refused. Decisions without losses count as the worst possible, so the budget limits how many of them
+    the learner makes.
 
     >>> import manul
     >>> rollout = Rollout(manul.Auto(seed=7), baseline=0.5, tolerance=0.05, steps=(0.05, 0.25, 1.0))
@@ -99,7 +103,7 @@ class Rollout(PlotMixin):
         seed: int = 0,
     ) -> None:
         check_one_knob(agent, "Rollout")
-        if not isinstance(agent, Agent):
+        if not isinstance(agent, Agent) or isinstance(agent, Rollout):
             raise ParameterError(f"agent must be an agent such as manul.Auto(), got {agent!r}.", "agent")
         self.plan = RolloutPlan(
             tolerance=tolerance,
@@ -110,6 +114,10 @@ class Rollout(PlotMixin):
             budget=budget,
             patience=patience,
         )
+        if baseline is agent:
+            raise ParameterError(
+                "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
+            )
         self.agent, self.seed = agent, check_seed(seed)
         self.actions, self.losses = agent.actions, known_range(agent.losses, "a rollout")
         self.rewards: AnyRange | None = getattr(agent, "rewards", None)
@@ -135,28 +143,14 @@ class Rollout(PlotMixin):
         self, context: Context, within: Within | None = None, *, action: float | None = None
     ) -> Distribution:
         """The mixture of learner and baseline that `decide` draws from."""
-        ends = self._ends(within)
-        baseline = self.baseline.distribution(context, ends, action)
-        share = self.traffic
-        return self._learner(context, within).mix(baseline, 1 - share) if share > 0 else baseline
+        baseline = self.baseline.arm(context, self._ends(within), action)
+        learner, share = self._learner(context, within), self.traffic
+        return learner.mix(baseline.distribution, 1 - share) if share > 0 else baseline.distribution
 
     def decide(self, context: Context, within: Within | None = None, *, action: float | None = None) -> ArmDecision:
         """Draw an action from the learner or the baseline; `action` is the caller's own one if the baseline is the caller."""
-        ends, share, number = self._ends(within), self.traffic, self.decisions
-        baseline = self.baseline.distribution(context, ends, action)
-        if _core.draw(self.seed ^ _ARM_STREAM, number)[0] < share:
-            drawn = self.agent.decide(context, within)
-            chosen, density, floor, arm = drawn.action, drawn.density, drawn.floor, "learner"
-        else:
-            chosen = self.baseline.action(baseline, ends, action, (self.seed, number))
-            learner = self._learner(context, within)
-            density, floor, arm = learner.density(chosen), float(learner.densities.min()), "baseline"
-        mixed = share * density + (1 - share) * baseline.density(chosen)
-        self._waiting.append(number)
-        self._tickets[number] = self.progress.decide(learner=arm == "learner")
-        self.decisions += 1
-        self._judge()
-        return ArmDecision(chosen, mixed, within, None if floor is None else share * floor, arm, number)
+        baseline = self.baseline.arm(context, self._ends(within), action)
+        return self._draw(context, within, baseline, self._learner(context, within))
 
     def learn(
         self, context: Context, decision: ArmDecision, loss: float | None = None, *, reward: float | None = None
@@ -164,25 +158,32 @@ class Rollout(PlotMixin):
         """Learn from the loss or reward of a decision of this rollout, whichever arm made it."""
         number = self._check_known([getattr(decision, "number", None)])[0]
         outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
+        value = self._check_loss(loss_of(loss, reward, rewards=self.rewards is not None))
         self.agent.learn(context, Decision(*decision[:4]), **outcome)
-        self._arrived[number] = float(loss_of(loss, reward, rewards=self.rewards is not None))
+        self._arrived[number] = value
         self._judge()
 
-    def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> ArmDecisions:
-        """Draw an action for each row; `within` has one (low, high) per row."""
-        fields = conversion.to_dicts(contexts)
-        rows: Any = conversion.matrix(contexts) if fields is None else fields
-        ends = [None] * len(rows) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
-        for each in ends:
-            self._ends(each)
-        drawn = [self.decide(row, each) for row, each in zip(rows, ends, strict=True)]
-        actions, densities, floors = (
+    def decide_many(
+        self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None, *, actions: npt.ArrayLike | None = None
+    ) -> ArmDecisions:
+        """Draw an action for each row; `within` has one (low, high) and `actions` one action of the caller per row."""
+        rows = _rows(contexts)
+        pairs = None if within is None else _columns("within", within, len(rows), 2)
+        ends = [None] * len(rows) if pairs is None else [(low, high) for low, high in pairs.tolist()]
+        own = [None] * len(rows) if actions is None else _columns("actions", actions, len(rows)).tolist()
+        # If one row is invalid, nothing is drawn.
+        baselines = [
+            self.baseline.arm(row, self._ends(end), each) for row, end, each in zip(rows, ends, own, strict=True)
+        ]
+        learners = [self._learner(row, end) for row, end in zip(rows, ends, strict=True)]
+        drawn = list(map(self._draw, rows, ends, baselines, learners))
+        values, densities, floors = (
             np.array([getattr(each, name) for each in drawn], dtype=np.float64)
             for name in ("action", "density", "floor")
         )
-        lows, highs = (None, None) if within is None else np.asarray(within, dtype=np.float64).T
+        lows, highs = (None, None) if pairs is None else pairs.T
         return ArmDecisions(
-            actions, densities, lows, highs, floors, [each.arm for each in drawn], [each.number for each in drawn]
+            values, densities, lows, highs, floors, [each.arm for each in drawn], [each.number for each in drawn]
         )
 
     def learn_many(
@@ -196,16 +197,50 @@ class Rollout(PlotMixin):
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
         numbers = self._check_known(getattr(decisions, "numbers", [None]))
         outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
-        self.agent.learn_many(contexts, Decisions(*decisions[:5]), **outcomes)
         values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        check_shape("losses", values, len(numbers))
+        check_losses(values, self.losses, rewards=self.rewards is not None)
+        self.agent.learn_many(contexts, Decisions(*decisions[:5]), **outcomes)
         self._arrived.update(zip(numbers, values.tolist(), strict=True))
         self._judge()
+
+    def densities_many(
+        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
+    ) -> Floats:
+        """The density of each row's action, which any policy may have drawn."""
+        rows = _rows(contexts)
+        return densities_by_row(self, rows, _columns("actions", actions, len(rows)), within)
+
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+        """The largest density of any action of each row."""
+        return largest_densities_by_row(self, _rows(contexts), within)
+
+    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """The expected action and the expected squared action of each row."""
+        return moments_by_row(self, _rows(contexts), within)
 
     def _learner(self, context: Context, within: Within | None) -> Distribution:
         learner = self.agent.distribution(context, within)
         if not isinstance(learner, Distribution):
             raise InputError("agent must draw from a density; this one draws from single actions.", "agent")
         return learner
+
+    def _draw(
+        self, context: Context, within: Within | None, baseline: BaselineArm, learner: Distribution
+    ) -> ArmDecision:
+        share, number = self.traffic, self.decisions
+        if _core.draw(self.seed ^ _ARM_STREAM, number)[0] < share:
+            action, density, *_ = self.agent.decide(context, within)
+            arm = "learner"
+        else:
+            action = baseline.draw((self.seed, number))
+            density, arm = learner.density(action), "baseline"
+        mixed = share * density + (1 - share) * baseline.distribution.density(action)
+        self._waiting.append(number)
+        self._tickets[number] = self.progress.decide(learner=arm == "learner")
+        self.decisions += 1
+        self._judge()
+        return ArmDecision(action, mixed, within, share * float(learner.densities.min()), arm, number)
 
     def _ends(self, within: Within | None) -> Within:
         return (
@@ -214,14 +249,28 @@ class Rollout(PlotMixin):
             else self._range.narrow(within, getattr(self.agent, "narrowest_bandwidth", 0.0))
         )
 
-    def _check_known(self, numbers: list[Any]) -> list[int]:
-        unknown = [number for number in numbers if number not in self._tickets or number in self._arrived]
+    def _check_known(self, numbers: Any) -> list[int]:
+        unknown = [
+            number
+            for number in numbers
+            if not isinstance(number, Integral) or number not in self._tickets or number in self._arrived
+        ]
         if unknown or len(set(numbers)) < len(numbers):
             raise InputError(
-                f"decision must be one of this rollout that has no loss yet, got number {(unknown or numbers)[0]}.",
+                "decision must be one of this rollout that has no loss yet and is at most `patience` "
+                f"({self.plan.patience:,}) decisions old, got number {(unknown or numbers)[0]}.",
                 "decision",
             )
-        return numbers
+        return list(map(int, numbers))
+
+    def _check_loss(self, loss: Any) -> float:
+        try:
+            value = float(loss)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"loss must be a number, got {loss!r}.", "loss") from None
+        if not self.losses[0] <= value <= self.losses[1]:
+            check_losses(np.array([value]), self.losses, rewards=self.rewards is not None)
+        return value
 
     def _judge(self) -> None:
         """Pass on decisions in order, up to the first whose loss is still waited for."""
@@ -232,6 +281,8 @@ class Rollout(PlotMixin):
             ticket = self._tickets.pop(self._waiting.popleft())
             if number in self._arrived:
                 self.progress.judge(ticket, self._arrived.pop(number))
+            else:
+                self.progress.leave_out(ticket)
 
     def state(self) -> model_files.Arrays:
         """The complete learned state of the agent inside, as arrays."""
@@ -264,7 +315,7 @@ class Rollout(PlotMixin):
         """The rollout that was saved with these parameters and arrays."""
         split = model_files.split_by_prefix(arrays)
         inside, baseline = parameters["agent"], parameters["baseline"]
-        if not split.keys() <= {"agent", "baseline"}:
+        if not split.keys() <= ({"agent", "baseline"} if isinstance(baseline, dict) else {"agent"}):
             raise model_files.mismatch_error()
         agent = model_files.restore(inside["kind"], inside["parameters"], split.get("agent", {}))
         if isinstance(baseline, dict):
@@ -273,12 +324,25 @@ class Rollout(PlotMixin):
         rollout = cls(agent, baseline=baseline, seed=parameters["seed"], **plan)
         rollout.progress = rollout_files.restore(rollout.plan, rollout.losses, parameters["progress"])
         rollout.decisions = parameters["decisions"]
-        for number, learner, share, level, period, loss in parameters["waiting"]:
-            rollout._waiting.append(number)
-            rollout._tickets[number] = Ticket(learner, share, level, period)
-            if loss is not None:
-                rollout._arrived[number] = loss
+        waiting = rollout_files.restore_waiting(rollout.progress, rollout.decisions, parameters["waiting"])
+        rollout._waiting.extend(waiting)
+        rollout._tickets = {number: ticket for number, (ticket, _) in waiting.items()}
+        rollout._arrived = {number: loss for number, (_, loss) in waiting.items() if loss is not None}
         return rollout
 
     def __repr__(self) -> str:
         return f"Rollout({self.agent!r}, baseline={self.baseline.describe()[0]!r}, {self.plan!r})"
+
+
+def _rows(contexts: npt.ArrayLike) -> Any:
+    fields = conversion.to_dicts(contexts)
+    return conversion.matrix(contexts) if fields is None else fields
+
+
+def _columns(name: str, values: npt.ArrayLike, *shape: int) -> Floats:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, got {values!r:.60}.", name) from None
+    check_shape(name, numbers, *shape)
+    return numbers

@@ -16,9 +16,10 @@ class Evidence:
     """The learner against the baseline, since the present step began.
 
     `excess` bounds the learner's mean loss minus what is tolerated, (1 + tolerance) times that of the baseline: the
-    learner is proven not to be worse if both ends are below 0, and worse if both are above. The losses of the arms are
-    means, None before the first loss. `spent` is an upper bound of what the learner has cost beyond the tolerance since
-    the rollout began, and never exceeds `budget`. `needed` is about how many more decisions the next step takes; None
+    learner is proven not to be worse if both ends are below 0, and worse if both are above. `judged` is the number of
+    decisions with losses in which both arms could decide, and the losses of the arms are their means, None before the
+    first loss. `spent` is an upper bound of what the learner has cost beyond the tolerance since the rollout began; while
+    it is above `budget`, the learner gets no traffic. `needed` is about how many more decisions the next step takes; None
     if it cannot be foreseen.
     """
 
@@ -73,14 +74,14 @@ def evidence_of(progress: Progress) -> Evidence:
         traffic=progress.traffic,
         judged=progress.tested,
         excess=progress.bounds(),
-        learner_loss=_mean(learner),
-        baseline_loss=_mean(baseline),
-        spent=progress.spent,
+        learner_loss=_mean(learner, progress.width),
+        baseline_loss=_mean(baseline, progress.width),
+        spent=progress.spent * progress.width,
         budget=plan.budget * progress.width,
         needed=progress.decisions_needed() if status == "waiting" else None,
         moves=tuple(progress.moves),
     )
 
 
-def _mean(sums: Sums) -> float | None:
-    return sums.total / sums.count if sums.count else None
+def _mean(sums: Sums, width: float) -> float | None:
+    return sums.total / sums.count * width if sums.count else None

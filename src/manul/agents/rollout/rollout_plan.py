@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -21,8 +22,9 @@ class RolloutPlan:
     The learner's loss may be at most (1 + `tolerance`) times that of the baseline. `steps` are the shares of traffic
     that the learner gets, one after the other, each for at least `least` decisions with losses; `holdout` is the share
     that the baseline keeps. `budget` is the start-up budget: the expected excess over the baseline never exceeds
-    `tolerance` times the baseline's losses plus the budget, which is counted in widths of the range of losses. After
-    `patience` further decisions, a missing loss is no longer waited for.
+    `tolerance` times the baseline's losses plus the budget, which is counted in widths of the range of losses. Decisions
+    whose losses have not come yet count as the worst possible. After `patience` further decisions, a missing loss is no
+    longer waited for.
 
     >>> RolloutPlan(steps=(0.05, 1)).shares
     (0.05, 0.98)
@@ -49,7 +51,7 @@ class RolloutPlan:
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
 
-    @property
+    @cached_property
     def shares(self) -> tuple[float, ...]:
         """The share of the learner in each step, below the holdout."""
         return tuple(min(step, 1 - self.holdout) for step in self.steps)

@@ -3,11 +3,13 @@
 Each step is tested in periods. In a period, the learner's excess over what is tolerated is bounded from both sides, as a
 mean in which a decision counts the more, the closer the bounds of its term are. If the upper bound falls below 0, "not
 worse" is proven, and the learner moves up a step, or a new period begins if there is none; if the lower bound rises above
-0, "worse" is proven, and it moves down. Each trial of a step has its own chances of error, 6 / (pi n)^2 of the plan's in
-the n-th, so that all trials together stay below the plan's.
+0, "worse" is proven, and it moves down. The chance of error of the plan is divided evenly between the steps; of its part,
+the n-th trial of a step gets 6 / (pi n)^2, which sum to 1.
 
-The guarantee limits the traffic at all times: an upper bound of what the learner has cost beyond the tolerance so far,
-plus the worst that the next cohort can cost, stays within the budget. Decisions whose losses have not come are not in it.
+The guarantee limits the traffic at all times: an upper bound of what the learner has cost beyond the tolerance in the
+judged decisions, plus the worst that all others can have cost, stays within the budget.
+
+All sums are in widths of the range of losses, so that no range is too wide for them.
 """
 
 from __future__ import annotations
@@ -74,6 +76,9 @@ class Side:
 class Progress:
     """The state of a rollout; `level` is the number of its step, from 0, or -1 after it went back to the baseline.
 
+    `spent` is an upper bound of what the learner has cost beyond the tolerance in complete cohorts, and `unjudged` the
+    sum of its shares in the other decisions, the most that they can have cost, both in widths of the range of losses.
+
     >>> progress = Progress(RolloutPlan(steps=(0.5, 1)), losses=(0.0, 1.0))
     >>> for number in range(1000):
     ...     ticket = progress.decide(learner=number % 2 == 0)
@@ -88,6 +93,7 @@ class Progress:
     period: int = 0
     judged: int = 0
     spent: float = 0.0
+    unjudged: float = 0.0
     below: Side = field(default_factory=Side)
     above: Side = field(default_factory=Side)
     arms: tuple[Sums, Sums] = field(default_factory=lambda: (Sums(), Sums()))
@@ -99,7 +105,7 @@ class Progress:
 
     def __post_init__(self) -> None:
         if not self.trials:
-            self.trials, self.centres, self.guarantee = [1], [sum(self.losses) / 2], [Sums()]
+            self.trials, self.centres, self.guarantee = [1], [sum(self.scaled) / 2], [Sums()]
 
     @property
     def width(self) -> float:
@@ -107,18 +113,29 @@ class Progress:
         return self.losses[1] - self.losses[0]
 
     @property
+    def scaled(self) -> Within:
+        """The range of losses in widths of it."""
+        return self.losses[0] / self.width, self.losses[1] / self.width
+
+    @property
     def allowed(self) -> float:
         """The share that the guarantee allows: a cohort of the worst decisions would not break it."""
-        return (self.plan.budget - self.spent / self.width) / COHORT
+        return (self.plan.budget - self.spent - self.unjudged) / COHORT
 
     @property
     def traffic(self) -> float:
-        """The share of the learner in the next decision; it changes only when a cohort is complete."""
+        """The share of the learner in the next decision."""
         return max(0.0, min(self.plan.shares[self.level], self.allowed)) if self.level >= 0 else 0.0
 
     def decide(self, *, learner: bool) -> Ticket:
         """The ticket of the next decision, which the learner or the baseline makes."""
-        return Ticket(learner, self.traffic, max(self.level, 0), self.period)
+        ticket = Ticket(learner, self.traffic, max(self.level, 0), self.period)
+        self.unjudged += ticket.share
+        return ticket
+
+    def leave_out(self, ticket: Ticket) -> None:
+        """Leave out a decision whose loss is no longer waited for."""
+        self.unjudged -= ticket.share
 
     def judge(self, ticket: Ticket, loss: float) -> None:
         """Add a decision with its loss, after all earlier decisions; the evidence is looked at once per cohort."""
@@ -127,19 +144,20 @@ class Progress:
         if len(self.cohort) == COHORT:
             tickets, losses = zip(*self.cohort, strict=True)
             self.cohort = []
-            self._add(tickets, np.array(losses))
+            self._add(tickets, np.array(losses) / self.width)
             self._review()
 
     def _add(self, tickets: Sequence[Ticket], losses: Floats) -> None:
         learner, shares, levels, periods = (np.array(column) for column in zip(*tickets, strict=True))
-        for level in np.unique(levels):
+        self.unjudged -= float(shares.sum())
+        for level in set(levels.tolist()):
             outcomes = Outcomes(*(column[levels == level] for column in (learner, shares, losses)))
             self.guarantee[level].add(guarantee_terms(outcomes, self.centres[level], self.plan.tolerance))
-        current = periods == self.period
+        current = (periods == self.period) & (shares > 0)  # without traffic there is nothing to compare
         if self.level >= 0 and current.any():
             outcomes = Outcomes(*(column[current] for column in (learner, shares, losses)))
             settings = self.centres[self.level], self.plan.tolerance
-            terms, bounds = excess_terms(outcomes, *settings), excess_bounds(outcomes.shares, *settings, self.losses)
+            terms, bounds = excess_terms(outcomes, *settings), excess_bounds(outcomes.shares, *settings, self.scaled)
             for side, bound in zip((self.below, self.above), bounds, strict=True):
                 side.add(terms, outcomes.shares, bound)
             for arm, rows in zip(self.arms, (outcomes.learner, ~outcomes.learner), strict=True):
@@ -155,20 +173,21 @@ class Progress:
 
     def _spent(self, level: int, sums: Sums, centre: float) -> float:
         """An upper bound of what the learner has cost beyond the tolerance in the decisions of a step."""
-        ends = self.losses if level == 0 else (centre,)  # the centre of the first step changes once
+        ends = self.scaled if level == 0 else (centre,)  # the centre of the first step changes once
         share, tolerance = self.plan.shares[level], self.plan.tolerance
-        bound = max(guarantee_bound(share, end, tolerance, self.losses) for end in ends)
+        bound = max(guarantee_bound(share, end, tolerance, self.scaled) for end in ends)
         return sums.upper(bound, self.plan.error / len(self.plan.steps))
 
     def _missing_room(self, level: int) -> float:
-        """How much less must be spent before a higher step gets more traffic; nothing is known of a new one at first."""
+        """How much less must be spent before a higher step gets more traffic; nothing is known of a new step at first."""
         unknown = self._spent(level, Sums(), self._mean_loss) if level == len(self.guarantee) else 0.0
         needed = COHORT * self.plan.shares[level - 1]
-        return self.spent + unknown - (self.plan.budget - needed) * self.width
+        return self.spent + self.unjudged + unknown + needed - self.plan.budget
 
     @property
     def _mean_loss(self) -> float:
-        return sum(arm.total for arm in self.arms) / sum(arm.count for arm in self.arms)
+        mean = sum(arm.total for arm in self.arms) / sum(arm.count for arm in self.arms)
+        return min(max(mean, self.scaled[0]), self.scaled[1])  # rounding can put it just outside
 
     def _move(self) -> None:
         (low, high), level = self.bounds(), self.level
@@ -189,18 +208,16 @@ class Progress:
         """The bounds, in this period, of the learner's mean excess over what is tolerated."""
         if not (self.above.weight > 0 and self.level >= 0):
             return -math.inf, math.inf
-        up, down = self._chances()
-        return (
-            self.below.terms.lower(1.0, down) / self.below.weight,
-            self.above.terms.upper(1.0, up) / self.above.weight,
-        )
+        low = self.below.terms.lower(1.0, self._chance) / self.below.weight
+        high = self.above.terms.upper(1.0, self._chance) / self.above.weight
+        return low * self.width, high * self.width
 
     def decisions_needed(self) -> int | None:
         """About how many more decisions the next step takes, if all goes on as in this period; None if it never comes."""
         terms, level = self.above.terms, self.level
         if not 0 <= level < len(self.plan.steps) - 1 or terms.total >= 0:
             return None
-        chance, low, high = self._chances()[0], 1.0, 1.0
+        chance, low, high = self._chance, 1.0, 1.0
         while terms.total * high + radius(terms.squares * high, 1.0, chance) >= 0:
             low, high = high, high * 2
             if high * terms.count > _FARTHEST:
@@ -215,10 +232,10 @@ class Progress:
         for_room = math.ceil(max(missing, 0.0) * spent.count / -spent.total) if missing >= 0 else 0
         return max(math.ceil(terms.count * high) - terms.count, self.plan.least - terms.count, for_room)
 
-    def _chances(self) -> tuple[float, float]:
-        """The chances of error of this period, of a wrong step up and of a wrong step down."""
-        up = self.plan.error * 6 / (math.pi * self.trials[self.level]) ** 2
-        return up, up / len(self.plan.steps)
+    @property
+    def _chance(self) -> float:
+        """The chance of error of this period on either side."""
+        return self.plan.error / len(self.plan.steps) * 6 / (math.pi * self.trials[self.level]) ** 2
 
     def _go(self, level: int, reason: Reason, low: float, high: float) -> None:
         self.moves.append(Move(self.judged, self.level + 1, level + 1, reason, low, high))
