@@ -125,3 +125,23 @@ def test_knobs_of_any_names_and_options_come_back_from_their_json(space):
     again = Knobs.from_description(json.loads(json.dumps(knobs.describe())))
     assert again == knobs
     assert repr(again) == repr(knobs)
+
+
+@pytest.mark.parametrize("length", [1e9, 1e-30])
+def test_ranges_whose_joint_density_is_not_usable_are_refused(length):
+    with pytest.raises(ParameterError, match=r"^The product of the lengths of all ranges must be in \[1e-50, 1e\+50\]"):
+        manul.Auto(actions={f"k{each}": (0, length) for each in range(16)})
+
+
+def test_an_agent_with_one_knob_refuses_decisions_with_several():
+    several, one = manul.Auto(actions={"x": (0, 1)}), manul.Auto()
+    with pytest.raises(InputError, match="one with several"):
+        one.learn([0.5], several.decide([0.5]), 0.5)
+    with pytest.raises(InputError, match="one with several"):
+        one.learn_many([[0.5]], several.decide_many([[0.5]]), [0.5])
+
+
+@pytest.mark.parametrize("actions", [{"x": 0.5}, {"x": "half"}])
+def test_many_actions_have_one_value_per_row(actions):
+    with pytest.raises(InputError, match=r"^actions must have one value per row for each knob, got "):
+        manul.Auto(actions={"x": (0, 1)}).densities_many([[0.5]], actions)

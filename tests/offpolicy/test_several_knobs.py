@@ -9,6 +9,7 @@ import manul
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import pieces
 from manul.offpolicy.evaluation.knob_policies import DRAWS, KnobsPolicy
+from manul.offpolicy.optimization.verdict import Verdict
 
 KNOBS = {"price": (10, 50), "days": manul.Stepped(1, 4, 1), "template": manul.Choice(["a", "b"])}
 VOLUME = 40 * 4 * 2
@@ -231,3 +232,8 @@ def test_estimated_densities_are_refused(uniform):
     for function in (lambda: manul.evaluate(always(30, 1, "a"), log), lambda: manul.optimize(log)):
         with pytest.raises(InputError, match="With several knobs, densities must be logged"):
             function()
+
+
+def test_a_model_that_expects_no_gain_does_not_advise_to_try_the_policy():
+    verdict = Verdict((0.5, math.nan), -0.1, math.nan, math.nan, math.nan, logged=(0.4, 0.01), greedy=None)
+    assert str(verdict).endswith("to confirm it; keep the logged policy, or log more decisions.")

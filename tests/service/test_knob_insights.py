@@ -1,6 +1,7 @@
 """What the service knows about each of several knobs, and about pairs of them."""
 
 import numpy as np
+import pytest
 
 from manul.actions.knobs import Choice, Span, Stepped
 from manul.service.insights import loop_report
@@ -107,3 +108,18 @@ def test_cells_contain_their_middles():
     for knob in (Span(-2.0, 8.0), Stepped(1, 14, 1), Stepped(0, 99, 0.5), Choice(["a", 2])):
         places = cells(knob, positions(knob, middles(knob)))
         assert places.tolist() == list(range(cell_count(knob)))
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [("", "price discount"), ("?first=discount", "discount price"), ("?second=price", "discount price")],
+)
+def test_a_knob_is_paired_with_another_by_default(tmp_path, query, names):
+    @run
+    async def view():
+        async with Service(tmp_path / "a.db").running() as service:
+            await service.post("", 201, **OFFERS)
+            pair = await service.get(f"/offers/pair{query}")
+            assert f"{pair['first']} {pair['second']}" == names
+
+    view()

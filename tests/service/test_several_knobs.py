@@ -28,6 +28,10 @@ SETTINGS = [
     ({"price": [50, 10]}, "price must be finite with low < high, got (50.0, 10.0)."),
     ({"template": {"options": ["a"]}}, "Choice must have 2 to 32 options, got 1."),
     ({"template": {"options": ["a", "a"]}}, "options must be distinct, got ['a', 'a']."),
+    (
+        {f"k{each}": [0, 1e-30] for each in range(16)},
+        "The product of the lengths of all ranges must be in [1e-50, 1e+50], got 0. Use other units, such as thousands.",
+    ),
     ({"": [0, 1]}, "names of knobs must be texts that are not empty, got ''."),
 ]
 ACTION = {"price": 20.0, "discount": 0.1, "template": "bold", "days": 3}
@@ -237,6 +241,9 @@ async def test_densities_must_fit_each_other(tmp_path):
         body = {"context": [1], "action": ACTION, "density": 0.5, "densities": densities}
         said = await service.refused(422, "/v1/loops/offers/observations", body, field="density")
         assert said == "density must be the product of the densities, 0.0625, got 0.5."
+        body = {"context": [1], "action": ACTION, "densities": densities | {"days": 2}}
+        said = await service.refused(422, "/v1/loops/offers/observations", body, field="densities")
+        assert said == "density of days must be a probability, at most 1, got 2."
         body = {"context": [1], "action": ACTION, "densities": {"price": 0.5}}
         await service.refused(422, "/v1/loops/offers/observations", body, field="densities")
 

@@ -123,3 +123,9 @@ def test_an_agent_with_other_knobs_is_refused():
 def test_bad_settings_are_refused(call):
     with pytest.raises(ParameterError):
         call()
+
+
+def test_an_agent_with_a_map_of_contexts_plays():
+    world = several.bowl(rounds=20, knobs=2, width=4, seed=1)
+    agent = manul.Mapped(agent=manul.Auto(actions=world.actions), features=manul.maps.Crosses())
+    assert len(manul.simulate(agent, world).log) == 20

@@ -20,6 +20,8 @@ from manul.utils.suggestions import remedy
 __all__ = ["Choice", "Knob", "KnobAction", "KnobValue", "Knobs", "Option", "Span", "Stepped", "check_one_knob"]
 
 MOST_KNOBS, MOST_COLUMNS = 16, 64
+# Windows of 16 knobs change the uniform density up to 1e48 times, and densities must be usable, in [1e-100, 1e100].
+LEAST_VOLUME, LARGEST_VOLUME = 1e-50, 1e50
 KnobAction = Mapping[str, KnobValue]
 
 
@@ -44,6 +46,12 @@ class Knobs:
         if columns > MOST_COLUMNS:
             raise ParameterError(
                 f"actions must have at most {MOST_COLUMNS} knobs and options of choices together, got {columns}.",
+                "actions",
+            )
+        if not LEAST_VOLUME <= knobs.volume <= LARGEST_VOLUME:
+            raise ParameterError(
+                f"The product of the lengths of all ranges must be in [{LEAST_VOLUME:g}, {LARGEST_VOLUME:g}], "
+                f"got {knobs.volume:g}. Use other units, such as thousands.",
                 "actions",
             )
         return knobs

@@ -328,6 +328,11 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         if isinstance(actions, np.ndarray) and actions.ndim == 2:
             return check_positions(self.knobs, actions, count)
         if isinstance(actions, Mapping):
+            scalars = [column for column in actions.values() if isinstance(column, str) or np.ndim(column) != 1]
+            if scalars:
+                raise InputError(
+                    f"actions must have one value per row for each knob, got {scalars[0]!r:.60}.", "actions"
+                )
             lengths = {len(column) for column in actions.values()}
             if len(lengths) > 1:
                 raise InputError(f"actions must have as many values for each knob, got {sorted(lengths)}.", "actions")

@@ -21,7 +21,7 @@ from manul.agents.player import AnyPlayer, Draw
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
 from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
-from manul.types import Context, Decision, Decisions, Floats, Policy, Within
+from manul.types import Context, Decision, Decisions, Floats, KnobsDecision, KnobsDecisions, Policy, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
 from manul.utils.validation import check_half_life, check_outcomes, check_range, check_seed, check_shape
@@ -270,6 +270,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
         outcomes = "losses" if self.rewards is None else "rewards"
         loss_values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        _check_one_knob(decisions)
         batch = self.batch(contexts)
         actions, densities = map(_numbers, (decisions.actions, decisions.densities))
         lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows)
@@ -342,11 +343,17 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
 
 
 def _parts(decision: Any) -> tuple[Any, Any, Any]:
+    _check_one_knob(decision)
     try:
         action, density, within, *_ = decision
     except (TypeError, ValueError):
         raise InputError(f"decision must be a Decision returned by decide, got {decision!r}.", "decision") from None
     return action, density, within
+
+
+def _check_one_knob(decision: object) -> None:
+    if isinstance(decision, KnobsDecision | KnobsDecisions):
+        raise InputError("decision must be one of an agent with one knob, got one with several.", "decision")
 
 
 def _number(name: str, value: object) -> list[float]:

@@ -83,7 +83,7 @@ def simulate_many(
     """
     if len({id(agent) for agent in agents}) != len(agents):
         raise ParameterError("agents must be different objects, got the same one twice.", "agents")
-    if isinstance(world, Several) or any(isinstance(agent, AutoKnobs) for agent in agents):
+    if isinstance(world, Several) or any(_sets_knobs(agent) for agent in agents):
         loops = [_several_loop(agent, world) for agent in agents]
         elapsed = _play(loops, len(world), SLOW_CHUNK, progress=progress)
         return [Run(loop.log(), elapsed) for loop in loops]
@@ -165,13 +165,18 @@ class _PythonLoop:
                 _floors(log)[number] = np.nan if decision.floor is None else decision.floor
 
 
+def _sets_knobs(agent: object) -> bool:
+    return getattr(agent, "knobs", None) is not None
+
+
 def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
-    if not isinstance(agent, AutoKnobs):
+    if not _sets_knobs(agent):
         raise ParameterError("agent must have the knobs of the world: pass actions=world.actions.", "agent")
     if not isinstance(world, Several):
         raise ParameterError("world must have several knobs, as those of manul.worlds.several.", "world")
-    if agent.actions != world.actions:
-        raise ParameterError(f"actions must be those of the world, {world.actions}, got {agent.actions}.", "actions")
+    actions = agent.knobs.actions
+    if actions != world.actions:
+        raise ParameterError(f"actions must be those of the world, {world.actions}, got {actions}.", "actions")
     return _SeveralLoop(agent, world)
 
 

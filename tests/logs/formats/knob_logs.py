@@ -45,7 +45,7 @@ def knob_log(seed=0, rows=9):
     rng = np.random.default_rng(seed)
     knobs = random_knobs(rng)
     actions = {name: values(knob, rng, rows) for name, knob in knobs.items()}
-    by_knob = {name: rng.uniform(0.1, 2, rows) for name in knobs}
+    by_knob = {name: rng.uniform(0.1, 1, rows) for name in knobs}
     densities = np.prod([*by_knob.values()], axis=0)
     within = [
         {name: narrower(knobs[name], actions[name][row]) for name in knobs if rng.random() < 0.5} or None

@@ -48,7 +48,15 @@ BAD = [
     (changed(action={"density": "c"}), r"row 2: action.density must be one of 'a', 'b', got 'c'"),
     (changed(density=0), r"row 2: density must be above 0 and finite, got 0.0"),
     (changed(density=-1), r"row 2: density must be above 0 and finite, got -1.0"),
-    (changed(density_by_knob={"days": 0}), r"row 2: density.days must be above 0 and finite, got 0.0"),
+    (
+        changed(density_by_knob={"days": 0}),
+        r"row 2: density.days must be a probability, above 0 and at most 1, got 0.0",
+    ),
+    (
+        changed(density_by_knob={"days": 2}),
+        r"row 2: density.days must be a probability, above 0 and at most 1, got 2.0",
+    ),
+    (changed(density=0.2), r"row 2: density must be the product of the densities of the knobs, got 0.2"),
     (changed(density_by_knob=2.0), r"row 2: density_by_knob must be an object with price, days, density, got 2.0"),
     (changed(within={"price": [30, 40]}), r"row 2: action.price must be in the range that within leaves, got 20.0"),
     (changed(within={"price": [60, 70]}), r"row 2: within must be ranges and options of the knobs, got"),

@@ -11,7 +11,10 @@ import numpy as np
 from manul.actions.knobs import Choice, Knobs, Span, Stepped
 from manul.errors import InputError
 from manul.logs.formats.knob_columns import Columns, Options
+from manul.types import Floats
 from manul.utils.validation import Flags, are_densities, are_within
+
+_ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
 
 Withins = Sequence[Mapping[str, Any] | None]
 
@@ -25,8 +28,31 @@ def rules(knobs: Knobs, actions: Columns, densities: Columns | None) -> Iterator
     """
     for name, knob in knobs.knobs:
         yield f"action.{name}", _are_off(knob, actions[name], name), describe(knob)
-        if densities is not None:
+        if densities is not None and isinstance(knob, Span):
             yield f"density.{name}", ~are_densities(densities[name]), "above 0 and finite"
+        elif densities is not None:
+            yield f"density.{name}", ~are_probabilities(densities[name]), "a probability, above 0 and at most 1"
+
+
+def are_probabilities(values: Floats) -> Flags:
+    """Flag the values that can be the probabilities of steps or options; sums of them are rounded.
+
+    >>> are_probabilities(np.array([0.0, 0.5, 1 + 1e-15, 2.0]))
+    array([False,  True,  True, False])
+    """
+    flags: Flags = (values > 0) & (values <= 1 + _ROUNDING)
+    return flags
+
+
+def are_products(joint: Floats, densities: Columns) -> Flags:
+    """Flag the rows whose joint density is the product of those of the knobs, which people may have rounded.
+
+    >>> are_products(np.array([0.5, 2.0]), {"price": np.array([0.5, 0.5]), "days": np.array([1.0, 1.0])})
+    array([ True, False])
+    """
+    product = np.prod(np.column_stack([*densities.values()]), axis=1)
+    flags: Flags = np.isclose(joint, product, rtol=_PEOPLE_ROUND, atol=0)
+    return flags
 
 
 def describe(knob: Any) -> str:

@@ -60,6 +60,10 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
             yield name, ~np.isfinite(column), "a finite number", REMEDY
     if needs_density:
         yield "density", ~are_densities(values["density"]), "above 0 and finite", REMEDY
+    if metadata.knobs is not None and "density_by_knob" in table.column_names:
+        by_knob = knob_columns.columns_of(table, "density_by_knob", metadata.knobs)
+        different = ~knob_checks.are_products(values["density"], by_knob)
+        yield "density", different, "the product of the densities of the knobs", REMEDY
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
         if limits is not None and name in values:
             shown = negate_pair(limits) if metadata.rewards and name == "loss" else limits

@@ -74,7 +74,12 @@ class Verdict:
         if self._errors:
             return f"This log cannot show a gain over the logged policy. {' '.join(self._errors)}"
         if self.rests_on_model:
-            advice = "The log has too few of the policy's decisions to confirm it; try the policy on some decisions."
+            advice = "The log has too few of the policy's decisions to confirm it; "
+            advice += (
+                "try the policy on some decisions."
+                if self.gain > 0
+                else "keep the logged policy, or log more decisions."
+            )
             return f"Expected gain over the logged policy: {self.gain:.3g}, by a model. {advice}"
         expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {NORMAL * self.error:.2g}"
         if self.status == "proven":

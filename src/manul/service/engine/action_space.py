@@ -201,6 +201,11 @@ def check_density(density: float | None, densities: Mapping[str, float] | None, 
             raise Invalid(
                 f"densities must have a number for each of {', '.join(names)}, got {dict(densities)}.", "densities"
             )
+        for name, knob in space.knobs:
+            if not isinstance(knob, Span) and densities[name] > 1 + 1e-9:
+                raise Invalid(
+                    f"density of {name} must be a probability, at most 1, got {densities[name]:g}.", "densities"
+                )
         product = math.prod(densities.values())
         if density is not None and not math.isclose(density, product, rel_tol=1e-6):
             raise Invalid(f"density must be the product of the densities, {product:g}, got {density:g}.", "density")

@@ -51,8 +51,10 @@ def find_knob(loop: Loop, name: str | None, field: str, place: int = 0) -> tuple
 
 
 def pair_view(loop: Loop, first: str | None, second: str | None) -> schema.PairView:
-    """The losses of pairs of values of two knobs; by default, of the first two."""
-    one, other = find_knob(loop, first, "first"), find_knob(loop, second, "second", place=1)
+    """The losses of pairs of values of two knobs; by default, of the first two knobs."""
+    named = None if second is None else find_knob(loop, second, "second")
+    one = find_knob(loop, first, "first", place=0 if named is None or named[0] else 1)
+    other = named or find_knob(loop, None, "second", place=0 if one[0] else 1)
     knobs = [(place, knob) for place, _, knob in (one, other)]
     with loop.history.snapshot() as history:
         recent = history.actions
