@@ -178,7 +178,7 @@ class Rollout(PlotMixin):
         baselines = [
             self.baseline.arm(row, self._ends(end), each) for row, end, each in zip(rows, ends, own, strict=True)
         ]
-        for row, end in zip(rows[:1] if fields is None else rows, ends, strict=False):
+        for row, end in zip(rows[:1] if isinstance(rows, np.ndarray) else rows, ends, strict=False):
             self._learner(row, end)
         drawn = list(map(self._draw, rows, ends, baselines))
         values, densities, floors = (
