@@ -272,9 +272,9 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         loss_values = losses_of(losses, rewards, rewards=self.rewards is not None)
         _check_one_knob(decisions)
         batch = self.batch(contexts)
-        actions, densities = map(_numbers, (decisions.actions, decisions.densities))
-        lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows)
-        highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs)
+        actions, densities = _numbers(decisions.actions), _numbers(decisions.densities, "densities")
+        lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows, "lows")
+        highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs, "highs")
         for name, array in (("actions", actions), ("densities", densities), (outcomes, loss_values)):
             check_shape(name, array, len(batch))
         self.check_outcomes(
@@ -363,8 +363,11 @@ def _number(name: str, value: object) -> list[float]:
         raise InputError(f"{name} must be a number, got {value!r}.", name) from None
 
 
-def _numbers(values: npt.ArrayLike) -> Floats:
-    return np.ascontiguousarray(values, dtype=np.float64)
+def _numbers(values: npt.ArrayLike, name: str = "actions") -> Floats:
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, got {values!r:.60}.", name) from None
 
 
 def densities_by_row(policy: Policy, rows: Any, actions: Floats, within: npt.ArrayLike | None) -> Floats:

@@ -81,10 +81,10 @@ def run(
     _print_notes(rows, table)
     rows = rows.shuffle(seed) if shuffle else rows
     result = run_agent(rows, bandwidth=bandwidth, seed=seed, progress=True, **settings)
-    if log is not None:
-        result.log.write(log)
     if out is not None:
         result.policy.save(out)
+    if log is not None:  # last, because not every format can hold every log
+        result.log.write(log)
     files = {"log": None if log is None else str(log), "policy": None if out is None else str(out)}
     if as_json:
         click.echo(json.dumps({**result.as_dict(), **files}))
