@@ -153,7 +153,7 @@ def peak(path):
     pool = pa.default_memory_pool()
     before, arrow = pool.bytes_allocated(), 0
     tracemalloc.start()
-    for batch in Log.batches(path, 500):
+    for batch in Log.batches(path, 250):
         assert batch.contexts.shape[1] == 20
         arrow = max(arrow, pool.bytes_allocated() - before)
     python = tracemalloc.get_traced_memory()[1]
@@ -163,11 +163,11 @@ def peak(path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_streaming_a_log_ten_times_as_long_needs_no_more_memory(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr(csv, "SAMPLE", 500)
+    monkeypatch.setattr(csv, "SAMPLE", 250)
     for times in (1, 10):
         with LogWriter(tmp_path / f"{times}{suffix}") as writer:
             for seed in range(2 * times):
-                writer.write(dense(rows=500, width=20, seed=seed))
+                writer.write(dense(rows=250, width=20, seed=seed))
     peak(tmp_path / f"1{suffix}")
     short, long = (peak(tmp_path / f"{times}{suffix}") for times in (1, 10))
     assert long < 1.2 * short + 2**16

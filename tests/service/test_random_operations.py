@@ -148,7 +148,7 @@ def models_equal_their_replay(place):
     store.close()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4 if SOAK else 1))
 def test_any_operations_in_any_order_leave_a_service_that_starts(tmp_path, store, seed):
     player = Player(seed, tmp_path, store)
     for number in range(OPERATIONS):
