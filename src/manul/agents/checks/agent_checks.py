@@ -69,7 +69,7 @@ def inverse_densities_average_to_the_range(make: Make) -> None:
     """
     agent = make(2)
     _play(agent, ROUNDS)
-    space_of(agent).check_inverse_densities(agent.decide_many(random_contexts(20_000)))
+    space_of(agent).check_inverse_densities(agent.decide_many(random_contexts(10_000)))
 
 
 def same_seed_same_bytes(make: Make) -> None:
