@@ -8,8 +8,8 @@ ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=lib
 # Sanitizers multiply resident memory, so its tests are left out; so are those of agents in Python and of how well agents learn.
 SANITIZED ?= tests/agents tests/contexts tests/policies tests/utils --ignore=tests/agents/test_memory.py \
   --ignore=tests/agents/test_rollout.py --ignore=tests/agents/test_rollout_evidence.py \
-  -k "not Rollout and not transformer and not average_to and not learned_together and not less_than_the_best \
-  and not mean_nothing and not steady_world and not near_the_best and not notices_a_jump and not learned_apart and not dr_values"
+  -k "not Rollout and not Restricted and not twins and not transformer and not average_to and not learned_together \
+  and not less_than_the_best and not mean_nothing and not steady_world and not near_the_best and not notices_a_jump and not learned_apart and not dr_values"
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
 
 .PHONY: demo test chromium sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak clean
