@@ -88,9 +88,9 @@ def test_the_advice_for_a_step_that_does_not_divide_helps(low, length, step):
     except ParameterError as error:
         advice = str(error).partition(" Try ")[2].rstrip(".")
         if advice.endswith(" as high"):
-            Stepped(low, float(advice.removesuffix(" as high")), step)
+            assert Stepped(low, float(advice.removesuffix(" as high")), step).step == step
         elif advice:
-            Stepped(low, high, float(advice))
+            assert Stepped(low, high, float(advice)).high == high
 
 
 @given(OPTIONS)
@@ -135,9 +135,9 @@ def test_ranges_whose_joint_density_is_not_usable_are_refused(length):
 
 def test_an_agent_with_one_knob_refuses_decisions_with_several():
     several, one = manul.Auto(actions={"x": (0, 1)}), manul.Auto()
-    with pytest.raises(InputError, match="one with several"):
+    with pytest.raises(InputError, match="but it sets several"):
         one.learn([0.5], several.decide([0.5]), 0.5)
-    with pytest.raises(InputError, match="one with several"):
+    with pytest.raises(InputError, match="but it sets several"):
         one.learn_many([[0.5]], several.decide_many([[0.5]]), [0.5])
 
 

@@ -110,7 +110,7 @@ def test_a_range_that_leaves_nothing_is_one_sentence(within, sentence):
     [
         (lambda: Knobs.check({}), "actions must have 1 to 16 knobs, got 0."),
         (lambda: Knobs.check({f"knob{n}": (0, 1) for n in range(17)}), "actions must have 1 to 16 knobs, got 17."),
-        (lambda: Knobs.check({3: (0, 1)}), "names of knobs must be texts that are not empty, got 3."),
+        (lambda: Knobs.check({3: (0, 1)}), "names of knobs must be text and not empty, got 3."),
         (lambda: Knobs.check({"price": 3}), "price must be"),
         (lambda: Knobs.check({"price": (3, 1)}), "price must be"),
         (lambda: manul.Stepped(0, 1, 0.3), "step must divide the range from 0 to 1 evenly, got 0.3. Try 0.9 as high."),
@@ -124,7 +124,7 @@ def test_a_range_that_leaves_nothing_is_one_sentence(within, sentence):
         (lambda: manul.Choice(3), "options must be a list of options, got 3."),
         (lambda: manul.Choice("ab"), "Choice must have 2 to 32 options, got 1."),
         (lambda: manul.Choice(["a", "a"]), "options must be distinct, got ['a', 'a']."),
-        (lambda: manul.Choice(["a", None]), "options must be texts, numbers or truth values, got None."),
+        (lambda: manul.Choice(["a", None]), "options must be text, numbers, True or False, got None."),
         (
             lambda: Knobs.check({name: manul.Choice(range(32)) for name in "abc"}),
             "actions must have at most 64 knobs and options of choices together, got 96.",

@@ -218,9 +218,9 @@ def test_limits_may_depend_on_options_and_take_away_options():
 
 def test_limits_that_leave_nothing_are_one_sentence_and_change_nothing():
     agent = manul.Auto(actions=SPACES["two"], limits=lambda _: {"discount": (0.4, 0.5)})
-    with pytest.raises(InputError, match=r"^limits leave nothing of discount, got \(0\.4, 0\.5\)\.$"):
+    with pytest.raises(InputError, match=r"^limits leave no value of discount, got \(0\.4, 0\.5\)\.$"):
         agent.decide([1.0])
-    with pytest.raises(InputError, match=r"^limits leave nothing of discount, got \(0\.4, 0\.5\)\.$"):
+    with pytest.raises(InputError, match=r"^limits leave no value of discount, got \(0\.4, 0\.5\)\.$"):
         agent.decide_many([[1.0]])
     assert agent.decisions == 0
 

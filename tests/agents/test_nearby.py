@@ -84,7 +84,7 @@ def test_dr_values_a_policy_that_explores_nearby():
 
 
 @pytest.mark.parametrize("nearby", [1, -0.1, float("nan"), "much"])
-def test_a_share_that_is_none_is_rejected(nearby):
+def test_a_bad_share_is_rejected(nearby):
     with pytest.raises(ParameterError, match="nearby must be") as error:
         manul.Auto(nearby=nearby)
     assert error.value.field == "nearby"

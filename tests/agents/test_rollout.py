@@ -87,7 +87,7 @@ def test_a_loss_counts_once():
     other = rollout.decide([0.2])
     before = manul.dumps(rollout)
     for wrong in (decision, decision._replace(number=99), manul.Decision(0.5, 1.0)):
-        with pytest.raises(InputError, match="decision must be one of this rollout that has no loss yet"):
+        with pytest.raises(InputError, match="decision must come from this rollout, have no loss yet"):
             rollout.learn([0.2], wrong, loss=0.5)
     with pytest.raises(InputError, match="loss"):
         rollout.learn([0.2], other, loss=7.0)
@@ -123,9 +123,9 @@ def test_rewards_may_be_less_by_the_tolerance():
     assert rollout.evidence.excess[1] < 0 or rollout.evidence.judged < 500
 
 
-def test_what_it_says_to_its_owner():
+def test_the_evidence_is_one_sentence_for_its_owner():
     rollout = make()
-    assert str(rollout.evidence) == "Step 1 of 3, 0.05 of the traffic. Not enough evidence for the next step yet."
+    assert str(rollout.evidence) == "Step 1 of 3: 5 % of the traffic. Not enough evidence for the next step yet."
     manul.simulate(rollout, manul.worlds.linear(rounds=COHORT * 4))
     assert "mean loss" in str(rollout.evidence)
 
@@ -134,15 +134,15 @@ def test_it_says_that_decisions_without_losses_use_up_the_budget():
     rollout = make(budget=5.0)
     rollout.decide_many(np.zeros((2000, 1)))
     assert rollout.evidence.limited
-    assert "of the traffic (limited by the budget)." in str(rollout.evidence)
+    assert "of the traffic, limited by the budget." in str(rollout.evidence)
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
         ({"tolerance": -0.1}, r"tolerance must be in \[0, 1\), got -0.1"),
-        ({"steps": (0.5, 0.2)}, "steps must be 1 to 20 shares of traffic that rise"),
-        ({"steps": ()}, "steps must be 1 to 20 shares of traffic that rise"),
+        ({"steps": (0.5, 0.2)}, "steps must be 1 to 20 increasing shares of traffic"),
+        ({"steps": ()}, "steps must be 1 to 20 increasing shares of traffic"),
         ({"steps": 0.5}, "steps must be shares of traffic, got 0.5"),
         ({"holdout": 1}, r"holdout must be in \(0, 0.5\], got 1"),
         ({"confidence": 1}, r"confidence must be in \[0.5, 1\), got 1"),

@@ -160,7 +160,7 @@ def test_a_heat_map_has_the_options_on_its_axis_and_a_table(agent, tmp_path):
         (("days", "days"), "a pair must have two knobs, got 'days' twice."),
     ],
 )
-def test_a_pair_that_is_none_is_one_sentence(agent, names, sentence):
+def test_a_pair_that_cannot_be_drawn_gets_one_sentence(agent, names, sentence):
     with pytest.raises(ParameterError) as caught:
         pair_effect(agent, OSLO, *names)
     assert str(caught.value) == sentence

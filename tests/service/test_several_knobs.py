@@ -32,7 +32,7 @@ SETTINGS = [
         {f"k{each}": [0, 1e-30] for each in range(16)},
         "The product of the lengths of all ranges must be in [1e-50, 1e+50], got 0. Use other units, such as thousands.",
     ),
-    ({"": [0, 1]}, "names of knobs must be texts that are not empty, got ''."),
+    ({"": [0, 1]}, "names of knobs must be text and not empty, got ''."),
 ]
 ACTION = {"price": 20.0, "discount": 0.1, "template": "bold", "days": 3}
 ACTIONS = [
@@ -173,6 +173,7 @@ async def test_the_order_of_knobs_is_part_of_the_settings(tmp_path):
         await service.post("", 201, **OFFERS)
         await service.post("", 200, **OFFERS)
         await service.post("", 409, name="offers", actions=dict(reversed(KNOBS.items())))
+        assert list((await service.get("/offers"))["actions"]) == list(KNOBS)
 
 
 def test_snapshot_and_replay_give_the_bytes_of_a_full_replay(service):

@@ -213,7 +213,7 @@ class Choice:
             raise ParameterError(f"Choice must have 2 to {MOST_OPTIONS} options, got {len(given)}.", "options")
         wrong = [option for option in given if not isinstance(option, str | int | float) or option != option]
         if wrong:
-            raise ParameterError(f"options must be texts, numbers or truth values, got {wrong[0]!r}.", "options")
+            raise ParameterError(f"options must be text, numbers, True or False, got {wrong[0]!r}.", "options")
         if len(set(given)) < len(given):
             raise ParameterError(f"options must be distinct, got {list(given)}.", "options")
         object.__setattr__(self, "options", given)

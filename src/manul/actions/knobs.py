@@ -168,5 +168,5 @@ def check_one_knob(policy: object, purpose: str) -> None:
 
 def _check_name(name: Any) -> str:
     if not isinstance(name, str) or not name:
-        raise ParameterError(f"names of knobs must be texts that are not empty, got {name!r}.", "actions")
+        raise ParameterError(f"names of knobs must be text and not empty, got {name!r}.", "actions")
     return name

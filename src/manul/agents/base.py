@@ -353,7 +353,7 @@ def _parts(decision: Any) -> tuple[Any, Any, Any]:
 
 def _check_one_knob(decision: object) -> None:
     if isinstance(decision, KnobsDecision | KnobsDecisions):
-        raise InputError("decision must be one of an agent with one knob, got one with several.", "decision")
+        raise InputError("decision must set one knob, as the agent does, but it sets several.", "decision")
 
 
 def _number(name: str, value: object) -> list[float]:

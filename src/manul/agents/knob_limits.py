@@ -76,12 +76,12 @@ def _intersect(knob: Any, name: str, limit: Any, low: float, high: float) -> Wit
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"limits of {name} must be (low, high), got {limit!r:.60}.", "limits") from None
     if not clipped[0] <= clipped[1]:
-        raise InputError(f"limits leave nothing of {name}, got {limit!r}.", "limits")
+        raise InputError(f"limits leave no value of {name}, got {limit!r}.", "limits")
     if isinstance(knob, Span):
         narrowed = ((clipped[0] - knob.low) / knob.volume, (clipped[1] - knob.low) / knob.volume)
     else:
         narrowed = knob.narrow(clipped, name)
     narrowed = max(narrowed[0], low), min(narrowed[1], high)
     if not narrowed[1] - narrowed[0] >= NARROWEST:
-        raise InputError(f"limits leave nothing of {name}, got {limit!r}.", "limits")
+        raise InputError(f"limits leave no value of {name}, got {limit!r}.", "limits")
     return narrowed

@@ -84,7 +84,8 @@ def _report_text(inspection: Inspection) -> str:
     if report is None:
         return ""
     rows = [(member.name, f"error {member.error:.4f}", f"weight {member.weight:.3f}") for member in report.members]
-    rows += [(f"{report.trees} trees", "correction", f"weight {report.forest:.3f}")]
+    if report.trees:
+        rows.append((f"{report.trees} trees", "correction", f"weight {report.forest:.3f}"))
     facts = [
         ("bandwidth", f"{report.bandwidth:g}{' of each range' if _has_knobs(inside.get('actions')) else ''}"),
         ("noise", f"{report.noise:.4f}"),

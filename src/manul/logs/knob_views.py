@@ -100,7 +100,7 @@ def object_array(values: Sequence[Any]) -> npt.NDArray[Any]:
 def _densities(densities: Any, knobs: Knobs) -> dict[str, Any]:
     if not isinstance(densities, Mapping) or {*densities} != {*knobs.names}:
         raise InputError(
-            f"densities_by_knob must be columns by knob, of {', '.join(knobs.names)}.", "densities_by_knob"
+            f"densities_by_knob must map each of {', '.join(knobs.names)} to a column.", "densities_by_knob"
         )
     try:
         return {name: np.atleast_1d(np.asarray(densities[name], dtype=np.float64)) for name in knobs.names}

@@ -75,7 +75,7 @@ class Rollout(PlotMixin):
     baseline's losses plus `budget` times the width of the range of losses. Each of these three statements is wrong with
     probability at most 1 - `confidence`, however often one looks.
 
-    Each step lasts for at least `least` decisions with losses. Losses may come late: decisions are judged in their
+    Each step lasts for at least `least_decisions` with losses. Losses may come late: decisions are judged in their
     order, and one without a loss holds up the others until `patience` further decisions are made; then it is left out,
     and its loss is refused. Decisions without losses count as the worst possible, so the budget limits how many of them
     the learner makes.
@@ -97,7 +97,7 @@ class Rollout(PlotMixin):
         confidence: float = 0.95,
         steps: tuple[float, ...] = (0.05, 0.25, 1.0),
         holdout: float = 0.02,
-        least: int = 200,
+        least_decisions: int = 200,
         budget: float = 100.0,
         patience: int = 10_000,
         seed: int = 0,
@@ -110,7 +110,7 @@ class Rollout(PlotMixin):
             confidence=confidence,
             steps=steps,
             holdout=holdout,
-            least=least,
+            least_decisions=least_decisions,
             budget=budget,
             patience=patience,
         )
@@ -125,7 +125,7 @@ class Rollout(PlotMixin):
         self.progress = Progress(self.plan, self.losses)
         self.decisions = 0
         self._range = Actions(*self.actions)
-        self._has_density = False  # agents are asked once
+        self._density_is_checked = False
         self._waiting: deque[int] = deque()
         self._tickets: dict[int, Ticket] = {}
         self._arrived: dict[int, float] = {}
@@ -151,7 +151,7 @@ class Rollout(PlotMixin):
     def decide(self, context: Context, within: Within | None = None, *, action: float | None = None) -> ArmDecision:
         """Draw an action from the learner or the baseline; `action` is the caller's own one if the baseline is the caller."""
         baseline = self.baseline.arm(context, self._ends(within), action)
-        if not self._has_density:
+        if not self._density_is_checked:
             self._learner(context, within)
         return self._draw(context, within, baseline)
 
@@ -227,7 +227,7 @@ class Rollout(PlotMixin):
         learner = self.agent.distribution(context, within)
         if not isinstance(learner, Distribution):
             raise InputError("agent must draw from a density; this one draws from single actions.", "agent")
-        self._has_density = True
+        self._density_is_checked = True
         return learner
 
     def _draw(self, context: Context, within: Within | None, baseline: BaselineArm) -> ArmDecision:
@@ -261,7 +261,7 @@ class Rollout(PlotMixin):
         ]
         if unknown or len(set(numbers)) < len(numbers):
             raise InputError(
-                "decision must be one of this rollout that has no loss yet and is at most `patience` "
+                "decision must come from this rollout, have no loss yet, and be at most `patience` "
                 f"({self.plan.patience:,}) decisions old, got number {(unknown or numbers)[0]}.",
                 "decision",
             )

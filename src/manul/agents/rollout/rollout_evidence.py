@@ -20,8 +20,8 @@ class Evidence:
     decisions with losses in which both arms could decide, and the losses of the arms are their means, None before the
     first loss. `spent` is an upper bound of what the learner has cost beyond the tolerance since the rollout began; while
     it is above `budget`, the learner gets no traffic. `limited` says whether the budget, of which decisions without
-    losses use a part too, leaves less traffic than the step. `needed` is about how many more decisions the next step takes; None
-    if it cannot be foreseen.
+    losses use a part too, leaves less traffic than the step. `needed` is about how many more decisions the next step
+    takes; None if it cannot be foreseen.
     """
 
     status: Status
@@ -41,20 +41,15 @@ class Evidence:
     def __str__(self) -> str:
         if self.status == "rolled back":
             return f"Rolled back after {self.moves[-1].judged:,} decisions: the learner was worse than tolerated."
-        arms = (
-            ""
-            if self.learner_loss is None or self.baseline_loss is None
-            else (f", mean loss {self.learner_loss:.4g} against {self.baseline_loss:.4g}")
-        )
-        limit = " (limited by the budget)" if self.limited else ""
-        text = f"Step {self.step} of {self.steps}, {self.traffic:.3g} of the traffic{limit}{arms}."
+        known = self.learner_loss is not None and self.baseline_loss is not None
+        arms = f", mean loss {self.learner_loss:.4g} against {self.baseline_loss:.4g}" if known else ""
+        limit = ", limited by the budget" if self.limited else ""
+        text = f"Step {self.step} of {self.steps}: {100 * self.traffic:.3g} % of the traffic{limit}{arms}."
         if self.status == "done":
-            return f"{text} The last step: the baseline keeps the rest."
-        return (
-            f"{text} Not enough evidence for the next step yet."
-            if self.needed is None
-            else (f"{text} The next step needs about {self.needed:,} more decisions.")
-        )
+            return f"{text} This is the last step; the baseline keeps the rest."
+        if self.needed is None:
+            return f"{text} Not enough evidence for the next step yet."
+        return f"{text} The next step needs about {self.needed:,} more decisions."
 
 
 def evidence_of(progress: Progress) -> Evidence:
@@ -62,7 +57,7 @@ def evidence_of(progress: Progress) -> Evidence:
 
     >>> from manul.agents.rollout.rollout_plan import RolloutPlan
     >>> print(evidence_of(Progress(RolloutPlan(), losses=(0.0, 1.0))))
-    Step 1 of 3, 0.05 of the traffic. Not enough evidence for the next step yet.
+    Step 1 of 3: 5 % of the traffic. Not enough evidence for the next step yet.
     """
     plan, learner, baseline = progress.plan, *progress.arms
     status: Status = "waiting"

@@ -20,7 +20,7 @@ class RolloutPlan:
     """What the owner allows, and how fast.
 
     The learner's loss may be at most (1 + `tolerance`) times that of the baseline. `steps` are the shares of traffic
-    that the learner gets, one after the other, each for at least `least` decisions with losses; `holdout` is the share
+    that the learner gets, one after the other, each for at least `least_decisions` with losses; `holdout` is the share
     that the baseline keeps. `budget` is the start-up budget: the expected excess over the baseline never exceeds
     `tolerance` times the baseline's losses plus the budget, which is counted in widths of the range of losses. Decisions
     whose losses have not come yet count as the worst possible. After `patience` further decisions, a missing loss is no
@@ -34,7 +34,7 @@ class RolloutPlan:
     confidence: float = 0.95
     steps: tuple[float, ...] = (0.05, 0.25, 1.0)
     holdout: float = 0.02
-    least: int = 200
+    least_decisions: int = 200
     budget: float = 100.0
     patience: int = 10_000
 
@@ -44,7 +44,7 @@ class RolloutPlan:
             "confidence": check_number("confidence", self.confidence, 0.5, 1, "Try 0.95.", ends="[)"),
             "steps": _check_steps(self.steps),
             "holdout": check_number("holdout", self.holdout, 0, 0.5, "Try 0.02.", ends="(]"),
-            "least": check_whole_number("least", self.least, 1, None, "Try 200."),
+            "least_decisions": check_whole_number("least_decisions", self.least_decisions, 1, None, "Try 200."),
             "budget": check_number("budget", self.budget, 0, math.inf, "Try 100.", ends="()"),
             "patience": check_whole_number("patience", self.patience, 1, None, "Try 10000."),
         }
@@ -74,7 +74,7 @@ def _check_steps(steps: Sequence[float]) -> tuple[float, ...]:
     rising = all(earlier < later for earlier, later in pairwise(shares))
     if not (1 <= len(shares) <= MOST_STEPS and rising):
         raise ParameterError(
-            f"steps must be 1 to {MOST_STEPS} shares of traffic that rise, got {tuple(steps)!r}. Try (0.05, 0.25, 1).",
+            f"steps must be 1 to {MOST_STEPS} increasing shares of traffic, got {tuple(steps)!r}. Try (0.05, 0.25, 1).",
             "steps",
         )
     return tuple(shares)

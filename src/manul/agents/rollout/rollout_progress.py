@@ -193,7 +193,7 @@ class Progress:
         (low, high), level = self.bounds(), self.level
         if low > 0:
             self._go(level - 1, "worse", low, high)
-        elif high < 0 and self.tested >= self.plan.least:
+        elif high < 0 and self.tested >= self.plan.least_decisions:
             if level == len(self.plan.steps) - 1:
                 self._begin_trial()
             elif self._missing_room(level + 1) < 0:
@@ -230,7 +230,7 @@ class Progress:
         if missing >= 0 and spent.total >= 0:
             return None
         for_room = math.ceil(max(missing, 0.0) * spent.count / -spent.total) if missing >= 0 else 0
-        return max(math.ceil(terms.count * high) - terms.count, self.plan.least - terms.count, for_room)
+        return max(math.ceil(terms.count * high) - terms.count, self.plan.least_decisions - terms.count, for_room)
 
     @property
     def _chance(self) -> float:

@@ -146,7 +146,7 @@ def check_actions(actions: Any, knobs: Knobs) -> Columns:
     {'n': array([1, 2], dtype=object)}
     """
     if not isinstance(actions, Mapping):
-        raise InputError(f"actions must be columns by knob, of {', '.join(knobs.names)}.", "actions")
+        raise InputError(f"actions must map each of {', '.join(knobs.names)} to a column.", "actions")
     knobs.check_names(actions, "actions")
     missing = [name for name in knobs.names if name not in actions]
     if missing:

@@ -261,7 +261,7 @@ def require_same(schema: pa.Schema, other: pa.Schema) -> None:
     ours, theirs = Metadata.from_arrow(schema.metadata), Metadata.from_arrow(other.metadata)
     require_same_outcomes(ours, theirs)
     if ours.knobs != theirs.knobs:
-        raise InputError("logs must all have the same knobs, in one order.", "logs")
+        raise InputError("logs must all have the same knobs, in the same order.", "logs")
     if not (schema.equals(other) and (ours.width, ours.names) == (theirs.width, theirs.names)):
         raise InputError(f"logs must have the same columns, got {describe(schema)} and {describe(other)}.", "logs")
 

@@ -69,7 +69,7 @@ def _check(batch: Log, actions: Within | Knobs, losses: Within) -> None:
         return
     if batch.knobs is not None or isinstance(actions, Knobs):
         if batch.knobs != actions:
-            raise InputError("All batches must have the same knobs, in one order.", "log")
+            raise InputError("All batches must have the same knobs, in the same order.", "log")
         check_losses(batch.losses, losses)
         reject(
             ~usable_densities(batch.densities), batch.densities, "density", USABLE, "Log the density of each decision."
