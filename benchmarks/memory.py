@@ -1,6 +1,6 @@
-"""Peak memory of `manul optimize` and `manul evaluate` on a Parquet log, and on one ten times as long.
+"""Peak memory of `manul optimize` and `manul evaluate` on a Parquet log, and on one several times as long.
 
-    python -m benchmarks.memory [--rows 2000000]
+    python -m benchmarks.memory [--rows 2000000] [--times 10]
 
 Each command runs in a separate process; the system reports its peak when it ends. The longer log may use 1.2 times as much.
 """
@@ -15,7 +15,7 @@ from multiprocessing import Process
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-BATCH = 500_000
+BATCH = 100_000
 LIMIT = 1.2
 
 
@@ -43,10 +43,12 @@ def peak_megabytes(command: list[str]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
-    rows = parser.parse_args().rows
+    parser.add_argument("--times", type=int, default=10)
+    options = parser.parse_args()
+    rows, longer = options.rows, options.times * options.rows
     with TemporaryDirectory() as folder:
         policy, short, long = Path(folder, "policy.manul"), Path(folder, "short.parquet"), Path(folder, "long.parquet")
-        for path, count in ((short, rows), (long, 10 * rows)):
+        for path, count in ((short, rows), (long, longer)):
             writer = Process(target=write_log, args=(path, count))
             writer.start()
             writer.join()
@@ -57,7 +59,7 @@ def main() -> None:
         }.items():
             few, many = peak_megabytes(command(short)), peak_megabytes(command(long))
             verdict = "ok" if many <= LIMIT * few else "MISS"
-            print(f"{name}: {few:.0f} MB at {rows:,} rows, {many:.0f} MB at {10 * rows:,}: {many / few:.2f} {verdict}")
+            print(f"{name}: {few:.0f} MB at {rows:,} rows, {many:.0f} MB at {longer:,}: {many / few:.2f} {verdict}")
 
 
 if __name__ == "__main__":
