@@ -55,13 +55,6 @@ def actions(request):
     return SPACES[request.param]
 
 
-def limited_agent(**settings):
-    def limits(chosen):
-        return {"discount": (0, 0.3 * (chosen["price"] - 5) / 45)} if "price" in chosen else {}
-
-    return manul.Auto(actions=SPACES["two"], limits=limits, **settings)
-
-
 def assert_mean_is(values, expected):
     assert abs(values.mean() - expected) <= 4 * values.std() / np.sqrt(len(values)) + 1e-12
 
@@ -175,60 +168,6 @@ def test_inverse_densities_average_to_the_volume_of_narrowed_ranges():
     within = {"price": (20, 30), "template": ["a", 3], "days": (3, 7)}
     decisions = agent.decide_many(CONTEXTS, [within] * len(CONTEXTS))
     assert_mean_is(1 / decisions.densities, 10 * 2 * 5 * 2)
-
-
-def test_inverse_densities_average_to_the_volume_that_limits_leave():
-    agent = play(limited_agent(epsilon=0.3, nearby=0.5), 300)
-    inverse = 1 / agent.decide_many(CONTEXTS).densities
-    assert_mean_is(inverse, 40 * 0.3 * (30 - 5) / 45)
-
-
-def test_limits_are_never_violated():
-    agent = play(limited_agent(epsilon=0.3), 300)
-    actions = agent.decide_many(CONTEXTS).actions
-    assert (actions["discount"] <= 0.3 * (actions["price"] - 5) / 45 * (1 + 1e-12)).all()
-
-
-def test_with_limits_the_density_integrates_to_that_of_the_first_knob():
-    agent = play(limited_agent(epsilon=0.3, nearby=0.5), 300)
-    free, context = manul.loads(manul.dumps(agent)), CONTEXTS[0]
-    for price in (12.0, 30.0, 48.0):
-        widest = 0.3 * (price - 5) / 45
-        discounts = (np.arange(2000) + 0.5) / 2000 * widest
-        columns = {"price": np.full(2000, price), "discount": discounts}
-        mass = agent.densities_many(np.tile(context, (2000, 1)), columns).mean() * widest
-        assert mass == pytest.approx(free.distribution(context).marginal("price").density(price), rel=0.02)
-
-
-def test_limits_may_depend_on_options_and_take_away_options():
-    actions = {"price": (10, 50), "template": manul.Choice(["a", "b"]), "days": manul.Stepped(1, 14, 1)}
-
-    def limits(chosen):
-        if not chosen:
-            return {"template": ["b"]}
-        return {"price": (30, 40)} if "price" not in chosen else {"days": (1, 4)}
-
-    agent = play(manul.Auto(actions=actions, limits=limits, epsilon=0.5), 200)
-    decisions = agent.decide_many(CONTEXTS[:2000])
-    assert set(decisions.actions["template"]) == {"b"}
-    assert set(decisions.actions["days"]) == {1, 2, 3, 4}
-    assert ((decisions.actions["price"] >= 30) & (decisions.actions["price"] <= 40)).all()
-    assert_mean_is(1 / decisions.densities, 10 * 4)
-
-
-def test_limits_that_leave_nothing_are_one_sentence_and_change_nothing():
-    agent = manul.Auto(actions=SPACES["two"], limits=lambda _: {"discount": (0.4, 0.5)})
-    with pytest.raises(InputError, match=r"^limits leave no value of discount, got \(0\.4, 0\.5\)\.$"):
-        agent.decide([1.0])
-    with pytest.raises(InputError, match=r"^limits leave no value of discount, got \(0\.4, 0\.5\)\.$"):
-        agent.decide_many([[1.0]])
-    assert agent.decisions == 0
-
-
-def test_errors_of_the_limits_function_reach_the_caller():
-    agent = manul.Auto(actions=SPACES["two"], limits=lambda chosen: {"discount": (0, 0.3 * chosen["cost"])})
-    with pytest.raises(KeyError, match="cost"):
-        agent.decide([1.0])
 
 
 def test_after_another_option_the_other_knobs_are_best_for_all_options_drawn():
@@ -403,11 +342,6 @@ def test_bad_settings_name_their_field(settings):
     assert caught.value.field == next(iter(settings))
 
 
-def test_an_agent_with_limits_has_no_distribution():
-    with pytest.raises(InputError, match="With limits, knobs depend on each other"):
-        limited_agent().distribution([1.0])
-
-
 def test_a_decision_is_a_named_tuple_with_a_density_per_knob():
     decision = manul.Auto(actions=SPACES["two"]).decide([1.0])
     assert isinstance(decision, KnobsDecision)
@@ -430,21 +364,6 @@ def test_densities_are_right_however_much_is_explored(epsilon, nearby):
     assert np.mean(inverse) == pytest.approx(1, abs=1e-9 + 4 * np.std(inverse) / 2000**0.5)
 
 
-def test_limits_hold_for_a_later_choice_whose_best_option_they_exclude():
-    options = {"a": manul.Choice(["p", "q"]), "b": manul.Choice(["u", "v", "w"])}
-    agent = manul.Auto(actions=options, limits=lambda chosen: {"b": ["v", "w"]} if "a" in chosen else {})
-    free = manul.Auto(actions=options)
-    for _ in range(300):
-        decision = free.decide([0.5])
-        for each in (free, agent):
-            each.learn([0.5], decision, 0.1 + 0.6 * (decision.action["b"] != "u"))
-    assert free.best([0.5])["b"] == "u"
-    decisions = [agent.decide([0.5]) for _ in range(200)]
-    assert {each.action["b"] for each in decisions} <= {"v", "w"}
-    assert min(each.density for each in decisions) > 0
-    assert agent.best([0.5])["b"] in ("v", "w")
-
-
 def test_a_forged_file_never_leads_to_an_option_that_is_not_allowed():
     agent = manul.Auto(actions={"c": manul.Choice(["a", "b", "d"]), "x": (0, 1)})
     for _ in range(30):
@@ -456,13 +375,6 @@ def test_a_forged_file_never_leads_to_an_option_that_is_not_allowed():
         decision = loaded.decide([0.5], within={"c": ["b"]})
         assert decision.action["c"] == "b"
         assert decision.density > 0
-
-
-def test_what_limits_return_is_checked():
-    for result, sentence in ((None, "mapping"), ({"zz": 1}, "unknown knob"), ({"x": (10**400, 1)}, "must be")):
-        agent = manul.Auto(actions={"x": (0, 1)}, limits=lambda _, result=result: result)
-        with pytest.raises(InputError, match=sentence):
-            agent.decide([0.5])
 
 
 def test_steps_far_from_zero_are_learned():
