@@ -12,18 +12,19 @@ planned with the true difference. Runs are six times as long, with half time in 
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import repeat
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
+from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import Progress, Ticket
+from manul.agents.rollout.rollout_progress import Progress
 from manul.types import Floats
 
 MEAN = 0.2  # loss of the baseline
@@ -89,23 +90,26 @@ def play(scenario: Scenario, plan: RolloutPlan, decisions: int, seed: int) -> Ou
     delays = rng.geometric(1 / DELAY, 2 * half).tolist() if scenario.late else [0] * (2 * half)
     full = back = np.inf
     excess = worst = 0.0
-    waiting: deque[tuple[float, Ticket, float]] = deque()
+    in_flight = InFlight()
+    due: list[tuple[float, int, float]] = []
     for number in range(2 * half):
-        share = progress.traffic
-        ticket = progress.decide(learner=coins[number] < share)
+        share = progress.share(in_flight.total)
+        ticket = progress.ticket(learner=coins[number] < share, share=share)
+        in_flight.add(number, ticket)
         factor = scenario.before if number < half else scenario.after
         excess += share * MEAN * (factor - 1) - plan.tolerance * MEAN
         worst = max(worst, excess)
         loss = losses[ticket.learner][number]
-        waiting.append((number + delays[number] * (0.5 + loss), ticket, loss))
-        while waiting and waiting[0][0] <= number:
-            _, ticket, loss = waiting.popleft()
-            progress.judge(ticket, loss)
+        heappush(due, (number + delays[number] * (0.5 + loss), number, loss))
+        while due and due[0][0] <= number:
+            _, arrived, loss = heappop(due)
+            progress.add(arrived, in_flight.tickets[arrived], loss)
+        in_flight.forget_before(progress.next)
         if progress.level == last:
             full = min(full, number)
         if progress.level < 0:
             back = min(back, number)
-    return Outcome(full, back, worst, progress.traffic)
+    return Outcome(full, back, worst, progress.share(in_flight.total))
 
 
 def fixed_sample(plan: RolloutPlan, deviation: float, factor: float) -> float:

@@ -1,7 +1,7 @@
 """The evidence of a rollout: expected values of its terms, bounds that hold at all times, moves."""
 
 import math
-from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +14,9 @@ from manul.agents.rollout.excess_terms import (
     guarantee_bound,
     guarantee_terms,
 )
+from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import COHORT, Progress
+from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 
 RANGES = [(0.0, 1.0), (-100.0, 0.0), (-2.0, 5.0), (3.0, 4.0)]
 
@@ -75,11 +76,15 @@ def test_the_bounds_hold_at_all_times_even_if_the_expected_values_change():
     assert outside / 400 <= 0.2  # two sides, 0.1 each
 
 
+def decide(progress: Progress, *, learner: bool, in_flight: float = 0.0) -> Ticket:
+    return progress.ticket(learner=learner, share=progress.share(in_flight))
+
+
 def run(progress: Progress, learner: float, baseline: float, decisions: int, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
-    for _ in range(decisions):
-        ticket = progress.decide(learner=bool(rng.random() < progress.traffic))
-        progress.judge(ticket, float(rng.random() < (learner if ticket.learner else baseline)))
+    for number in range(progress.next, progress.next + decisions):
+        ticket = decide(progress, learner=bool(rng.random() < progress.share()))
+        progress.add(number, ticket, float(rng.random() < (learner if ticket.learner else baseline)))
 
 
 def test_a_better_learner_moves_up_step_by_step():
@@ -92,7 +97,7 @@ def test_a_better_learner_moves_up_step_by_step():
 def test_a_worse_learner_goes_back_to_the_baseline_and_stays_there():
     progress = Progress(RolloutPlan(), (0.0, 1.0))
     run(progress, 0.9, 0.3, 4000)
-    assert (progress.level, progress.traffic, progress.moves[-1].reason) == (-1, 0.0, "worse")
+    assert (progress.level, progress.share(), progress.moves[-1].reason) == (-1, 0.0, "worse")
 
 
 def test_a_learner_that_gets_worse_at_full_traffic_goes_down_and_the_guarantee_holds():
@@ -106,9 +111,9 @@ def test_a_learner_that_gets_worse_at_full_traffic_goes_down_and_the_guarantee_h
 
 def test_a_small_budget_limits_the_traffic():
     progress = Progress(RolloutPlan(budget=1.0), (0.0, 1.0))
-    assert progress.traffic == pytest.approx(1.0 / COHORT)
+    assert progress.share() == pytest.approx(1.0 / COHORT)
     run(progress, 0.9, 0.3, 2 * COHORT)
-    assert progress.traffic == 0.0  # the bound of what nothing is known about is above 1
+    assert progress.share() == 0.0  # the bound of what nothing is known about is above 1
 
 
 def test_the_forecast_of_the_next_step_comes_true():
@@ -130,34 +135,70 @@ def test_a_trial_that_is_repeated_is_stricter():
 
 
 def test_the_guarantee_holds_if_the_learner_gets_worse_while_losses_are_late():
-    progress, in_flight, excess, worst = Progress(RolloutPlan(), (0.0, 1.0)), deque(), 0.0, 0.0
+    progress, in_flight, excess, worst = Progress(RolloutPlan(), (0.0, 1.0)), InFlight(), 0.0, 0.0
+    losses = {}
     rng = np.random.default_rng(0)
     for number in range(9000):
         learner, baseline = 0.1 if number < 6000 else 1.0, 0.4
-        excess += progress.traffic * (learner - baseline) - 0.05 * baseline
+        share = progress.share(in_flight.total)
+        excess += share * (learner - baseline) - 0.05 * baseline
         worst = max(worst, excess)
-        ticket = progress.decide(learner=bool(rng.random() < progress.traffic))
-        in_flight.append((ticket, float(rng.random() < (learner if ticket.learner else baseline))))
-        if len(in_flight) > 2000:
-            progress.judge(*in_flight.popleft())
+        in_flight.add(number, progress.ticket(learner=bool(rng.random() < share), share=share))
+        losses[number] = float(rng.random() < (learner if in_flight.tickets[number].learner else baseline))
+        if number >= 2000:
+            progress.add(number - 2000, in_flight.tickets[number - 2000], losses[number - 2000])
+            in_flight.forget_before(progress.next)
     assert progress.moves[0].reason == "not worse"
     assert worst <= progress.plan.budget
 
 
 def test_the_worst_of_decisions_without_losses_is_within_the_budget():
-    progress = Progress(RolloutPlan(steps=(0.5, 1), budget=20.0), (0.0, 1.0))
-    tickets = [progress.decide(learner=False) for _ in range(1000)]
-    assert sum(ticket.share for ticket in tickets) == pytest.approx(20.0)
-    for ticket in tickets:
-        progress.leave_out(ticket)
-    assert progress.traffic == pytest.approx(20.0 / COHORT)
+    progress, in_flight = Progress(RolloutPlan(steps=(0.5, 1), budget=20.0), (0.0, 1.0)), InFlight()
+    for number in range(1000):
+        in_flight.add(number, decide(progress, learner=False, in_flight=in_flight.total))
+    assert in_flight.total == pytest.approx(20.0)
+    in_flight.forget_before(1000)
+    assert progress.share(in_flight.total) == pytest.approx(20.0 / COHORT)
+
+
+def test_decisions_outside_the_rollout_and_repeated_losses_change_nothing():
+    progress = Progress(RolloutPlan(), (0.0, 1.0))
+    ticket = decide(progress, learner=True)
+    progress.add(1, None, 0.5)
+    progress.add(0, ticket, 0.5)
+    before = replace(progress, cohort=list(progress.cohort))
+    for number in (0, 1):
+        progress.add(number, ticket, 0.7)
+    assert progress == before
+    assert (progress.next, progress.judged) == (2, 1)
+
+
+def test_a_gap_of_any_length_is_left_out_at_once():
+    progress = Progress(RolloutPlan(patience=10), (0.0, 1.0))
+    ticket = decide(progress, learner=True)
+    progress.add(10**15, ticket, 0.5)
+    assert (progress.next, progress.judged) == (10**15 - 9, 0)
+    progress.add(10**15 + 9, ticket, 0.5)
+    assert (progress.next, progress.judged) == (10**15 + 1, 1)
+
+
+def test_the_owner_can_go_back_and_hold_the_steps():
+    held, aborted = (Progress(RolloutPlan(), (0.0, 1.0)) for _ in range(2))
+    held.held = True
+    run(held, 0.1, 0.6, 6000)
+    assert held.level == 0
+    held.held = False
+    run(held, 0.1, 0.6, 200)
+    assert held.level == 1
+    aborted.go_back()
+    assert (aborted.share(), aborted.moves[-1].reason, aborted.moves[-1].low) == (0.0, "aborted", None)
 
 
 def test_a_period_without_traffic_and_with_a_centre_at_the_end_of_the_range_adds_nothing():
     progress = Progress(RolloutPlan(budget=1.0), (0.0, 1.0))
-    for _ in range(3 * COHORT):
-        progress.judge(progress.decide(learner=False), 0.0)
-    assert progress.traffic == 0.0
+    for number in range(3 * COHORT):
+        progress.add(number, decide(progress, learner=False), 0.0)
+    assert progress.share() == 0.0
     assert progress.bounds() == (-math.inf, math.inf)
 
 
@@ -165,10 +206,11 @@ def test_a_period_without_traffic_and_with_a_centre_at_the_end_of_the_range_adds
 def test_any_range_of_losses_gives_the_same_moves(losses):
     progress, unit = Progress(RolloutPlan(), losses), Progress(RolloutPlan(), (np.sign(losses[0]), np.sign(losses[1])))
     rng = np.random.default_rng(0)
-    for _ in range(3000):
-        learner = bool(rng.random() < progress.traffic)
+    for number in range(3000):
+        learner = bool(rng.random() < progress.share())
         share = 0.25 if learner else 0.75
         for each in (progress, unit):
-            each.judge(each.decide(learner=learner), share * each.losses[1] + (1 - share) * each.losses[0])
+            loss = share * each.losses[1] + (1 - share) * each.losses[0]
+            each.add(number, decide(each, learner=learner), loss)
     assert [move[:4] for move in progress.moves] == [move[:4] for move in unit.moves]
     assert progress.moves

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -19,9 +18,10 @@ from manul.agents.base import densities_by_row, largest_densities_by_row, moment
 from manul.agents.mapped import SaveableAgent
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
+from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import Progress, Ticket
+from manul.agents.rollout.rollout_progress import Progress
 from manul.contexts import conversion
 from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
@@ -76,9 +76,9 @@ class Rollout(PlotMixin):
     probability at most 1 - `confidence`, however often one looks.
 
     Each step lasts for at least `least_decisions` with losses. Losses may come late: decisions are judged in their
-    order, and one without a loss holds up the others until `patience` further decisions are made; then it is left out,
-    and its loss is refused. Decisions without losses count as the worst possible, so the budget limits how many of them
-    the learner makes.
+    order, and one without a loss holds up the others until the loss of a decision arrives that was made `patience`
+    decisions later. Then it is left out, and its loss is refused. Decisions without losses count as the worst possible,
+    so the budget limits how many of them the learner makes.
 
     >>> import manul
     >>> rollout = Rollout(manul.Auto(seed=7), baseline=0.5, tolerance=0.05, steps=(0.05, 0.25, 1.0))
@@ -126,19 +126,17 @@ class Rollout(PlotMixin):
         self.decisions = 0
         self._range = Actions(*self.actions)
         self._density_is_checked = False
-        self._waiting: deque[int] = deque()
-        self._tickets: dict[int, Ticket] = {}
-        self._arrived: dict[int, float] = {}
+        self._in_flight = InFlight()
 
     @property
     def traffic(self) -> float:
         """The share of the learner in the next decision."""
-        return self.progress.traffic
+        return self.progress.share(self._in_flight.total)
 
     @property
     def evidence(self) -> Evidence:
         """What is known of the learner against the baseline."""
-        return evidence_of(self.progress)
+        return evidence_of(self.progress, self._in_flight.total)
 
     def distribution(
         self, context: Context, within: Within | None = None, *, action: float | None = None
@@ -163,8 +161,7 @@ class Rollout(PlotMixin):
         outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
         value = self._check_loss(loss_of(loss, reward, rewards=self.rewards is not None))
         self.agent.learn(context, Decision(*decision[:4]), **outcome)
-        self._arrived[number] = value
-        self._judge()
+        self._judge(number, value)
 
     def decide_many(
         self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None, *, actions: npt.ArrayLike | None = None
@@ -205,8 +202,8 @@ class Rollout(PlotMixin):
         check_shape("losses", values, len(numbers))
         check_losses(values, self.losses, rewards=self.rewards is not None)
         self.agent.learn_many(contexts, Decisions(*decisions[:5]), **outcomes)
-        self._arrived.update(zip(numbers, values.tolist(), strict=True))
-        self._judge()
+        for number, value in zip(numbers, values.tolist(), strict=True):
+            self._judge(number, value)
 
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
@@ -240,10 +237,8 @@ class Rollout(PlotMixin):
             learner, action, arm = self._learner(context, within), baseline.draw((self.seed, number)), "baseline"
             density, floor = learner.density(action), float(learner.densities.min())
         mixed = share * density + (1 - share) * baseline.distribution.density(action)
-        self._waiting.append(number)
-        self._tickets[number] = self.progress.decide(learner=arm == "learner")
+        self._in_flight.add(number, self.progress.ticket(learner=arm == "learner", share=share))
         self.decisions += 1
-        self._judge()
         return ArmDecision(action, mixed, within, None if floor is None else share * floor, arm, number)
 
     def _ends(self, within: Within | None) -> Within:
@@ -257,7 +252,9 @@ class Rollout(PlotMixin):
         unknown = [
             number
             for number in numbers
-            if not isinstance(number, Integral) or number not in self._tickets or number in self._arrived
+            if not isinstance(number, Integral)
+            or number not in self._in_flight.tickets
+            or number in self.progress.arrived
         ]
         if unknown or len(set(numbers)) < len(numbers):
             raise InputError(
@@ -276,17 +273,9 @@ class Rollout(PlotMixin):
             check_losses(np.array([value]), self.losses, rewards=self.rewards is not None)
         return value
 
-    def _judge(self) -> None:
-        """Pass on decisions in order, up to the first whose loss is still waited for."""
-        while self._waiting:
-            number = self._waiting[0]
-            if number not in self._arrived and self.decisions - number <= self.plan.patience:
-                break
-            ticket = self._tickets.pop(self._waiting.popleft())
-            if number in self._arrived:
-                self.progress.judge(ticket, self._arrived.pop(number))
-            else:
-                self.progress.leave_out(ticket)
+    def _judge(self, number: int, loss: float) -> None:
+        self.progress.add(number, self._in_flight.tickets[number], loss)
+        self._in_flight.forget_before(self.progress.next)
 
     def state(self) -> model_files.Arrays:
         """The complete learned state of the agent inside, as arrays."""
@@ -300,7 +289,7 @@ class Rollout(PlotMixin):
         """The contents of a file with the rollout."""
         kind, parameters, arrays = model_files.contents(self.agent)
         baseline, baseline_arrays = self.baseline.describe()
-        waiting = [[number, *self._tickets[number], self._arrived.get(number)] for number in self._waiting]
+        waiting = [[number, *ticket] for number, ticket in self._in_flight.tickets.items()]
         settings = {
             "agent": {"kind": kind, "parameters": parameters},
             "baseline": baseline,
@@ -308,7 +297,7 @@ class Rollout(PlotMixin):
             "seed": self.seed,
             "decisions": self.decisions,
             "progress": rollout_files.describe(self.progress),
-            "waiting": waiting,
+            "in_flight": {"tickets": waiting, "total": self._in_flight.total},
         }
         both = {f"agent.{name}": array for name, array in arrays.items()}
         both |= {f"baseline.{name}": array for name, array in baseline_arrays.items()}
@@ -328,10 +317,9 @@ class Rollout(PlotMixin):
         rollout = cls(agent, baseline=baseline, seed=parameters["seed"], **plan)
         rollout.progress = rollout_files.restore(rollout.plan, rollout.losses, parameters["progress"])
         rollout.decisions = parameters["decisions"]
-        waiting = rollout_files.restore_waiting(rollout.progress, rollout.decisions, parameters["waiting"])
-        rollout._waiting.extend(waiting)
-        rollout._tickets = {number: ticket for number, (ticket, _) in waiting.items()}
-        rollout._arrived = {number: loss for number, (_, loss) in waiting.items() if loss is not None}
+        rollout._in_flight = rollout_files.restore_in_flight(
+            rollout.progress, rollout.decisions, **parameters["in_flight"]
+        )
         return rollout
 
     def __repr__(self) -> str:

@@ -52,8 +52,8 @@ class Evidence:
         return f"{text} The next step needs about {self.needed:,} more decisions."
 
 
-def evidence_of(progress: Progress) -> Evidence:
-    """The evidence of a rollout so far.
+def evidence_of(progress: Progress, in_flight: float = 0.0) -> Evidence:
+    """The evidence of a rollout so far; `in_flight` is the sum of the learner's shares in decisions that are not judged.
 
     >>> from manul.agents.rollout.rollout_plan import RolloutPlan
     >>> print(evidence_of(Progress(RolloutPlan(), losses=(0.0, 1.0))))
@@ -69,8 +69,8 @@ def evidence_of(progress: Progress) -> Evidence:
         status=status,
         step=progress.level + 1,
         steps=len(plan.steps),
-        traffic=progress.traffic,
-        limited=progress.level >= 0 and progress.allowed < plan.shares[progress.level],
+        traffic=progress.share(in_flight),
+        limited=progress.level >= 0 and progress.allowed(in_flight) < plan.shares[progress.level],
         judged=progress.tested,
         excess=progress.bounds(),
         learner_loss=_mean(learner, progress.width),

@@ -7,19 +7,21 @@ from dataclasses import astuple
 from typing import Any, get_args
 
 from manul.agents.rollout.confidence_bounds import Sums
+from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Move, Progress, Reason, Side, Ticket
 from manul.types import Within
 from manul.utils.model_files import MOST_ROUNDS, mismatch_error
 
-_NUMBERS = ("level", "period", "judged", "spent", "unjudged")
+_NUMBERS = ("level", "period", "judged", "spent", "next", "latest", "held")
 _LARGEST = 1e200  # no rollout has such sums, and their multiples would overflow
 
 
 def describe(progress: Progress) -> dict[str, Any]:
     """The state in JSON values; `restore` is the inverse."""
     numbers = {name: getattr(progress, name) for name in _NUMBERS}
-    return numbers | {
+    return {
+        **numbers,
         "below": astuple(progress.below),
         "above": astuple(progress.above),
         "arms": [astuple(arm) for arm in progress.arms],
@@ -28,6 +30,7 @@ def describe(progress: Progress) -> dict[str, Any]:
         "guarantee": [astuple(sums) for sums in progress.guarantee],
         "moves": [list(move) for move in progress.moves],
         "cohort": [[*ticket, loss] for ticket, loss in progress.cohort],
+        "arrived": [[number, *_parts(ticket), loss] for number, (ticket, loss) in progress.arrived.items()],
     }
 
 
@@ -51,7 +54,9 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
         period=period,
         judged=_whole(saved["judged"]),
         spent=_number(saved["spent"]),
-        unjudged=_number(saved["unjudged"]),
+        next=_whole(saved["next"]),
+        latest=_whole(saved["latest"], -1),
+        held=_truth(saved["held"]),
         below=_side(saved["below"]),
         above=_side(saved["above"]),
         arms=(learner, baseline),
@@ -63,6 +68,9 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
         raise mismatch_error()
     progress.centres = [_number(centre, *progress.scaled) for centre in saved["centres"]]
     progress.cohort = [(ticket(progress, *parts), _number(loss, *losses)) for *parts, loss in saved["cohort"]]
+    for number, *parts, loss in saved["arrived"]:
+        decided = ticket(progress, *parts) if parts else None
+        progress.arrived[_whole(number, progress.next, progress.latest)] = decided, _number(loss, *losses)
     return progress
 
 
@@ -72,34 +80,43 @@ def ticket(progress: Progress, learner: Any, share: Any, level: Any, period: Any
     >>> ticket(Progress(RolloutPlan(), (0.0, 1.0)), True, 0.05, 0, 0)
     Ticket(learner=True, share=0.05, level=0, period=0)
     """
-    if not isinstance(learner, bool):
-        raise mismatch_error()
     step = _whole(level, 0, len(progress.trials) - 1)
-    return Ticket(learner, _number(share, 0, progress.plan.shares[step]), step, _whole(period, 0, progress.period))
+    return Ticket(
+        _truth(learner), _number(share, 0, progress.plan.shares[step]), step, _whole(period, 0, progress.period)
+    )
 
 
-def restore_waiting(
-    progress: Progress, decisions: Any, saved: list[list[Any]]
-) -> dict[int, tuple[Ticket, float | None]]:
-    """The decisions that are not judged, by number, in order, and their losses; `decisions` is how many there were.
+def restore_in_flight(progress: Progress, decisions: Any, tickets: list[list[Any]], total: Any) -> InFlight:
+    """The decisions that are not judged; `decisions` is how many there were.
 
-    >>> restore_waiting(Progress(RolloutPlan(), (0.0, 1.0)), 9, [[7, False, 0.05, 0, 0, None]])
-    {7: (Ticket(learner=False, share=0.05, level=0, period=0), None)}
+    >>> restore_in_flight(Progress(RolloutPlan(), (0.0, 1.0)), 9, [[7, False, 0.05, 0, 0]], 0.05).tickets
+    {7: Ticket(learner=False, share=0.05, level=0, period=0)}
     """
-    waiting: dict[int, tuple[Ticket, float | None]] = {}
-    least = max(_whole(decisions) - progress.plan.patience, 0)
-    for number, *parts, loss in saved:
-        checked = None if loss is None else _number(loss, *progress.losses)
-        waiting[_whole(number, least, decisions - 1)] = ticket(progress, *parts), checked
-        least = number + 1
-    return waiting
+    last = _whole(decisions) - 1
+    restored = {_whole(number, progress.next, last): ticket(progress, *parts) for number, *parts in tickets}
+    if not restored.keys() >= progress.arrived.keys():
+        raise mismatch_error()
+    if not math.isclose(_number(total), InFlight(restored).total, abs_tol=1e-6):
+        raise mismatch_error()
+    return InFlight(restored, total)
+
+
+def _parts(ticket: Ticket | None) -> tuple[Any, ...]:
+    return () if ticket is None else ticket
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise mismatch_error()
+    return value
 
 
 def _move(saved: list[Any], steps: int) -> Move:
     judged, origin, target, reason, low, high = saved
     if reason not in get_args(Reason):
         raise mismatch_error()
-    return Move(_whole(judged), _whole(origin, 0, steps), _whole(target, 0, steps), reason, _number(low), _number(high))
+    bounds = [None if end is None else _number(end) for end in (low, high)]
+    return Move(_whole(judged), _whole(origin, 0, steps), _whole(target, 0, steps), reason, *bounds)
 
 
 def _side(saved: list[Any]) -> Side:

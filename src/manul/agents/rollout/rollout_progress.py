@@ -9,13 +9,16 @@ the n-th trial of a step gets 6 / (pi n)^2, which sum to 1.
 The guarantee limits the traffic at all times: an upper bound of what the learner has cost beyond the tolerance in the
 judged decisions, plus the worst that all others can have cost, stays within the budget.
 
+Losses may come in any order. Decisions are judged in the order of their numbers: one without a loss holds up the others
+until a decision that is `patience` later has its loss. Then it is left out.
+
 All sums are in widths of the range of losses, so that no range is too wide for them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -35,19 +38,19 @@ from manul.types import Floats, Within
 COHORT = 50  # judged decisions between two looks at the evidence
 _FARTHEST = 2.0**40  # decisions: a longer forecast says nothing
 
-Reason = Literal["not worse", "worse"]
+Reason = Literal["not worse", "worse", "aborted"]
 
 
 class Move(NamedTuple):
     """A change of the step: after how many judged decisions, from and to which step (0 is the baseline), why, and the
-    bounds of the learner's excess over what is tolerated, per decision."""
+    bounds of the learner's excess over what is tolerated, per decision; None if nothing is known."""
 
     judged: int
     origin: int
     target: int
     reason: Reason
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class Ticket(NamedTuple):
@@ -76,14 +79,15 @@ class Side:
 class Progress:
     """The state of a rollout; `level` is the number of its step, from 0, or -1 after it went back to the baseline.
 
-    `spent` is an upper bound of what the learner has cost beyond the tolerance in complete cohorts, and `unjudged` the
-    sum of its shares in the other decisions, the most that they can have cost, both in widths of the range of losses.
+    `spent` is an upper bound of what the learner has cost beyond the tolerance in complete cohorts, in widths of the
+    range of losses. `next` is the lowest number of a decision that is not judged, `arrived` the losses of later ones, and
+    `latest` the highest number with a loss. A rollout that is `held` moves down, but not up.
 
     >>> progress = Progress(RolloutPlan(steps=(0.5, 1)), losses=(0.0, 1.0))
     >>> for number in range(1000):
-    ...     ticket = progress.decide(learner=number % 2 == 0)
-    ...     progress.judge(ticket, 0.1 if ticket.learner else 0.9)
-    >>> progress.moves[0].reason, progress.traffic
+    ...     ticket = progress.ticket(learner=number % 2 == 0, share=progress.share())
+    ...     progress.add(number, ticket, 0.1 if ticket.learner else 0.9)
+    >>> progress.moves[0].reason, progress.share()
     ('not worse', 0.98)
     """
 
@@ -93,7 +97,9 @@ class Progress:
     period: int = 0
     judged: int = 0
     spent: float = 0.0
-    unjudged: float = 0.0
+    next: int = 0
+    latest: int = -1
+    held: bool = False
     below: Side = field(default_factory=Side)
     above: Side = field(default_factory=Side)
     arms: tuple[Sums, Sums] = field(default_factory=lambda: (Sums(), Sums()))
@@ -102,6 +108,7 @@ class Progress:
     guarantee: list[Sums] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
     cohort: list[tuple[Ticket, float]] = field(default_factory=list)
+    arrived: dict[int, tuple[Ticket | None, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.trials:
@@ -117,28 +124,49 @@ class Progress:
         """The range of losses in widths of it."""
         return self.losses[0] / self.width, self.losses[1] / self.width
 
-    @property
-    def allowed(self) -> float:
-        """The share that the guarantee allows: a cohort of the worst decisions would not break it."""
-        return (self.plan.budget - self.spent - self.unjudged) / COHORT
+    def allowed(self, in_flight: float = 0.0) -> float:
+        """The share that the guarantee allows: a cohort of the worst decisions would not break it.
 
-    @property
-    def traffic(self) -> float:
+        `in_flight` is the sum of the learner's shares in the decisions from `next` on, the most that they can cost.
+        """
+        return (self.plan.budget - self.spent - _shares(self.cohort) - in_flight) / COHORT
+
+    def share(self, in_flight: float = 0.0) -> float:
         """The share of the learner in the next decision."""
-        return max(0.0, min(self.plan.shares[self.level], self.allowed)) if self.level >= 0 else 0.0
+        return max(0.0, min(self.plan.shares[self.level], self.allowed(in_flight))) if self.level >= 0 else 0.0
 
-    def decide(self, *, learner: bool) -> Ticket:
-        """The ticket of the next decision, which the learner or the baseline makes."""
-        ticket = Ticket(learner, self.traffic, max(self.level, 0), self.period)
-        self.unjudged += ticket.share
-        return ticket
+    def ticket(self, *, learner: bool, share: float) -> Ticket:
+        """The ticket of a decision that is made now, with a share, by the learner or the baseline."""
+        return Ticket(learner, share, max(self.level, 0), self.period)
 
-    def leave_out(self, ticket: Ticket) -> None:
-        """Leave out a decision whose loss is no longer waited for."""
-        self.unjudged -= ticket.share
+    def add(self, number: int, ticket: Ticket | None, loss: float) -> None:
+        """Add the loss of a decision, once. A decision without a ticket, which is not part of the rollout, is left out."""
+        if number < self.next or number in self.arrived:
+            return
+        self.arrived[number] = ticket, loss
+        self.latest = max(self.latest, number)
+        while self.next <= self.latest:
+            if self.next in self.arrived:
+                ticket, loss = self.arrived.pop(self.next)
+                self.next += 1
+                if ticket is not None:
+                    self._judge(ticket, loss)
+            elif self.latest - self.next >= self.plan.patience:
+                self.next = min(*self.arrived, self.latest - self.plan.patience + 1)
+            else:
+                break
 
-    def judge(self, ticket: Ticket, loss: float) -> None:
-        """Add a decision with its loss, after all earlier decisions; the evidence is looked at once per cohort."""
+    def go_back(self) -> None:
+        """Go back to the baseline, because the owner says so."""
+        if self.level >= 0:
+            self._go(-1, "aborted", *self.bounds())
+
+    def restart(self) -> None:
+        """Begin a new trial, because the learner was replaced by another one."""
+        self._begin_trial()
+
+    def _judge(self, ticket: Ticket, loss: float) -> None:
+        """The evidence is looked at once per cohort."""
         self.cohort.append((ticket, loss))
         self.judged += 1
         if len(self.cohort) == COHORT:
@@ -149,7 +177,6 @@ class Progress:
 
     def _add(self, tickets: Sequence[Ticket], losses: Floats) -> None:
         learner, shares, levels, periods = (np.array(column) for column in zip(*tickets, strict=True))
-        self.unjudged -= float(shares.sum())
         for level in set(levels.tolist()):
             outcomes = Outcomes(*(column[levels == level] for column in (learner, shares, losses)))
             self.guarantee[level].add(guarantee_terms(outcomes, self.centres[level], self.plan.tolerance))
@@ -182,7 +209,8 @@ class Progress:
         """How much less must be spent before a higher step gets more traffic; nothing is known of a new step at first."""
         unknown = self._spent(level, Sums(), self._mean_loss) if level == len(self.guarantee) else 0.0
         needed = COHORT * self.plan.shares[level - 1]
-        return self.spent + self.unjudged + unknown + needed - self.plan.budget
+        waiting = _shares((*self.cohort, *self.arrived.values()))
+        return self.spent + waiting + unknown + needed - self.plan.budget
 
     @property
     def _mean_loss(self) -> float:
@@ -193,7 +221,7 @@ class Progress:
         (low, high), level = self.bounds(), self.level
         if low > 0:
             self._go(level - 1, "worse", low, high)
-        elif high < 0 and self.tested >= self.plan.least_decisions:
+        elif high < 0 and not self.held and self.tested >= self.plan.least_decisions:
             if level == len(self.plan.steps) - 1:
                 self._begin_trial()
             elif self._missing_room(level + 1) < 0:
@@ -238,7 +266,8 @@ class Progress:
         return self.plan.error / len(self.plan.steps) * 6 / (math.pi * self.trials[self.level]) ** 2
 
     def _go(self, level: int, reason: Reason, low: float, high: float) -> None:
-        self.moves.append(Move(self.judged, self.level + 1, level + 1, reason, low, high))
+        known = [end if math.isfinite(end) else None for end in (low, high)]
+        self.moves.append(Move(self.judged, self.level + 1, level + 1, reason, *known))
         if level == len(self.trials):
             self.trials.append(0)
             self.centres.append(self._mean_loss)
@@ -254,3 +283,8 @@ class Progress:
     def _begin_period(self) -> None:
         self.period += 1
         self.below, self.above, self.arms = Side(), Side(), (Sums(), Sums())
+
+
+def _shares(outcomes: Iterable[tuple[Ticket | None, float]]) -> float:
+    """The sum of the learner's shares, which does not depend on the order."""
+    return math.fsum(ticket.share for ticket, _ in outcomes if ticket is not None)
