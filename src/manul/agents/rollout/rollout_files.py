@@ -41,8 +41,8 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
     >>> restore(progress.plan, (0.0, 1.0), describe(progress)) == progress
     True
     """
-    known, period = len(saved["trials"]), _whole(saved["period"])
-    if not known == len(saved["centres"]) == len(saved["guarantee"]) or not 1 <= known <= len(plan.steps):
+    steps, period = len(saved["trials"]), _whole(saved["period"])
+    if not steps == len(saved["centres"]) == len(saved["guarantee"]) or not 1 <= steps <= len(plan.steps):
         raise mismatch_error()
     if len(saved["cohort"]) >= COHORT:
         raise mismatch_error()
@@ -50,7 +50,7 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
     progress = Progress(
         plan,
         losses,
-        level=_whole(saved["level"], -1, known - 1),
+        level=_whole(saved["level"], -1, steps - 1),
         period=period,
         judged=_whole(saved["judged"]),
         spent=_number(saved["spent"]),
@@ -68,9 +68,10 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
         raise mismatch_error()
     progress.centres = [_number(centre, *progress.scaled) for centre in saved["centres"]]
     progress.cohort = [(ticket(progress, *parts), _number(loss, *losses)) for *parts, loss in saved["cohort"]]
+    progress.cohort_shares = sum(decided.share for decided, _ in progress.cohort)
     for number, *parts, loss in saved["arrived"]:
-        decided = ticket(progress, *parts) if parts else None
-        progress.arrived[_whole(number, progress.next, progress.latest)] = decided, _number(loss, *losses)
+        known = ticket(progress, *parts) if parts else None
+        progress.arrived[_whole(number, progress.next, progress.latest)] = known, _number(loss, *losses)
     return progress
 
 

@@ -18,7 +18,7 @@ All sums are in widths of the range of losses, so that no range is too wide for 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -108,6 +108,7 @@ class Progress:
     guarantee: list[Sums] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
     cohort: list[tuple[Ticket, float]] = field(default_factory=list)
+    cohort_shares: float = 0.0
     arrived: dict[int, tuple[Ticket | None, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -129,7 +130,7 @@ class Progress:
 
         `in_flight` is the sum of the learner's shares in the decisions from `next` on, the most that they can cost.
         """
-        return (self.plan.budget - self.spent - _shares(self.cohort) - in_flight) / COHORT
+        return (self.plan.budget - self.spent - self.cohort_shares - in_flight) / COHORT
 
     def share(self, in_flight: float = 0.0) -> float:
         """The share of the learner in the next decision."""
@@ -168,10 +169,11 @@ class Progress:
     def _judge(self, ticket: Ticket, loss: float) -> None:
         """The evidence is looked at once per cohort."""
         self.cohort.append((ticket, loss))
+        self.cohort_shares += ticket.share
         self.judged += 1
         if len(self.cohort) == COHORT:
             tickets, losses = zip(*self.cohort, strict=True)
-            self.cohort = []
+            self.cohort, self.cohort_shares = [], 0.0
             self._add(tickets, np.array(losses) / self.width)
             self._review()
 
@@ -209,7 +211,7 @@ class Progress:
         """How much less must be spent before a higher step gets more traffic; nothing is known of a new step at first."""
         unknown = self._spent(level, Sums(), self._mean_loss) if level == len(self.guarantee) else 0.0
         needed = COHORT * self.plan.shares[level - 1]
-        waiting = _shares((*self.cohort, *self.arrived.values()))
+        waiting = self.cohort_shares + math.fsum(each.share for each, _ in self.arrived.values() if each is not None)
         return self.spent + waiting + unknown + needed - self.plan.budget
 
     @property
@@ -283,8 +285,3 @@ class Progress:
     def _begin_period(self) -> None:
         self.period += 1
         self.below, self.above, self.arms = Side(), Side(), (Sums(), Sums())
-
-
-def _shares(outcomes: Iterable[tuple[Ticket | None, float]]) -> float:
-    """The sum of the learner's shares, which does not depend on the order."""
-    return math.fsum(ticket.share for ticket, _ in outcomes if ticket is not None)
