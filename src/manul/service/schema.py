@@ -78,11 +78,13 @@ class Fading(Request, kw_only=True):
 
 
 class NewDecision(Request, kw_only=True):
-    """A request for a decision; `within` restricts the range of actions for this decision."""
+    """A request for a decision; `within` restricts the range of actions for this decision. `action` is what the caller would
+    choose, which a rollout with the baseline "caller" needs; otherwise it is ignored."""
 
     context: Context = None
     within: Limited = None
     id: Id | None = None
+    action: float | None = None
 
 
 class NewDecisions(Request, kw_only=True):
@@ -128,13 +130,15 @@ class NewLosses(Request, kw_only=True):
 
 
 class Decision(Struct, kw_only=True):
-    """An action with the density it was drawn with; `model` is the last event that the model contained."""
+    """An action with the density it was drawn with; `model` is the last event that the model contained. `arm` says who made
+    the decision, if a rollout is running."""
 
     id: str
     action: Action
     density: float
     model: int
     densities: Densities | UnsetType = UNSET
+    arm: Literal["learner", "baseline"] | UnsetType = UNSET
 
 
 class Decisions(Struct, kw_only=True):

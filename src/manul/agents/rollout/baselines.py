@@ -32,7 +32,11 @@ class BaselineArm:
 
 
 class Baseline(Protocol):
-    """Where the baseline's action comes from."""
+    """Where the baseline's action comes from; `actions` is the range of actions."""
+
+    @property
+    def actions(self) -> Within:
+        """The range of actions."""
 
     def arm(self, context: Context, within: Within, action: float | None) -> BaselineArm:
         """What the baseline plays; `action` is the caller's own action, if given."""

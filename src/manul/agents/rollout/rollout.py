@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -9,14 +10,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from manul import _core
 from manul.actions.distribution import Distribution
 from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import SaveableAgent
-from manul.agents.rollout import rollout_files
+from manul.agents.rollout import arms, rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
@@ -29,8 +29,6 @@ from manul.types import Agent, Context, Decision, Decisions, Floats, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange, known_range, loss_of, losses_of
 from manul.utils.validation import check_losses, check_seed, check_shape
-
-_ARM_STREAM = 0x9E3779B97F4A7C15  # other random numbers than those of the agent, which may have the same seed
 
 
 class ArmDecision(NamedTuple):
@@ -228,18 +226,17 @@ class Rollout(PlotMixin):
         return learner
 
     def _draw(self, context: Context, within: Within | None, baseline: BaselineArm) -> ArmDecision:
+        def look_up(action: float) -> tuple[float, float]:
+            learner = self._learner(context, within)
+            return learner.density(action), float(learner.densities.min())
+
         share, number = self.traffic, self.decisions
-        floor: float | None
-        if _core.draw(self.seed ^ _ARM_STREAM, number)[0] < share:
-            action, density, _, floor = self.agent.decide(context, within)
-            arm = "learner"
-        else:
-            learner, action, arm = self._learner(context, within), baseline.draw((self.seed, number)), "baseline"
-            density, floor = learner.density(action), float(learner.densities.min())
-        mixed = share * density + (1 - share) * baseline.distribution.density(action)
-        self._in_flight.add(number, self.progress.ticket(learner=arm == "learner", share=share))
+        decide = partial(self.agent.decide, context, within)
+        drawn = arms.draw(self.seed, number, share, baseline, decide=decide, look_up=look_up)
+        self._in_flight.add(number, self.progress.ticket(learner=drawn.learner, share=share))
         self.decisions += 1
-        return ArmDecision(action, mixed, within, None if floor is None else share * floor, arm, number)
+        arm = "learner" if drawn.learner else "baseline"
+        return ArmDecision(drawn.action, drawn.density, within, drawn.floor, arm, number)
 
     def _ends(self, within: Within | None) -> Within:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 from manul.errors import FileError, ParameterError
 from manul.service import schema
 from manul.service.client.exchange import Exchange, Request, call, decode, send
+from manul.service.rollout_schema import Rollout
 from manul.types import Floats, Within
 from manul.utils.rewards import AnyRange
 
@@ -90,9 +92,14 @@ class Calls:
         *,
         within: Within | Mapping[str, Any] | None = None,
         id: str | None = None,  # noqa: A002
+        action: float | None = None,
     ) -> Exchange[schema.Decision]:
-        """Decide. An `id` seeds the randomness: the same request with the same id gets the same decision."""
+        """Decide. An `id` seeds the randomness: the same request with the same id gets the same decision.
+
+        `action` is what you would choose yourself, for a rollout with the baseline "caller".
+        """
         body = {"context": context, "within": within, "id": id or _new_id()}
+        body |= {} if action is None else {"action": action}
         return (yield from self._post(_path(loop, "decisions"), body, schema.Decision))
 
     @call
@@ -103,9 +110,10 @@ class Calls:
         *,
         withins: Sequence[Within | Mapping[str, Any] | None] | None = None,
         ids: Sequence[str] | None = None,
+        actions: Sequence[float] | None = None,
     ) -> Exchange[list[schema.Decision]]:
-        """Decide in many contexts, a thousand per request."""
-        columns = {"context": contexts, "within": withins, "id": ids}
+        """Decide in many contexts, a thousand per request; `actions` are what you would choose yourself."""
+        columns = {"context": contexts, "within": withins, "id": ids, "action": actions}
         for name, column in columns.items():
             if column is not None and len(column) != len(contexts):
                 raise ParameterError(
@@ -194,8 +202,64 @@ class Calls:
 
     @call
     def promote(self, loop: str) -> Exchange[schema.Status]:
-        """Let an apprentice decide."""
+        """Let an apprentice decide. A rollout ends, and the learner makes all decisions."""
         return (yield from self._post(_path(loop, "promote"), None, schema.Status))
+
+    @call
+    def start_rollout(
+        self,
+        loop: str,
+        *,
+        baseline: float | str | Path,
+        tolerance: float = 0.05,
+        confidence: float = 0.95,
+        steps: Sequence[float] = (0.05, 0.25, 1.0),
+        holdout: float = 0.02,
+        least_decisions: int = 200,
+        least_seconds: float = 0.0,
+        budget: float = 100.0,
+        patience: int = 10_000,
+        webhook: Mapping[str, str] | None = None,
+    ) -> Exchange[Rollout]:
+        """Start a rollout. `baseline` is an action, "caller", or the path of a saved policy, `webhook` has a `url` and a
+        `secret`, and the other settings are those of `manul.Rollout`. Other settings than before start a new test."""
+        given: Any = baseline
+        if isinstance(baseline, Path) or (isinstance(baseline, str) and baseline != "caller"):
+            given = {"policy": base64.b64encode(_read(Path(baseline))).decode()}
+        settings = {
+            "baseline": given,
+            "tolerance": tolerance,
+            "confidence": confidence,
+            "steps": steps,
+            "holdout": holdout,
+            "least_decisions": least_decisions,
+            "least_seconds": least_seconds,
+            "budget": budget,
+            "patience": patience,
+            "webhook": webhook,
+        }
+        path = _path(loop, "rollout")
+        return (yield from self._request(Rollout, method="PUT", path=path, body=_encode(settings)))
+
+    @call
+    def rollout(self, loop: str) -> Exchange[Rollout]:
+        """Return the rollout of a loop: traffic, evidence, moves, and what the next step needs."""
+        return (yield from self._get(_path(loop, "rollout"), Rollout))
+
+    @call
+    def pause_rollout(self, loop: str) -> Exchange[Rollout]:
+        """Pause a rollout: the learner gets no more traffic, but can still lose it."""
+        return (yield from self._post(_path(loop, "rollout", "pause"), None, Rollout))
+
+    @call
+    def resume_rollout(self, loop: str) -> Exchange[Rollout]:
+        """Resume a paused rollout."""
+        return (yield from self._post(_path(loop, "rollout", "resume"), None, Rollout))
+
+    @call
+    def abort_rollout(self, loop: str) -> Exchange[Rollout]:
+        """Abort a rollout: from now on the baseline makes all decisions."""
+        return (yield from self._post(_path(loop, "rollout", "abort"), None, Rollout))
 
     @call
     def reset(self, loop: str) -> Exchange[schema.Status]:
@@ -227,10 +291,7 @@ class Calls:
     @call
     def replace(self, loop: str, path: str | Path) -> Exchange[schema.Status]:
         """Replace the model of a loop by that of a `.manul` file."""
-        try:
-            body = Path(path).read_bytes()
-        except OSError as error:
-            raise FileError(f"cannot read {path}: {error.strerror}") from None
+        body = _read(Path(path))
         # Sent twice, it would undo what was learned in between.
         return (
             yield from self._request(
@@ -255,6 +316,13 @@ class Calls:
             return part.replace(target)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _path(*parts: str) -> str:

@@ -14,7 +14,7 @@ from manul.service.engine import models
 from manul.service.engine.action_space import check_density
 from manul.service.engine.admission import check_context
 from manul.service.engine.group_commit import Writer
-from manul.service.engine.loop import Loop, refusal
+from manul.service.engine.loop import Fact, Loop, refusal
 from manul.service.engine.losses import stated_loss
 from manul.service.engine.write_operations import OWN, Future, WriteBlock, WriteDecisions, decision_answer
 from manul.service.errors import Conflict, Invalid
@@ -27,16 +27,24 @@ from manul.utils.validation import check_losses
 class Decider:
     """Draws decisions and submits them to the writer. Only decision numbers may have to be read from the store, in a thread."""
 
-    def __init__(self, store: Store, writer: Writer, limits: Limits, now: Callable[[], float]) -> None:
-        self._store, self._writer, self._limits, self._now = store, writer, limits, now
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        limits: Limits,
+        now: Callable[[], float],
+        learn: Callable[[Loop, list[Fact]], None],
+    ) -> None:
+        self._store, self._writer, self._limits, self._now, self._learn = store, writer, limits, now, learn
         self._pending: dict[int, tuple[Loop, list[tuple[DecisionRow, Future]]]] = {}
         self._groups = 0
         self._refills: dict[int, asyncio.Task[None]] = {}
+        self._needed: dict[int, int] = {}
 
     def decide(self, loop: Loop, request: schema.NewDecision) -> Future | None:
         """A future of the stored decision; None if decision numbers have to be read from the store first."""
         check_deciding(loop)
-        number = self._store.reserve(loop.number, 1)
+        number = self._take(loop, 1)
         return None if number is None else self._decide(loop, request, number)
 
     async def decide_later(self, loop: Loop, request: schema.NewDecision) -> DecisionRow:
@@ -46,27 +54,44 @@ class Decider:
         return decision
 
     def _decide(self, loop: Loop, request: schema.NewDecision, number: int) -> Future:
+        try:
+            return self._enqueue(loop, self._draw(loop, request, number))
+        except Exception:
+            loop.void([number])
+            raise
+
+    def _draw(self, loop: Loop, request: schema.NewDecision, number: int) -> DecisionRow:
         context = loop.context(request.context)
         check_context(loop, context, self._limits)
         loop.space.check_within(request.within)
         key = number if request.id is None else models.key(loop.name, request.id)
-        drawn, model = loop.draw(key, context, request.within)
+        drawn, model, ticket = loop.draw(number, key, context, request.within, request.action)
         decided = (request.within, drawn.action, drawn.density, self._now(), model)
         densities = drawn.densities if isinstance(drawn, KnobsDecision) else None
-        row = DecisionRow(number, request.id, context, *decided, floor=drawn.floor, densities=densities)
-        return self._enqueue(loop, row)
+        return DecisionRow(number, request.id, context, *decided, floor=drawn.floor, densities=densities, ticket=ticket)
+
+    def _take(self, loop: Loop, count: int) -> int | None:
+        """Decision numbers, if they are at hand; a rollout needs them in the order of the decisions of all replicas."""
+        if loop.rollout is not None:
+            self._store.keep_no_numbers(loop.number)
+        return self._store.reserve(loop.number, count)
 
     async def _reserve(self, loop: Loop, count: int) -> int:
         """Reserve decision numbers, reading more from the store if necessary."""
-        while (number := self._store.reserve(loop.number, count)) is None:
-            await asyncio.shield(self._refill(loop.number, count))
+        self._needed[loop.number] = self._needed.get(loop.number, 0) + count
+        try:
+            while (number := self._take(loop, count)) is None:
+                await asyncio.shield(self._refill(loop.number))
+        finally:
+            self._needed[loop.number] -= count
         return number
 
-    def _refill(self, loop: int, count: int) -> asyncio.Task[None]:
+    def _refill(self, loop: int) -> asyncio.Task[None]:
         """All decisions of a loop that need numbers share one request to the store."""
         task = self._refills.get(loop)
         if task is None:
-            task = self._refills[loop] = asyncio.create_task(asyncio.to_thread(self._store.refill, loop, count))
+            refill = asyncio.to_thread(self._store.refill, loop, self._needed[loop])
+            task = self._refills[loop] = asyncio.create_task(refill)
             task.add_done_callback(self._end_refill)
         return task
 
@@ -84,6 +109,8 @@ class Decider:
         withins = [each.within for each in requests]
         for within in withins:
             loop.space.check_within(within)
+        if loop.rollout is not None:
+            return await self._decide_by_rollout(loop, requests)
         try:
             rows = models.matrix(contexts)
         except ManulError as error:
@@ -112,7 +139,21 @@ class Decider:
                 numbers, requests, contexts, models.split(decisions), strict=True
             )
         ]
-        self._writer.submit(WriteDecisions(loop, rows_to_store, [future], self._note_first, together=True))
+        self._writer.submit(WriteDecisions(loop, rows_to_store, [future], self._note_first, self._learn, together=True))
+        return [decision_answer(each) for each in await future]
+
+    async def _decide_by_rollout(self, loop: Loop, requests: Sequence[schema.NewDecision]) -> list[schema.Decision]:
+        """Decide one by one, because each decision changes what the guarantee leaves for the next one."""
+        first = await self._reserve(loop, len(requests))
+        numbers = range(first, first + len(requests))
+        try:
+            rows = [self._draw(loop, each, number) for number, each in zip(numbers, requests, strict=True)]
+        except Exception:
+            loop.void(numbers)
+            raise
+        future = asyncio.get_running_loop().create_future()
+        self._measure(loop, future, len(rows), rows[0].time)
+        self._writer.submit(WriteDecisions(loop, rows, [future], self._note_first, self._learn, together=True))
         return [decision_answer(each) for each in await future]
 
     async def observe(self, loop: Loop, observation: schema.NewObservation) -> DecisionRow:
@@ -163,7 +204,9 @@ class Decider:
         for loop, waiting in pending.values():
             decisions, futures = [each for each, _ in waiting], [future for _, future in waiting]
             self._groups += 1
-            operation = WriteDecisions(loop, decisions, futures, self._note_first, together=False, done=self._end_group)
+            operation = WriteDecisions(
+                loop, decisions, futures, self._note_first, self._learn, together=False, done=self._end_group
+            )
             self._measure(loop, futures[0], len(decisions), decisions[0].time)
             self._writer.submit(operation)
 
@@ -188,8 +231,8 @@ class Decider:
 
 def check_deciding(loop: Loop) -> None:
     """Refuse to decide for an apprentice."""
-    if loop.apprentice:
+    if loop.apprentice and loop.rollout is None:
         raise Conflict(
-            f"loop {loop.name!r} is an apprentice and does not decide. Report observations, or promote it.",
+            f"loop {loop.name!r} is an apprentice and does not decide. Report observations, start a rollout, or promote it.",
             "loop",
         )

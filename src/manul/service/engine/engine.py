@@ -22,6 +22,8 @@ from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Fact, Loop
 from manul.service.engine.losses import ReportedLoss, stated_loss
 from manul.service.engine.recovery import restore_loop
+from manul.service.engine.rollout_control import RolloutControl
+from manul.service.engine.webhooks import Webhooks
 from manul.service.engine.write_operations import EndWaits, Future, Purge, WriteLosses, id_of, resolve
 from manul.service.errors import Conflict, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop
@@ -62,9 +64,11 @@ class Engine:
             events=snapshot_events,
             following=self._following,
         )
-        self._decider = Decider(store, self.writer, self.limits, self.now)
+        self._decider = Decider(store, self.writer, self.limits, self.now, self._learn)
+        self.rollouts = RolloutControl(store, self.write, self.now, self._learn)
+        self._webhooks = Webhooks(self.rollouts, lambda: list(self.loops.values()), self.learner.leads)
         self._purging = True
-        self._sweeper: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
         self.ready = False
 
     async def start(self) -> None:
@@ -75,7 +79,7 @@ class Engine:
         for row in await asyncio.to_thread(self.store.loops):
             await asyncio.to_thread(self.take_up, row, self.recover)
         self.learner.start()
-        self._sweeper = asyncio.create_task(self._sweep())
+        self._background = [asyncio.create_task(self._sweep()), asyncio.create_task(self._webhooks.run())]
         self.ready = True
 
     def take_up(self, row: LoopRow, load: Callable[[LoopRow], Loop] | None = None) -> None:
@@ -91,8 +95,8 @@ class Engine:
     async def stop(self) -> None:
         """Finish pending requests, learn what is queued, save snapshots and close the store."""
         self.ready = False
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for task in self._background:
+            task.cancel()
         self._decider.flush()
         for loop in list(self.loops.values()):
             loop.stop_waiting()
@@ -184,6 +188,7 @@ class Engine:
         )
         known = self.loops.get(settings.name)
         loop = known if known is not None and known.number == number else Loop(row)
+        self._tell_replicas(loop)
         self.loops[settings.name] = loop
         loop.update_behind(0)
         return loop
@@ -269,6 +274,11 @@ class Engine:
             loop.stop_waiting()
         self.learner.wake()
 
+    async def promote(self, loop: Loop) -> None:
+        """Let an apprentice decide; if there is a rollout, it ends, and the learner makes all decisions."""
+        await self.rollouts.end(loop)
+        await self.change(loop, apprentice=False)
+
     async def replace(self, loop: Loop, model: bytes) -> None:
         """Replace the model of a loop, after checking that the new one fits."""
         if loop.paused:
@@ -329,8 +339,13 @@ class Engine:
     def restore(self, row: LoopRow) -> Loop:
         """Load a loop from its newest snapshot."""
         loop = restore_loop(self.store, row)
+        self._tell_replicas(loop)
         self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
         return loop
+
+    def _tell_replicas(self, loop: Loop) -> None:
+        if self.store.replicas is not None:
+            loop.replicas = self.store.replicas.count
 
     def _learn(self, loop: Loop, facts: list[Fact]) -> None:
         if self._following is None:

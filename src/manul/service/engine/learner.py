@@ -155,11 +155,12 @@ class Learner(threading.Thread):
         if loop.paused or not self.leads():
             return False
         self._snapshots.setdefault(loop.number, (loop.model, time.monotonic()))
-        facts = self._next(loop)
+        facts, moves = self._next(loop), _moves(loop)
         loop.learn(facts, lambda event: self._store.model(loop.number, event))
         if loop.behind:
             loop.update_behind(self._store.counts(loop.number).events)
-        if self._following is not None and any(event.kind == "import" for event, _ in facts):
+        urgent = _moves(loop) != moves or any(event.kind in ("import", "rollout") for event, _ in facts)
+        if self._following is not None and urgent:
             self._save_snapshot(loop)
         self._save_if_due(loop)
         return bool(facts) or loop.behind
@@ -201,3 +202,8 @@ class Learner(threading.Thread):
         except Problem:
             self._retry_at[loop.number] = time.monotonic() + min(RETRY_SECONDS, self._seconds)
             log.warning("could not save a snapshot; it will be retried", extra={"loop": loop.name})
+
+
+def _moves(loop: Loop) -> int:
+    """The number of moves of a loop's rollout, which the other replicas should see at once."""
+    return 0 if loop.rollout is None else len(loop.rollout.moves)

@@ -9,26 +9,40 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
+from manul.agents.rollout.in_flight import InFlight
+from manul.agents.rollout.rollout_progress import Ticket
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.service.engine import models
 from manul.service.engine.action_space import action_space
+from manul.service.engine.loop_rollout import LoopRollout, OwnerAct
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
 from manul.service.loop_settings import stored_loop
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
-from manul.service.store.blocks import DecisionRow
+from manul.service.store.blocks import DecisionRow, RolloutTicket
 from manul.types import Decision, Decisions, KnobsDecision
 from manul.utils import model_files
 from manul.utils.rewards import outcome_of, outcomes_of
 
 log = logging.getLogger("manul.service")
 Fact = tuple[Event, DecisionRow | None]
+
+
+class Drawn(NamedTuple):
+    """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
+
+    decision: Decision | KnobsDecision
+    model: int
+    ticket: RolloutTicket | None
+
+
 # Outcomes that are learned per acquisition of the lock; decisions wait for at most so many.
 LEARN_BATCH = 32
 # Events queued in memory for the learner; beyond these it reads them from the store.
@@ -46,6 +60,9 @@ class Loop:
         self.space = action_space(self.settings)
         self.agent = models.make_agent(self.settings)
         self.model = self.learned = self.refused = 0
+        self.rollout: LoopRollout | None = None
+        # Decisions of the rollout that are not judged yet, and numbers that no decision got.
+        self.in_flight, self.voids = InFlight(), deque[int]()
         self.first: Any = None
         self._shape: Any = None
         self.history, self.traffic = History(self.space.knobs), Traffic()
@@ -55,12 +72,15 @@ class Loop:
         self.behind = True
         self._queueing = threading.Lock()
         self._waiters: list[tuple[int, Future[None]]] = []
+        self.replicas: Callable[[], int] = lambda: 1
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         agent = models.from_bytes(snapshot.model)
+        rollout = LoopRollout.from_bytes(self.settings, snapshot.rollout) if snapshot.rollout else None
         with self.lock:
             self.agent, self.model = agent, snapshot.event
+            self._follow(rollout)
             self.learned, self.refused = snapshot.learned, snapshot.refused
         self.history.restore(snapshot.history)
         self._notify_waiters(self.model)
@@ -100,19 +120,41 @@ class Loop:
             models.try_out(self.agent, context, within)
             self._shape = context if self._shape is None else self._shape
 
-    def draw(self, number: int, context: Any, within: models.Within | None) -> tuple[Decision | KnobsDecision, int]:
-        """Draw an action; returns the decision and the last event that the model contains."""
+    def draw(
+        self, number: int, key: int, context: Any, within: models.Within | None, offered: float | None = None
+    ) -> Drawn:
+        """Draw the action of a decision with a number; `key` seeds the draw, and `offered` is what the caller would choose."""
         # The core takes an array without a conversion.
         features = context if isinstance(context, dict) else np.array(context, np.float64)
         with self.lock:
             try:
-                decision = self.agent.decide_again(number, features, within)
+                if self.rollout is not None:
+                    return self._draw_arm(self.rollout, number, key, features, within, offered)
+                decision = self.agent.decide_again(key, features, within)
             except ManulError as error:
                 self._start()
                 raise refusal(error) from None
             if self._shape is None:
                 self._shape = context
-            return decision, self.model
+            return Drawn(decision, self.model, None)
+
+    def _draw_arm(
+        self,
+        rollout: LoopRollout,
+        number: int,
+        key: int,
+        features: Any,
+        within: models.Within | None,
+        offered: float | None,
+    ) -> Drawn:
+        # Each replica knows only its own decisions, and the others may have as many.
+        arm, ticket = rollout.draw(
+            self.agent, key, features, within, offered, self.in_flight.total * max(1, self.replicas())
+        )
+        self.in_flight.add(number, Ticket(*ticket[1:]))
+        if self._shape is None:
+            self._shape = features if isinstance(features, dict) else features.tolist()
+        return Drawn(Decision(arm.action, arm.density, within, arm.floor), self.model, ticket)
 
     def draw_many(
         self,
@@ -126,6 +168,11 @@ class Loop:
             decisions = models.draw_many(self.agent, numbers, contexts, rows, withins)
             self._shape = contexts[0] if self._shape is None else self._shape
             return decisions, self.model
+
+    def void(self, numbers: Sequence[int]) -> None:
+        """Note numbers that no decision has got, so that a rollout does not wait for their losses."""
+        if self.rollout is not None:
+            self.voids.extend(numbers)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -175,9 +222,10 @@ class Loop:
         """Learn the next events, in order; `read_model` reads the model of an import event."""
         batch: list[Fact] = []
         for fact in facts:
-            if fact[0].kind == "import":
+            if fact[0].kind in ("import", "rollout"):
                 self._learn_batch(batch)
-                self._import(fact[0], read_model)
+                apply = self._import if fact[0].kind == "import" else self._apply_act
+                apply(fact[0], read_model)
                 batch = []
             batch.append(fact)
             if len(batch) == LEARN_BATCH:
@@ -228,7 +276,8 @@ class Loop:
         with self.lock:
             contents = model_files.contents(self.agent)
             event, learned, refused = self.model, self.learned, self.refused
-        return Snapshot(event, model_files.encode(*contents), learned, refused, self.history.to_bytes())
+            rollout = b"" if self.rollout is None else self.rollout.to_bytes()
+        return Snapshot(event, model_files.encode(*contents), learned, refused, self.history.to_bytes(), rollout)
 
     def _import(self, event: Event, read_model: Callable[[int], bytes]) -> None:
         with self._skip_on_error(event):
@@ -237,7 +286,31 @@ class Loop:
                 models.try_out(agent, self.first)
             with self.lock:
                 self.agent, self.model = agent, event.number
+                if self.rollout is not None:
+                    self.rollout.restart(event)
             self.history.forget_judged()
+
+    def _apply_act(self, event: Event, read_model: Callable[[int], bytes]) -> None:
+        """Apply what the owner did to the rollout."""
+        with self._skip_on_error(event):
+            act = msgspec.json.decode(read_model(event.number), type=OwnerAct)
+            with self.lock:
+                if act.act == "start":
+                    assert act.settings is not None
+                    at: Any = {"event": event.number, "time": event.time, "again": self.rollout is not None}
+                    self._follow(LoopRollout(self.settings, act.settings, first=act.first, **at))
+                elif act.act == "end":
+                    self._follow(None)
+                elif self.rollout is not None:
+                    self.rollout.apply(event, act)
+
+    def _follow(self, rollout: LoopRollout | None) -> None:
+        """Continue with a rollout, which may be another one than before."""
+        if rollout is None or self.rollout is None or rollout.event != self.rollout.event:
+            self.in_flight = InFlight()
+        self.rollout = rollout
+        if rollout is not None:
+            self.in_flight.forget_before(rollout.progress.next)
 
     def _learn_batch(self, facts: Sequence[Fact]) -> None:
         """Add events to the history, then learn those that are outcomes."""
@@ -250,6 +323,10 @@ class Loop:
                     with self._skip_on_error(event):
                         self.learn_one(event, decision)
                     self.model = event.number
+            if self.rollout is not None:
+                for event, decision in facts:
+                    self.rollout.add(event, decision)
+                self.in_flight.forget_before(self.rollout.progress.next)
             self.refused += sum(event.kind == "damaged" for event, _ in facts)
             self.model = facts[-1][0].number if facts else self.model
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 
 from manul.service.engine.loop import Loop
+from manul.service.engine.loop_rollout import in_flight
 from manul.service.insights.history import RECENT
 from manul.service.store import LoopRow, Store
+from manul.service.store.blocks import DecisionRow
 
 log = logging.getLogger("manul.service")
+# Decisions of one block: a batch, or those that were written together.
+MAX_BLOCK = 20_000
 
 
 def restore_loop(store: Store, row: LoopRow) -> Loop:
@@ -25,4 +29,15 @@ def restore_loop(store: Store, row: LoopRow) -> Loop:
     if snapshot is not None:
         loop.history.add_contexts(store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
     loop.read_first(store)
+    if loop.rollout is not None:
+        loop.in_flight = in_flight(loop.rollout, _recent_decisions(store, loop, loop.rollout.progress.next))
     return loop
+
+
+def _recent_decisions(store: Store, loop: Loop, first: int) -> list[DecisionRow]:
+    """The decisions from a number on; the block that contains it may start before it."""
+    decisions, after = [], max(0, first - MAX_BLOCK)
+    while blocks := store.blocks(loop.number, after, 64):
+        decisions += [each for block in blocks for each in block.decisions() if each.number >= first]
+        after = blocks[-1].last
+    return decisions

@@ -31,9 +31,9 @@ def decision_answer(decision: DecisionRow) -> schema.Decision:
     density = decision.density
     assert density is not None
     densities = UNSET if decision.densities is None else decision.densities
-    return schema.Decision(
-        id=id_of(decision), action=decision.action, density=density, model=decision.model, densities=densities
-    )
+    arm: Any = UNSET if decision.ticket is None else "learner" if decision.ticket.learner else "baseline"
+    answered = {"id": id_of(decision), "action": decision.action, "density": density, "model": decision.model}
+    return schema.Decision(**answered, densities=densities, arm=arm)
 
 
 def own_number(id_: str) -> int | None:
@@ -65,13 +65,16 @@ class WriteDecisions(Operation):
         decisions: Sequence[DecisionRow],
         futures: Sequence[Future],
         note_first: Callable[[Loop], None],
+        learn: Callable[[Loop, list[Fact]], None],
         *,
         together: bool,
         done: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop, self._decisions, self._futures, self._together = loop, decisions, futures, together
-        self._note_first, self._done = note_first, done
+        self._note_first, self._learn, self._done = note_first, learn, done
         self._answers: list[DecisionRow | Conflict] = []
+        self._voids: list[int] = []
+        self._facts: list[Fact] = []
 
     def apply(self, transaction: Transaction) -> None:
         """Store new decisions; those whose id exists are answered from the store."""
@@ -84,6 +87,18 @@ class WriteDecisions(Operation):
                 raise Collision("another replica has just used one of the ids")
         for _, group in groupby(enumerate(fresh), key=_block_key):
             transaction.add_block(self._loop.number, pack([each for _, each in group]))
+        if self._loop.rollout is not None:
+            self._add_voids(transaction, fresh)
+
+    def _add_voids(self, transaction: Transaction, fresh: Sequence[DecisionRow]) -> None:
+        """Store which numbers no decision has: those of repeated requests here, and of earlier requests that failed."""
+        while self._loop.voids:
+            self._voids.append(self._loop.voids.popleft())
+        used = {each.number for each in fresh}
+        unused = [*self._voids, *(each.number for each in self._decisions if each.number not in used)]
+        events = [Event(0, number, "void", 0.0, self._decisions[0].time) for number in unused]
+        added = transaction.add_events(self._loop.number, events) if events else []
+        self._facts = [(event, None) for event in added]
 
     def _find_new(self, transaction: Transaction) -> list[DecisionRow]:
         ids = [each.id for each in self._decisions if each.id is not None]
@@ -116,12 +131,15 @@ class WriteDecisions(Operation):
     def on_commit(self) -> None:
         """The first decision of a loop determines the shape of contexts."""
         self._note_first(self._loop)
+        if self._facts:
+            self._learn(self._loop, self._facts)
 
     def answer(self, error: Exception | None) -> None:
         """Answer each caller."""
         self._done()
         if error is not None:
             self._loop.forget_unstored()
+            self._loop.void([*self._voids, *(each.number for each in self._decisions)])
             for future in self._futures:
                 resolve(future, None, error)
         elif self._together:

@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from manul.service import schema
 from manul.service.engine.engine import Engine
 from manul.service.engine.loop import Loop
+from manul.service.engine.rollout_control import Act, describe
 from manul.service.engine.status import status
 from manul.service.engine.write_operations import Future, decision_answer, id_of
 from manul.service.errors import Invalid, Unavailable
@@ -32,6 +33,7 @@ from manul.service.insights.knob_insights import pair_view
 from manul.service.insights.policy_view import policy_view
 from manul.service.insights.summary import summary
 from manul.service.loop_settings import NewLoop
+from manul.service.rollout_schema import NewRollout
 from manul.service.store.blocks import DecisionRow
 
 T = TypeVar("T")
@@ -45,7 +47,8 @@ _loss = bodies.decoder(schema.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
 Encode = Callable[[Any], bytes]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
-    kind: bodies.decoder(kind) for kind in (NewLoop, schema.NewDecisions, schema.NewObservation, schema.NewLosses)
+    kind: bodies.decoder(kind)
+    for kind in (NewLoop, NewRollout, schema.NewDecisions, schema.NewObservation, schema.NewLosses)
 }
 
 
@@ -150,7 +153,31 @@ class Routes:
 
     async def promote(self, request: Request) -> Response:
         """Let an apprentice decide."""
-        return await self._change(request, apprentice=False)
+        loop = await self._loop(request)
+        await self.engine.promote(loop)
+        return json(await self._status(loop))
+
+    async def start_rollout(self, request: Request) -> Response:
+        """Start a rollout."""
+        loop = await self._loop(request)
+        await self.engine.rollouts.start(loop, await self._parse(request, NewRollout))
+        return json(describe(loop, self.engine.now()))
+
+    async def rollout(self, request: Request) -> Response:
+        """The rollout of a loop."""
+        return json(describe(await self._loop(request), self.engine.now()))
+
+    async def pause_rollout(self, request: Request) -> Response:
+        """Pause a rollout."""
+        return await self._act(request, "pause")
+
+    async def resume_rollout(self, request: Request) -> Response:
+        """Resume a rollout."""
+        return await self._act(request, "resume")
+
+    async def abort_rollout(self, request: Request) -> Response:
+        """Abort a rollout."""
+        return await self._act(request, "abort")
 
     async def model(self, request: Request) -> Response:
         """The model as a `.manul` file."""
@@ -250,6 +277,8 @@ class Routes:
         return await self.reader.read(request.receive, limit, length.encode() if length else None)
 
     def _body_limit(self, kind: type) -> int:
+        if kind is NewRollout:
+            return self.engine.limits.model  # it can contain a policy
         batches = (schema.NewDecisions, schema.NewLosses)
         return self.engine.limits.batch_body if kind in batches else self.engine.limits.body
 
@@ -259,6 +288,11 @@ class Routes:
                 f"{field} must have 1 to {self.engine.limits.batch} elements, got {length}.",
                 field,
             )
+
+    async def _act(self, request: Request, act: Act) -> Response:
+        loop = await self._loop(request)
+        await self.engine.rollouts.act(loop, act)
+        return json(describe(loop, self.engine.now()))
 
     async def _change(self, request: Request, **change: bool) -> Response:
         loop = await self._loop(request)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from manul.service.errors import Unknown
 from manul.service.store.blocks import Block, DecisionRow
 
-Kind = Literal["loss", "part", "default", "combined", "late", "import", "damaged"]
+Kind = Literal["loss", "part", "default", "combined", "late", "import", "rollout", "void", "damaged"]
 
 # The kinds of events that are outcomes: the model learns these, and each decision has at most one.
 OUTCOMES: tuple[Kind, ...] = ("loss", "default", "combined")
@@ -21,8 +21,9 @@ class Event(NamedTuple):
     """An event of a decision, or of a whole loop if `decision` is 0. Events are numbered from 1 in each loop.
 
     `loss` is the outcome, `part` one of several losses that will be combined, `default` and `combined` the outcome at the
-    end of the wait, `late` a loss reported after it, and `import` a model that replaces the previous one.
-    `damaged` is a row that cannot be read.
+    end of the wait, `late` a loss reported after it, and `import` a model that replaces the previous one. `rollout` is what
+    the owner does to a rollout, and `void` a number that no decision has, so that no rollout waits for its loss. `damaged` is
+    a row that cannot be read.
     """
 
     number: int
@@ -58,13 +59,15 @@ class Counts(Struct):
 
 
 class Snapshot(NamedTuple):
-    """A model as bytes, the last event it contains, the numbers of outcomes learned and refused, and the loop's history."""
+    """A model as bytes, the last event it contains, the numbers of outcomes learned and refused, the loop's history, and its
+    rollout, empty if there is none."""
 
     event: int
     model: bytes
     learned: int
     refused: int
     history: bytes = b""
+    rollout: bytes = b""
 
 
 class StoreFailure(Exception):  # noqa: N818 - not an error of manul but of what it stores to
@@ -101,6 +104,9 @@ class Replicas(Protocol):
 
     def states(self) -> list[State]:
         """The current state of all loops."""
+
+    def count(self) -> int:
+        """The number of replicas, as of a second ago."""
 
 
 class Transaction(Protocol):
@@ -141,7 +147,7 @@ class Transaction(Protocol):
         """
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
-        """Add an imported model under its event."""
+        """Add an imported model, or what the owner does to a rollout, under its event."""
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
         """Add a snapshot, and delete all but the newest `keep`."""
@@ -179,6 +185,9 @@ class Store(Protocol):
     def refill(self, loop: int, count: int) -> None:
         """Fetch decision numbers until at least `count` are at hand; it may wait for the store."""
 
+    def keep_no_numbers(self, loop: int) -> None:
+        """Reserve no numbers ahead from now on, and drop those at hand, so that numbers are in the order of decisions."""
+
     def loops(self) -> list[LoopRow]:
         """All loops in the order of their creation."""
 
@@ -198,7 +207,7 @@ class Store(Protocol):
         """All durable events of some decisions, in order; decisions without events are omitted."""
 
     def model(self, loop: int, event: int) -> bytes:
-        """An imported model; empty if it is missing."""
+        """What `add_model` added; empty if it is missing."""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
         """The newest snapshot, or the newest one that contains only events before a number."""

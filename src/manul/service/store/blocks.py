@@ -17,11 +17,22 @@ Within = Any
 UNKNOWN = float("nan")
 
 
+class RolloutTicket(NamedTuple):
+    """What a rollout, named by the event that started it, needs to know of a decision: whether the learner made it, the
+    learner's share, the step and the period."""
+
+    rollout: int
+    learner: bool
+    share: float
+    level: int
+    period: int
+
+
 class DecisionRow(NamedTuple):
     """One decision as it is stored; `density` is None if the caller chose the action and did not report a density.
 
     `floor` is the smallest density of any action of the range; None if it is unknown, as in data of earlier versions. Of
-    several knobs, `action`, `within` and `densities` are mappings.
+    several knobs, `action`, `within` and `densities` are mappings. `ticket` is None if no rollout was running.
     """
 
     number: int
@@ -35,6 +46,7 @@ class DecisionRow(NamedTuple):
     observed: bool = False
     floor: float | None = None
     densities: dict[str, float] | None = None
+    ticket: RolloutTicket | None = None
 
 
 class DamagedBlock(Exception):  # noqa: N818 - the state of a row
@@ -64,6 +76,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     ids: list[str | None] | None = None
     observed: bool = False
     floors: bytes | None = None
+    tickets: list[RolloutTicket | None] | None = None
 
     @property
     def first(self) -> int:
@@ -115,6 +128,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
             self.observed,
             None if floor != floor else floor,
             densities,
+            None if self.tickets is None else self.tickets[place],
         )
 
     def _knobs(self, place: int) -> tuple[Action, Within | None, dict[str, float] | None]:
@@ -144,7 +158,7 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
     >>> block = pack([DecisionRow(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
     >>> block.decision(7)
     DecisionRow(number=7, id=None, context=[0.5, 2.0], within=None, action=21.4, density=0.24, time=1.5, model=3,
-        observed=False, floor=None, densities=None)
+        observed=False, floor=None, densities=None, ticket=None)
     """
     head = decisions[0]
     densities = [UNKNOWN if each.density is None else each.density for each in decisions]
@@ -160,7 +174,8 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
         floors if any(each.floor is not None for each in decisions) else None,
     )
     ids = [each.id for each in decisions] if any(each.id is not None for each in decisions) else None
-    return msgspec.structs.replace(block, ids=ids, observed=head.observed)
+    tickets = [each.ticket for each in decisions] if any(each.ticket is not None for each in decisions) else None
+    return msgspec.structs.replace(block, ids=ids, observed=head.observed, tickets=tickets)
 
 
 def pack_columns(
@@ -270,6 +285,7 @@ def _is_whole(block: Block) -> bool:
         and (block.floors is None or len(block.floors) == 8 * block.count)
         and (block.ends is None or len(block.ends) == 16 * block.count)
         and (block.ids is None or len(block.ids) == block.count)
+        and (block.tickets is None or len(block.tickets) == block.count)
     )
 
 

@@ -22,6 +22,7 @@ class Numbers(threading.Thread):
         self._fetch = fetch
         self._chunks: dict[int, list[range]] = {}
         self._sizes: dict[int, int] = {}
+        self._none_ahead: set[int] = set()
         self._due: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
         self._fetching: set[int] = set()
         self._stopping = False
@@ -47,14 +48,23 @@ class Numbers(threading.Thread):
                 return
             size = max(count, min(2 * self._sizes.get(loop, MIN_CHUNK // 2), MAX_CHUNK))
             self._sizes[loop] = min(size, MAX_CHUNK)
+            size = count if loop in self._none_ahead else size
         first = self._fetch(loop, size)
         with self._lock:
             chunks = [chunk for chunk in self._chunks.get(loop, []) if chunk]
             self._chunks[loop] = [*chunks, range(first, first + size)][-CHUNKS_PER_LOOP:]
 
+    def keep_none(self, loop: int) -> None:
+        """Drop the numbers at hand, and fetch only as many as are needed from now on."""
+        with self._lock:
+            if loop not in self._none_ahead:
+                self._none_ahead.add(loop)
+                self._chunks.pop(loop, None)
+
     def drop(self, loop: int) -> None:
         """Forget a loop."""
         with self._lock:
+            self._none_ahead.discard(loop)
             self._chunks.pop(loop, None)
             self._sizes.pop(loop, None)
 
@@ -78,6 +88,8 @@ class Numbers(threading.Thread):
         self.join()
 
     def _order_more(self, loop: int, count: int) -> None:
+        if loop in self._none_ahead:
+            return
         size = self._sizes.get(loop, MIN_CHUNK)
         left = max(len(chunk) for chunk in self._chunks[loop])
         if left < max(min(count, MAX_CHUNK), size // 2) and loop not in self._fetching:

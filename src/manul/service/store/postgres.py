@@ -90,6 +90,10 @@ class PostgresStore(Reading):
         """Fetch decision numbers until at least `count` are at hand."""
         self._numbers.refill(loop, count)
 
+    def keep_no_numbers(self, loop: int) -> None:
+        """Reserve no numbers ahead from now on, and drop those at hand."""
+        self._numbers.keep_none(loop)
+
     def loops(self) -> list[LoopRow]:
         """All loops in the order of their creation."""
         names = ("number", "name", "settings", "created", "paused", "apprentice")

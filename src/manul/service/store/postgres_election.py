@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from manul.service.store import State, StoreFailure
-from manul.service.store.postgres_schema import LEADING
+from manul.service.store.postgres_schema import LEADING, SERVING
 from manul.service.store.watchdog import Watchdog
 
 log = logging.getLogger("manul.service")
@@ -23,6 +23,12 @@ RENEWAL_SECONDS = 1.0
 SESSION_TIMEOUTS = """
 SELECT set_config('idle_session_timeout', '5s', false), set_config('tcp_keepalives_idle', '2', false),
   set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)
+"""
+# The upper and lower half of a lock's key are its classid and objid.
+COUNT = f"""
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted
+  AND classid = {SERVING >> 32} AND objid = {SERVING & 0xFFFFFFFF}
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
 
@@ -35,12 +41,16 @@ class Election(threading.Thread):
         super().__init__(name="manul-election", daemon=True)
         self._connect, self.states, self._watchdog = connect, states, watchdog
         self._session: psycopg.Connection[Any] | None = None
-        self._leads, self._stopping = False, threading.Event()
+        self._leads, self._count, self._stopping = False, 1, threading.Event()
         self._try()
 
     def leads(self) -> bool:
         """Whether this replica is the leader."""
         return self._leads
+
+    def count(self) -> int:
+        """The number of replicas, as of a second ago."""
+        return self._count
 
     def run(self) -> None:
         """Run until stopped."""
@@ -72,9 +82,12 @@ class Election(threading.Thread):
             self._leads = False
             with self._watchdog.watch(self._session):
                 self._session.execute(SESSION_TIMEOUTS)
+                self._session.execute(f"SELECT pg_advisory_lock_shared({SERVING})".encode())
         query = "SELECT true" if self._leads else f"SELECT pg_try_advisory_lock({LEADING})"
         with self._watchdog.watch(self._session):
             row = self._session.execute(query.encode()).fetchone()
+            counted = self._session.execute(COUNT.encode()).fetchone()
+        self._count = max(1, int(counted[0])) if counted is not None else 1
         return row is not None and bool(row[0])
 
     def _close(self) -> None:

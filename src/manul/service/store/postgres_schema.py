@@ -8,8 +8,8 @@ import psycopg
 
 from manul.errors import FileError
 
-# Keys of advisory locks: one is held while the tables are created or migrated, the other by the leader.
-MIGRATING, LEADING = 0x6D616E756C00, 0x6D616E756C01
+# Keys of advisory locks: held while the tables are created or migrated, by the leader, and shared by all replicas.
+MIGRATING, LEADING, SERVING = 0x6D616E756C00, 0x6D616E756C01, 0x6D616E756C02
 # The first version with idle_session_timeout, which ends the session of a replica that hangs.
 MIN_SERVER_VERSION = 140_000
 
@@ -51,7 +51,11 @@ VERSION_2 = """
 CREATE TABLE deleted (loop bigint PRIMARY KEY)
 """
 
-MIGRATIONS = (VERSION_1, VERSION_2)
+VERSION_3 = """
+ALTER TABLE snapshots ADD COLUMN rollout bytea NOT NULL DEFAULT ''
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3)
 VERSION = len(MIGRATIONS)
 
 

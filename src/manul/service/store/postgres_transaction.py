@@ -172,7 +172,7 @@ class PostgresTransaction:
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
         """Add a snapshot, and delete all but the newest `keep`."""
-        insertion = f"INSERT INTO snapshots VALUES ({PRESENT}, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+        insertion = f"INSERT INTO snapshots VALUES ({PRESENT}, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
         self._execute(insertion, loop, *snapshot)
         kept = "SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT %s"
         self._execute(f"DELETE FROM snapshots WHERE loop = %s AND event NOT IN ({kept})", loop, loop, keep)

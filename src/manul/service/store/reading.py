@@ -49,14 +49,14 @@ class Reading:
         return []
 
     def model(self, loop: int, event: int) -> bytes:
-        """An imported model; empty if it is missing."""
+        """What was added under an event; empty if it is missing."""
         rows = self._read("SELECT body FROM models WHERE loop = ? AND event = ?", loop, event)
         return bytes(rows[0][0]) if rows and isinstance(rows[0][0], bytes) else b""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
         """The newest snapshot, or the newest one that contains only events before a number."""
         newest = (
-            "SELECT event, body, learned, refused, history FROM snapshots WHERE loop = ? AND event < ? "
+            "SELECT event, body, learned, refused, history, rollout FROM snapshots WHERE loop = ? AND event < ? "
             "ORDER BY event DESC LIMIT 1"
         )
         while rows := self._read(newest, loop, 2**63 - 1 if before is None else before):
@@ -113,4 +113,4 @@ def _is_event(event: Event) -> bool:
 
 
 def _is_snapshot(row: tuple[Any, ...]) -> bool:
-    return all(isinstance(value, kind) for value, kind in zip(row, (int, bytes, int, int, bytes), strict=True))
+    return all(isinstance(value, kind) for value, kind in zip(row, (int, bytes, int, int, bytes, bytes), strict=True))

@@ -87,6 +87,9 @@ class SqliteStore(Reading):
     def refill(self, loop: int, count: int) -> None:
         """Numbers are always at hand."""
 
+    def keep_no_numbers(self, loop: int) -> None:
+        """Numbers are always in the order of decisions."""
+
     def loops(self) -> list[LoopRow]:
         """All loops in the order of their creation."""
         rows = self._read("SELECT number, name, settings, created, paused, apprentice FROM loops ORDER BY number")

@@ -60,7 +60,11 @@ INSERT INTO firsts SELECT b.loop, b.body FROM (SELECT loop, min(first) AS first 
 CREATE TABLE deleted (loop INTEGER PRIMARY KEY);
 """
 
-MIGRATIONS = (VERSION_1, VERSION_2)
+VERSION_3 = """
+ALTER TABLE snapshots ADD COLUMN rollout BLOB NOT NULL DEFAULT x''
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3)
 VERSION = len(MIGRATIONS)
 TABLES_1 = frozenset({"loops", "blocks", "ids", "events", "models", "snapshots"})
 LOOPS_1 = ["number", "name", "settings", "created", "paused", "apprentice", "ended", "archived"]

@@ -149,7 +149,7 @@ class SqliteTransaction:
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
         """Add a snapshot, and delete all but the newest `keep`."""
         self._check(loop)
-        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", (loop, *snapshot))
+        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", (loop, *snapshot))
         kept = "SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT ?"
         self._connection.execute(f"DELETE FROM snapshots WHERE loop = ? AND event NOT IN ({kept})", (loop, loop, keep))
 

@@ -1,0 +1,228 @@
+"""The rollout of a loop: a function of what its owner did and of the outcomes of its decisions, in the order of events."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from manul.agents.rollout import arms, rollout_files
+from manul.agents.rollout.baselines import Baseline, check_baseline
+from manul.agents.rollout.in_flight import InFlight
+from manul.agents.rollout.rollout_plan import RolloutPlan
+from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
+from manul.errors import ManulError
+from manul.service.engine import models
+from manul.service.engine.action_space import SeveralKnobs, action_space
+from manul.service.errors import Invalid
+from manul.service.loop_settings import NewLoop, agent_settings
+from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, SavedPolicy, Step
+from manul.service.store import OUTCOMES, Event
+from manul.service.store.blocks import DecisionRow, RolloutTicket
+from manul.types import Within
+from manul.utils.rewards import known_range
+
+# Looks that are kept for pictures; if there are more, every second one is dropped.
+MAX_LOOKS = 400
+
+
+class OwnerAct(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What an owner does to a rollout, as it is stored under an event; `first` is the first decision that it can judge."""
+
+    act: Literal["start", "pause", "resume", "abort", "end", "notified"]
+    settings: NewRollout | None = None
+    first: int = 0
+    moves: int = 0
+
+
+class _Saved(msgspec.Struct, kw_only=True):
+    """A rollout in a snapshot."""
+
+    event: int
+    started: float
+    settings: NewRollout
+    progress: dict[str, Any]
+    paused: bool
+    step_began: float
+    counts: tuple[int, int]
+    moves: list[RolloutMove]
+    looks: list[RolloutLook]
+    notified: int
+
+
+_encode, _decoder = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(_Saved)
+
+
+class LoopRollout:
+    """A rollout that was started by an event of its loop. Its methods are called under the lock of the loop."""
+
+    def __init__(
+        self, loop: NewLoop, settings: NewRollout, *, event: int, time: float, first: int, again: bool = False
+    ) -> None:
+        self.settings, self.event, self.started = settings, event, time
+        self.baseline, self.plan, losses = check(loop, settings)
+        self.seed = agent_settings(loop)["seed"]
+        self.progress = Progress(self.plan, losses, next=first)
+        self.paused, self.step_began, self.notified = False, time, 0
+        self.counts = [0, 0]
+        self.moves: list[RolloutMove] = []
+        self.looks: list[RolloutLook] = []
+        self._note_move(Event(event, 0, "rollout", 0.0, time), "restarted" if again else "started", origin=0)
+
+    def draw(
+        self, agent: Any, key: int, context: Any, within: Within | None, offered: float | None, in_flight: float
+    ) -> tuple[arms.ArmDraw, RolloutTicket]:
+        """Draw from one of the arms; `in_flight` is the sum of the learner's shares in decisions that are not judged."""
+        ends = agent.actions if within is None else agent.narrow(within)
+        offer = offered if self.settings.baseline == "caller" else None
+        baseline = self.baseline.arm(context, ends, offer)
+        learner = agent.decide_again(key, context, within)
+        if learner.floor is None:
+            raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
+        share = self.progress.share(in_flight)
+
+        def look_up(action: float) -> tuple[float, float | None]:
+            narrowed = None if within is None else [within]
+            return float(agent.densities_many([context], [action], narrowed)[0]), learner.floor
+
+        drawn = arms.draw(self.seed, key, share, baseline, decide=lambda: learner, look_up=look_up)
+        ticket = self.progress.ticket(learner=drawn.learner, share=share)
+        return drawn, RolloutTicket(self.event, *ticket)
+
+    def add(self, event: Event, decision: DecisionRow | None) -> None:
+        """Add an event: the outcome of a decision, or a number that no decision has."""
+        if event.kind != "void" and event.kind not in OUTCOMES:
+            return
+        ticket = None if decision is None else self.own_ticket(decision)
+        if ticket is not None:
+            self.counts[not ticket.learner] += 1
+        self.progress.held = self.paused or event.time < self.not_before
+        looks, moves = self.progress.judged // COHORT, len(self.progress.moves)
+        low, high = self.progress.losses
+        self.progress.add(event.decision, ticket, min(max(event.loss, low), high))
+        for move in self.progress.moves[moves:]:
+            self._note_move(event, move.reason, origin=move.origin, low=move.low, high=move.high)
+            self.step_began = event.time
+        if self.progress.judged // COHORT > looks:
+            self._look(event.time)
+
+    def own_ticket(self, decision: DecisionRow) -> Ticket | None:
+        """The ticket of a decision of this rollout; None if another rollout made it, or none."""
+        if decision.ticket is None or decision.ticket.rollout != self.event:
+            return None
+        return Ticket(*decision.ticket[1:])
+
+    @property
+    def not_before(self) -> float:
+        """The earliest time of the next step up."""
+        return self.step_began + self.settings.least_seconds
+
+    def apply(self, event: Event, act: OwnerAct) -> None:
+        """Pause, resume or abort."""
+        if act.act == "notified":
+            self.notified = max(self.notified, min(act.moves, len(self.moves)))
+            return
+        reasons: dict[str, Step] = {"pause": "paused", "resume": "resumed", "abort": "aborted"}
+        origin = self.progress.level + 1
+        if act.act == "abort":
+            self.progress.go_back()
+        self.paused = act.act == "pause"
+        self._note_move(event, reasons[act.act], origin=origin)
+
+    def restart(self, event: Event) -> None:
+        """Begin a new test, because the model was replaced."""
+        self.progress.restart()
+        self.step_began = event.time
+        self._note_move(event, "model replaced", origin=self.progress.level + 1)
+
+    @property
+    def unsent(self) -> list[RolloutMove]:
+        """The moves that the webhook has not received yet."""
+        return [] if self.settings.webhook is None else self.moves[self.notified :]
+
+    def to_bytes(self) -> bytes:
+        """The rollout for a snapshot."""
+        names = ("event", "started", "settings", "paused", "step_began", "counts", "moves", "looks", "notified")
+        return _encode(
+            _Saved(progress=rollout_files.describe(self.progress), **{name: getattr(self, name) for name in names})
+        )
+
+    @classmethod
+    def from_bytes(cls, loop: NewLoop, saved: bytes) -> LoopRollout:
+        """The rollout of a snapshot."""
+        state = _decoder.decode(saved)
+        rollout = cls(loop, state.settings, event=state.event, time=state.started, first=0)
+        rollout.progress = rollout_files.restore(rollout.plan, rollout.progress.losses, state.progress)
+        rollout.counts, rollout.paused = list(state.counts), state.paused
+        rollout.step_began, rollout.notified = state.step_began, state.notified
+        rollout.moves, rollout.looks = state.moves, state.looks
+        return rollout
+
+    def _note_move(
+        self, event: Event, reason: Step, *, origin: int, low: float | None = None, high: float | None = None
+    ) -> None:
+        self.moves.append(
+            RolloutMove(
+                time=event.time,
+                event=event.number,
+                judged=self.progress.judged,
+                origin=origin,
+                target=self.progress.level + 1,
+                reason=reason,
+                by="evidence" if reason in ("not worse", "worse") else "owner",
+                low=low,
+                high=high,
+            )
+        )
+
+    def _look(self, time: float) -> None:
+        low, high = (end if abs(end) < float("inf") else None for end in self.progress.bounds())
+        learner, baseline = self.counts
+        traffic = self.progress.share()
+        self.looks.append(
+            RolloutLook(time=time, learner=learner, baseline=baseline, traffic=traffic, low=low, high=high)
+        )
+        if len(self.looks) > MAX_LOOKS:
+            del self.looks[1::2]
+
+
+def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, Within]:
+    """The baseline, the plan and the range of losses of a rollout; an error names the setting that is wrong."""
+    space = action_space(loop)
+    if isinstance(space, SeveralKnobs):
+        raise Invalid("A rollout takes one knob; this loop has several.", "loop")
+    names = ("tolerance", "confidence", "steps", "holdout", "least_decisions", "budget", "patience")
+    try:
+        assert loop.losses is not None
+        plan = RolloutPlan(**{name: getattr(settings, name) for name in names})
+        losses = known_range(loop.losses, "a rollout")
+        return check_baseline(_baseline(settings.baseline), space.actions), plan, losses
+    except Invalid:
+        raise
+    except ManulError as error:
+        raise Invalid(str(error), error.field) from None
+
+
+def _baseline(given: float | str | SavedPolicy) -> Any:
+    if not isinstance(given, SavedPolicy):
+        return given
+    try:
+        return models.from_bytes(given.policy)
+    except Invalid as error:
+        raise Invalid(str(error), "baseline") from None
+
+
+def check_contexts(rollout: LoopRollout, context: Any) -> None:
+    """Refuse a policy as the baseline that does not accept the contexts of the loop."""
+    if not isinstance(rollout.settings.baseline, SavedPolicy):
+        return
+    try:
+        rollout.baseline.arm(context, rollout.baseline.actions, None)
+    except ManulError as error:
+        raise Invalid(f"The baseline does not accept this loop's contexts: {error}", "baseline") from None
+
+
+def in_flight(rollout: LoopRollout, decisions: list[DecisionRow]) -> InFlight:
+    """The decisions of a rollout that are stored but not judged."""
+    tickets = ((each.number, rollout.own_ticket(each)) for each in decisions if each.number >= rollout.progress.next)
+    return InFlight({number: ticket for number, ticket in tickets if ticket is not None})

@@ -1,0 +1,120 @@
+"""Requests and responses about rollouts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from manul.service.schema import Request
+
+Status = Literal["waiting", "paused", "done", "rolled back", "aborted"]
+Step = Literal["started", "restarted", "not worse", "worse", "paused", "resumed", "aborted", "model replaced"]
+
+
+class SavedPolicy(Request, kw_only=True):
+    """A saved policy or agent that does not learn any more: the bytes of its `.manul` file, in Base64."""
+
+    policy: bytes
+
+
+class Webhook(Request, kw_only=True):
+    """Where to report the moves of a rollout. Each is sent as JSON with POST until the receiver answers with a status of 2xx.
+
+    The header `X-Manul-Signature` is `sha256=` and the HMAC of the body with the secret, in hexadecimal digits. A move may be
+    sent more than once; `loop` and `event` identify it.
+    """
+
+    url: Annotated[
+        str, Meta(pattern=r"^https?://[^\s/]+\S*\Z", max_length=2048, examples=["https://example.com/moves"])
+    ]
+    secret: Annotated[str, Meta(min_length=8, max_length=256)]
+
+
+class NewRollout(Request, kw_only=True):
+    """Lets the loop's learner take over from a baseline by evidence.
+
+    `baseline` is a constant action, "caller" (each request for a decision then has the `action` that the caller would
+    choose), or a saved policy. The learner's loss may be at most (1 + `tolerance`) times that of the baseline, or its reward
+    at least (1 - `tolerance`) times. `steps` are its shares of the traffic, one after the other, each for at least
+    `least_decisions` with losses and `least_seconds`; the baseline keeps the share `holdout`. `budget` is the start-up budget
+    of the guarantee, in widths of the range of losses. After `patience` further decisions, a missing loss is not waited for.
+    """
+
+    baseline: float | Literal["caller"] | SavedPolicy
+    tolerance: float = 0.05
+    confidence: float = 0.95
+    steps: tuple[float, ...] = (0.05, 0.25, 1.0)
+    holdout: float = 0.02
+    least_decisions: int = 200
+    least_seconds: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    budget: float = 100.0
+    patience: Annotated[int, Meta(le=1_000_000)] = 10_000
+    webhook: Webhook | None = None
+
+
+class RolloutMove(Struct, kw_only=True):
+    """A move of a rollout: when, at which event, from which step to which (0 is the baseline), why, and who decided. `low` and
+    `high` bound the learner's excess over what is tolerated, per decision; null if nothing was known."""
+
+    time: float
+    event: int
+    judged: int
+    origin: int
+    target: int
+    reason: Step
+    by: Literal["evidence", "owner"]
+    low: float | None = None
+    high: float | None = None
+
+
+class RolloutLook(Struct, kw_only=True):
+    """What was known at a time: decisions with losses of each arm, the learner's share, and the bounds of its excess."""
+
+    time: float
+    learner: int
+    baseline: int
+    traffic: float
+    low: float | None
+    high: float | None
+
+
+class Rollout(Struct, kw_only=True):
+    """A rollout: its settings, its state, and a sentence that says it in words.
+
+    `excess` bounds the learner's mean loss minus what is tolerated in the present step; null if nothing is known yet. `judged`
+    are the decisions behind it, and `in_flight` those that are not judged yet. `spent` is an upper bound of what the
+    learner has cost beyond the tolerance, of the `budget`, both in units of the loss. If `limited`, the budget leaves less
+    traffic than the step. `needed` is about how many more decisions the next step takes, null if it cannot be foreseen, and
+    `not_before` the earliest time of it, if that is in the future. `unsent` are moves that the webhook has not received yet.
+    """
+
+    loop: str
+    started: float
+    event: int
+    status: Status
+    sentence: str
+    baseline: float | Literal["caller", "policy"]
+    tolerance: float
+    confidence: float
+    steps: list[float]
+    holdout: float
+    least_decisions: int
+    least_seconds: float
+    budget: float
+    patience: int
+    webhook: str | None
+    unsent: int
+    step: int
+    traffic: float
+    limited: bool
+    judged: int
+    in_flight: int
+    excess: tuple[float, float] | None
+    learner_loss: float | None
+    baseline_loss: float | None
+    spent: float
+    needed: int | None
+    not_before: float | None
+    moves: list[RolloutMove]
+    looks: list[RolloutLook]
