@@ -98,7 +98,7 @@ class Calls:
 
         `action` is what you would choose yourself, for a rollout with the baseline "caller".
         """
-        body = {"context": context, "within": within, "id": id or _new_id()}
+        body: dict[str, Any] = {"context": context, "within": within, "id": id or _new_id()}
         body |= {} if action is None else {"action": action}
         return (yield from self._post(_path(loop, "decisions"), body, schema.Decision))
 
