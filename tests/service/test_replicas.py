@@ -14,7 +14,7 @@ import pytest
 from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
 from tests.service.several_knobs import OFFERS
-from tests.service.test_crash import AGENT, LOOP, Known, check_store
+from tests.service.test_crash import AGENT, LOOP, ROLLOUT, Known, check_store
 from tests.service.test_modes import HEAT
 from tests.service.test_modes import model as model_of
 from tests.service.test_recovery import play
@@ -108,6 +108,7 @@ def test_another_replica_takes_over_and_nothing_is_lost(replicas):
     leader = next(filter(leads, replicas))
     living = [each for each in replicas if each is not leader]
     living[0].ask("POST", "/v1/loops", LOOP)
+    living[0].ask("PUT", "/v1/loops/a/rollout", ROLLOUT | {"baseline": 0.5})
     callers = [Caller(f"c{place}", home, list(replicas), known) for place, home in enumerate([*replicas, *replicas])]
     for caller in callers:
         caller.start()
@@ -126,6 +127,9 @@ def test_another_replica_takes_over_and_nothing_is_lost(replicas):
         assert max(after - before for before, after in zip(caller.times, caller.times[1:], strict=False)) < PAUSE
     settle(living)
     assert model(living[0]) == model(living[1])
+    told = [each.ask("GET", "/v1/loops/a/rollout")[1] for each in living]
+    assert told[0]["looks"] == told[1]["looks"]
+    assert told[0]["moves"] == told[1]["moves"]
     for replica in living:
         assert replica.stop() == 0
     check_store(replicas[0].store, known)
@@ -198,6 +202,25 @@ async def test_what_the_leader_learns_in_its_first_turn_reaches_the_others(postg
         await leader.post("/heat/resume")
         await follower.learned("heat", 5)
         assert await model_of(leader) == await model_of(follower)
+
+
+@run
+async def test_a_follower_plays_the_rollout_that_the_leader_judges(postgres):
+    async with leader_and_follower(postgres) as (leader, follower):
+        started = await follower.client.put("/v1/loops/heat/rollout", json={"baseline": 40, "steps": [0.5, 1]})
+        assert started.status_code == 200
+        await until(lambda: leader.engine.loop("heat").rollout is not None)
+        made = [await each.post("/heat/decisions", context=[1, 2, 3]) for each in (leader, follower) * 60]
+        for each in made:
+            await leader.post(f"/heat/decisions/{each['id']}/loss", loss=0.5)
+        numbers = [int(each["id"][1:]) for each in made]
+        assert numbers == list(range(numbers[0], numbers[0] + 120))
+        await follower.learned("heat", 120)
+        looks = [each.engine.loop("heat").rollout.looks for each in (leader, follower)]
+        assert looks[0] == looks[1] != []
+        assert (await follower.post("/heat/rollout/abort"))["status"] == "aborted"
+        await until(lambda: leader.engine.loop("heat").rollout.progress.level < 0)
+        await until(lambda: leader.engine.store.replicas.count() == 2)
 
 
 @run
