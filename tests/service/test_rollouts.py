@@ -131,6 +131,7 @@ async def test_the_density_is_that_of_the_mixture_and_the_log_holds_it(service, 
         answer = await service.client.get("/v1/loops/a/log")
         (tmp_path / "a.parquet").write_bytes(answer.content)
         log = manul.Log.read(tmp_path / "a.parquet")
+        assert set(log.arms) == {"learner", "baseline"}
         inverse = 1 / log.densities
         assert abs(inverse.mean() - 1) <= 4 * inverse.std() / np.sqrt(len(inverse))
         estimate = manul.evaluate(lambda _: 0.5, log, bandwidth=0.1)
