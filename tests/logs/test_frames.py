@@ -19,7 +19,9 @@ def named_features(tmp_path):
     return Log.read(tmp_path / "log.vw")
 
 
-@pytest.fixture(params=["dense", "narrowed", "own", "sparse", "features", "empty", "rewards", "estimated", "floors", "arms"])
+@pytest.fixture(
+    params=["dense", "narrowed", "own", "sparse", "features", "empty", "rewards", "estimated", "floors", "arms"]
+)
 def log(request, tmp_path):
     if request.param == "features":
         return named_features(tmp_path)
