@@ -74,6 +74,7 @@ def _defaults() -> dict[str, str]:
 @click.option("--max-head-seconds", "head_seconds", type=Number(0.1), help="Time limit for a head.")
 @click.option("--max-body-seconds", "body_seconds", type=Number(0.1), help="Time limit for a body.")
 @click.option("--max-idle-seconds", "idle_seconds", type=Number(0.1), help="Time limit when idle.")
+@click.option("--max-rate", "rate", type=Number(0.1), help="Requests per second of each token; unlimited by default.")
 @click.option(
     "--config",
     type=File(".toml"),

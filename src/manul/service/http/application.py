@@ -21,7 +21,7 @@ from manul.service.http.bodies import BodyReader, Disconnected
 from manul.service.http.handlers import ROUTE, build
 from manul.service.http.origins import Origins
 from manul.service.http.request_metrics import OTHER, RequestMetrics
-from manul.service.http.tokens import Right, Tokens
+from manul.service.http.tokens import Access, Right, Tokens
 
 log = logging.getLogger("manul.service")
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -122,15 +122,15 @@ class Application:
         self._second, self._lines = second, self._lines + 1 if second == self._second else 1
         return self._lines <= LINES
 
-    def refuses(self, path: str, headers: Mapping[bytes, bytes], right: Right) -> bool:
-        """Whether a POST without repeated headers is rejected because of its headers."""
+    def authorise(self, path: str, headers: Mapping[bytes, bytes], right: Right, loop: str) -> Access | None:
+        """What the caller of a POST without repeated headers may do; None if it is rejected because of its headers."""
         try:
             if b"host" in headers and not self._tokens:
                 self._origins.check("POST", path, headers)
-            self._tokens.require(headers.get(b"authorization"), right)
+            access = self._tokens.require(headers.get(b"authorization"), right, loop)
         except Problem:
-            return True
-        return b"host" not in headers
+            return None
+        return access if b"host" in headers else None
 
     def _admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         if len(headers) < len(scope["headers"]):

@@ -91,7 +91,8 @@ def _bind_error(host: str, port: int, error: OSError) -> ParameterError:
 
 
 async def _serve(configuration: Configuration) -> None:
-    tokens = Tokens() if configuration.token_file is None else read(configuration.token_file)
+    rate = configuration.limits.rate
+    tokens = Tokens(rate=rate) if configuration.token_file is None else read(configuration.token_file, rate)
     configuration.check(tokens=bool(tokens))
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload_tokens, tokens, configuration.token_file)
     allow_files()
@@ -123,7 +124,7 @@ def reload_tokens(tokens: Tokens, path: Path | None) -> None:
         log.info("no token file to reload")
         return
     try:
-        tokens.replace(read(path))
+        tokens.replace(read(path, tokens.rate))
         log.info("reloaded the token file")
     except ManulError as error:
         log.error("the token file is invalid; keeping the current tokens", extra={"why": str(error)})
