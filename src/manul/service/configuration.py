@@ -57,6 +57,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     snapshot_events: Count = 200_000
     archive: Path | None = None
     archive_after: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    otel_endpoint: str | None = None
     limits: Limits = Limits()
 
     def check(self, *, tokens: bool) -> None:

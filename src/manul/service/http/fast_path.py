@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import httptools
@@ -95,12 +96,17 @@ class FastRequest:
     response_started = False
 
     def __init__(
-        self, connection: Connection, line: re.Match[bytes], access: Access, given_id: bytes | None, body: bytes
+        self,
+        connection: Connection,
+        line: re.Match[bytes],
+        access: Access,
+        headers: Mapping[bytes, bytes],
+        body: bytes,
     ) -> None:
         self._connection, self._application, self._body = connection, connection.application, body
-        self._access = access
+        self._access, self._headers = access, headers
         self._loop, self._decision = line[2].decode(), line[3].decode() if line[3] else None
-        self._request_id = self._application.request_id(given_id)
+        self._request_id = self._application.request_id(headers.get(b"x-request-id"))
         self._began = time.perf_counter()
         self.response_complete = self.disconnected = False
         self.keep_alive = True
@@ -120,7 +126,7 @@ class FastRequest:
         access = connection.application.authorise(line[1].decode(), headers.values, right, line[2].decode())
         if access is None:
             return None
-        return cls(connection, line, access, headers.values.get(b"x-request-id"), data[end:])
+        return cls(connection, line, access, headers.values, data[end:])
 
     def respond(self) -> None:
         """Respond once the decision or the loss is stored durably."""
@@ -153,7 +159,8 @@ class FastRequest:
 
     def _send(self, answer: Answer, error: BaseException | None = None) -> None:
         route = "decide" if self._decision is None else "report_loss"
-        self._application.note(route, answer.status, time.perf_counter() - self._began, self._request_id, error)
+        told = (route, answer.status, time.perf_counter() - self._began, self._request_id, error)
+        self._application.note(*told, loop=self._loop, headers=self._headers)
         connection = self._connection
         self.response_complete = True
         if self.disconnected or connection.transport.is_closing():
