@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import manul
 from manul.service.http import tokens
 from manul.service.http.rate_limit import Bucket
 from tests.service.processes import MANUL, Process
@@ -123,4 +124,15 @@ def test_without_tokens_all_callers_share_one_bucket(tmp_path):
     refused = send(server, "second", "GET", "/v1/loops")
     assert refused.status == 429
     assert refused.error["message"].startswith("The limit of 0.1 requests per second is exceeded.")
+    assert server.stop() == 0
+
+
+def test_a_client_over_its_limit_waits_and_every_decision_is_made_once(tmp_path):
+    secret = tokens.add(tmp_path / "tokens", ["admin"], rate=2)
+    server = Process(tmp_path, "decisions.db", "--token-file", tmp_path / "tokens")
+    with manul.Client(f"http://127.0.0.1:{server.port}", secret) as client:
+        client.create("heat", actions=(20, 70))
+        assert len({client.decide("heat", [1.0]).id for _ in range(5)}) == 5
+        assert client.status("heat").decisions == 5
+    assert b'"status": 429' in (tmp_path / "service.log").read_bytes()
     assert server.stop() == 0

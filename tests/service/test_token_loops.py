@@ -8,6 +8,8 @@ import pytest
 
 from manul.errors import FileError, ParameterError
 from manul.service.http import tokens
+from manul.service.http.tokens import Tokens
+from tests.service.conftest import Service, run
 from tests.service.processes import MANUL, Process
 from tests.service.wire import exchanged, request
 
@@ -90,6 +92,18 @@ def test_metrics_need_a_token_for_all_loops(server):
         },
     )
     assert ask(server, "all", "GET", "/metrics", root="")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"), [([], "learning fails for loop heat"), (["a"], "a loop fails to learn")]
+)
+@run
+async def test_with_tokens_the_open_health_check_names_no_loop(tmp_path, monkeypatch, known, expected):
+    granted = Tokens(tokens.Access(each, frozenset(["admin"])) for each in known)
+    async with Service(tmp_path / "decisions.db", tokens=granted).running() as service:
+        monkeypatch.setattr(type(service.engine.learner), "failing", ["heat"])
+        answer = await service.client.get("/readyz")
+    assert answer.json()["error"]["message"] == f"Not ready: {expected}."
 
 
 @pytest.mark.parametrize(
