@@ -138,6 +138,14 @@ def test_lines_without_loops_stay_valid_and_a_hash_stands_in_one_line_only(tmp_p
         tokens.read(path)
 
 
+def test_a_token_is_added_on_a_line_of_its_own(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text(tokens.line("a", ["decide"], ["heat"]))
+    secret = tokens.add(path, ["report"])
+    assert not tokens.read(path).find(b"Bearer a").includes("other")
+    assert tokens.read(path).require(f"Bearer {secret}".encode(), "report", "other")
+
+
 def test_bad_loops_are_refused_before_a_token_is_stored(tmp_path):
     with pytest.raises(ParameterError, match="loop must be a name"):
         tokens.add(tmp_path / "tokens", ["decide"], ["a b"])

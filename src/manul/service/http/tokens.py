@@ -78,8 +78,11 @@ def add(path: Path, rights: Iterable[str], loops: Sequence[str] = (), rate: floa
     token = new_token()
     text = line(token, rights, loops, rate)
     try:
-        with path.open("a", encoding="utf-8") as lines:
-            lines.write(text + "\n")
+        with path.open("a+b") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - 1))
+            separator = b"\n" if file.read(1) not in (b"", b"\n") else b""
+            file.write(separator + text.encode() + b"\n")
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror}") from None
     return token
