@@ -118,8 +118,8 @@ class Engine:
         except TimeoutError:
             log.error("the store hangs; stopping without the last snapshots, the next start replays their events")
 
-    def trouble(self) -> str | None:
-        """Why the service is not ready; None if it is."""
+    def trouble(self, *, names: bool = True) -> str | None:
+        """Why the service is not ready, with or without the names of loops; None if it is."""
         if not self.ready:
             return "starting or stopping"
         for thread in (self.writer, self.learner):
@@ -128,7 +128,7 @@ class Engine:
         if self.writer.failing:
             return "the store is not writable"
         if self.learner.failing:
-            return f"learning fails for loop {', '.join(self.learner.failing)}"
+            return f"learning fails for loop {', '.join(self.learner.failing)}" if names else "a loop fails to learn"
         return None
 
     def loop(self, name: str) -> Loop:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
+from manul.service.engine.spans import SpanMaker, no_span
 from manul.service.errors import INTERNAL, Problem, Unavailable
 from manul.service.store import Collision, Store, StoreFailure, Transaction
 
@@ -85,6 +86,7 @@ class Writer(threading.Thread):
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self.failing = False
         self.commits = 0
+        self.span: SpanMaker = no_span
         self._stopping = False
 
     def submit(self, operation: Operation) -> None:
@@ -162,7 +164,7 @@ class Writer(threading.Thread):
 
     def _commit(self, operations: list[Operation]) -> Answers:
         answers: list[tuple[Operation, Exception | None]] = []
-        with self._store.transaction() as transaction:
+        with self.span("write", operations=len(operations)), self._store.transaction() as transaction:
             for each in operations:
                 try:
                     each.apply(transaction)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from manul.service.engine.following import Following
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Fact, Loop
+from manul.service.engine.spans import SpanMaker, no_span
 from manul.service.errors import Problem
 from manul.service.store import Event, Store, StoreFailure
 
@@ -52,6 +53,7 @@ class Learner(threading.Thread):
         self._failed: dict[str, tuple[float, str]] = {}
         self._snapshots: dict[int, tuple[int, float]] = {}
         self._retry_at: dict[int, float] = {}
+        self.span: SpanMaker = no_span
 
     @property
     def _stopping(self) -> bool:
@@ -156,7 +158,8 @@ class Learner(threading.Thread):
             return False
         self._snapshots.setdefault(loop.number, (loop.model, time.monotonic()))
         facts, moves = self._next(loop), _moves(loop)
-        loop.learn(facts, lambda event: self._store.model(loop.number, event))
+        with (self.span if facts else no_span)("learn", loop=loop.name, events=len(facts)):
+            loop.learn(facts, lambda event: self._store.model(loop.number, event))
         if loop.behind:
             loop.update_behind(self._store.counts(loop.number).events)
         urgent = _moves(loop) != moves or any(event.kind in ("import", "rollout") for event, _ in facts)

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from manul.service import schema
 from manul.service.engine.engine import Engine
 from manul.service.engine.status import status
 from manul.service.http.request_metrics import RequestMetrics
+from manul.service.http.tokens import Access
 from manul.service.store import StoreFailure
 
 log = logging.getLogger("manul.service")
@@ -62,7 +63,7 @@ class LoopCounts:
             return  # The service has stopped in the meantime.
 
 
-def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics) -> str:
+def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, tokens: Iterable[Access] = ()) -> str:
     """All metrics; those of the store are omitted if it could not be read."""
     lines: list[str] = []
     for name, (kind, meaning) in LOOP.items() if statuses is not None else ():
@@ -73,6 +74,10 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics) ->
         lines += _metric("learner_lag", "gauge", "Events that the model has not learned yet.", lags)
     for name, (kind, meaning, value) in state(engine, store_up=statuses is not None).items():
         lines += _metric(name, kind, meaning, {"": value})
+    refused = {f'{{token="{each.shown}"}}': each.refused for each in tokens if each.refused}
+    lines += _metric(
+        "rate_limited", "counter", "Requests refused by the rate limit, by the start of the hash.", refused
+    )
     return "\n".join([*lines, *requests.lines()]) + "\n"
 
 
