@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 from manul.service.errors import INTERNAL, Problem, Unavailable
-from manul.service.store import Collision, Store, StoreFailure, Transaction
+from manul.service.store import Collision, Lookup, Store, StoreFailure, Transaction
 
 log = logging.getLogger("manul.service")
 T = TypeVar("T")
@@ -22,6 +22,10 @@ UNWRITABLE = "The store is unreachable or not writable. Nothing was changed; ret
 
 class Operation:
     """Something to be written; its caller is told once it is durable, or why it is not."""
+
+    def lookup(self) -> Lookup | None:
+        """What `apply` will read, if that is known before: it is read together with that of other operations."""
+        return None
 
     def apply(self, transaction: Transaction) -> None:
         """Read and write. A Problem may be raised only before anything is written."""
@@ -162,7 +166,9 @@ class Writer(threading.Thread):
 
     def _commit(self, operations: list[Operation]) -> Answers:
         answers: list[tuple[Operation, Exception | None]] = []
+        lookups = [lookup for each in operations if (lookup := each.lookup()) is not None]
         with self._store.transaction() as transaction:
+            transaction.prefetch(lookups)
             for each in operations:
                 try:
                     each.apply(transaction)

@@ -14,7 +14,7 @@ from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Fact, Loop
 from manul.service.errors import Conflict, Unknown
-from manul.service.store import Collision, Event, Transaction
+from manul.service.store import Collision, Event, Lookup, Transaction
 from manul.service.store.blocks import Block, DecisionRow, pack
 
 Future = asyncio.Future[Any]
@@ -184,6 +184,12 @@ class WriteLosses(Operation):
         self._learn, self._alone = learn, alone
         self._facts: list[Fact] = []
         self._answers: list[schema.Loss] = []
+
+    def lookup(self) -> Lookup:
+        """The decisions, and their events."""
+        named = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
+        own = [own_number(loss.id) for loss in self._losses if loss.id.startswith(OWN)]
+        return Lookup(self._loop.number, named, [number for number in own if number is not None])
 
     def apply(self, transaction: Transaction) -> None:
         """Store those that are new."""

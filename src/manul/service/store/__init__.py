@@ -82,6 +82,14 @@ class LoopGone(Unknown):
         super().__init__("The loop was deleted.", "loop")
 
 
+class Lookup(NamedTuple):
+    """Decisions of a loop whose events will be read: some by the ids of callers, others by their numbers."""
+
+    loop: int
+    ids: Sequence[str]
+    numbers: Sequence[int]
+
+
 class State(NamedTuple):
     """The state of a loop that replicas share; `snapshot` is the last event of the newest snapshot."""
 
@@ -130,6 +138,9 @@ class Transaction(Protocol):
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All events of some decisions, in order; decisions without events are omitted."""
+
+    def prefetch(self, lookups: Sequence[Lookup]) -> None:
+        """Read what `numbers`, `decisions` and `events_of` will be asked for, in as few round trips as possible."""
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         """Add events; returns them with the numbers they were assigned."""
@@ -221,6 +232,7 @@ __all__ = [
     "DecisionRow",
     "Event",
     "Kind",
+    "Lookup",
     "LoopGone",
     "LoopRow",
     "Replicas",
