@@ -16,7 +16,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,10 @@ def cpu_of_service(servers: Sequence[int], store: str) -> np.ndarray[Any, np.dty
     if "host=" in store:
         postmaster = int(Path(store.partition("host=")[2], "data", "postmaster.pid").read_text().split()[0])
         fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
-        ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
-        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-        seconds[1] = cpu_seconds(postmaster) + ended + sum(cpu_seconds(int(child)) for child in children)
+        seconds[1] = cpu_seconds(postmaster) + (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+        for child in Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split():
+            with suppress(FileNotFoundError):
+                seconds[1] += cpu_seconds(int(child))
     return np.array(seconds)
 
 

@@ -93,7 +93,6 @@ class Engine:
         self.ready = False
         if self._sweeper is not None:
             self._sweeper.cancel()
-        self._decider.flush()
         for loop in list(self.loops.values()):
             loop.stop_waiting()
         await self._finish_threads()

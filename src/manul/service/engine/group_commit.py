@@ -23,8 +23,8 @@ UNWRITABLE = "The store is unreachable or not writable. Nothing was changed; ret
 class Operation:
     """Something to be written; its caller is told once it is durable, or why it is not."""
 
-    def lookup(self) -> Lookup | None:
-        """What `apply` will read, if that is known before: it is read together with that of other operations."""
+    def begin(self) -> Lookup | None:
+        """Called before a transaction; returns what `apply` will read, to be read together for all operations."""
         return None
 
     def apply(self, transaction: Transaction) -> None:
@@ -166,7 +166,7 @@ class Writer(threading.Thread):
 
     def _commit(self, operations: list[Operation]) -> Answers:
         answers: list[tuple[Operation, Exception | None]] = []
-        lookups = [lookup for each in operations if (lookup := each.lookup()) is not None]
+        lookups = [lookup for each in operations if (lookup := each.begin()) is not None]
         with self._store.transaction() as transaction:
             transaction.prefetch(lookups)
             for each in operations:

@@ -49,6 +49,7 @@ class Learner(threading.Thread):
         if following is not None:
             self._seconds = min(seconds, REPLICA_SNAPSHOT_SECONDS)
         self._woken, self._stopped = threading.Event(), threading.Event()
+        self._has_more = False
         self._failed: dict[str, tuple[float, str]] = {}
         self._snapshots: dict[int, tuple[int, float]] = {}
         self._retry_at: dict[int, float] = {}
@@ -92,15 +93,17 @@ class Learner(threading.Thread):
             return
         if self._following is not None:
             self._following.refresh()
+        self._has_more = False
         busy = [self._guarded_turn(loop) for loop in self._loops()]
+        if self._following is not None:
+            # Events are read from the store, where large batches are cheaper.
+            self._stopped.wait(0 if self._has_more else POLL_SECONDS)
+            return
         if not any(busy):
             self._woken.wait(self._idle_seconds())
-        # With replicas, events are read from the store, where large batches are cheaper.
-        time.sleep(0 if self._following is None else POLL_SECONDS / 10)
+        time.sleep(0)
 
     def _idle_seconds(self) -> float:
-        if self._following is not None:
-            return POLL_SECONDS
         return min(self._seconds, FAILURE_SECONDS) if self._failed else self._seconds
 
     def _finish(self) -> None:
@@ -156,6 +159,7 @@ class Learner(threading.Thread):
             return False
         self._snapshots.setdefault(loop.number, (loop.model, time.monotonic()))
         facts = self._next(loop)
+        self._has_more = self._has_more or len(facts) == EVENTS_PER_TURN
         loop.learn(facts, lambda event: self._store.model(loop.number, event))
         if loop.behind:
             loop.update_behind(self._store.counts(loop.number).events)
@@ -175,6 +179,9 @@ class Learner(threading.Thread):
 
     def _read(self, loop: Loop) -> list[Fact]:
         """The next events in the store; if events are missing, the loop continues after them."""
+        facts = self._store.events(loop.number, loop.model, EVENTS_PER_TURN)
+        if facts:
+            return facts
         counted = self._store.counts(loop.number).events
         facts = self._store.events(loop.number, loop.model, EVENTS_PER_TURN)
         if not facts and counted > loop.model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -62,16 +63,28 @@ class WriteDecisions(Operation):
     def __init__(
         self,
         loop: Loop,
-        decisions: Sequence[DecisionRow],
-        futures: Sequence[Future],
+        decisions: list[DecisionRow],
+        futures: list[Future],
         note_first: Callable[[Loop], None],
         *,
         together: bool,
-        done: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop, self._decisions, self._futures, self._together = loop, decisions, futures, together
-        self._note_first, self._done = note_first, done
+        self._note_first, self._begun, self._adding = note_first, False, threading.Lock()
         self._answers: list[DecisionRow | Conflict] = []
+
+    def add(self, decision: DecisionRow, future: Future) -> bool:
+        """Add a decision to a submitted operation; returns False if the writer has begun to write it."""
+        with self._adding:
+            if not self._begun:
+                self._decisions.append(decision)
+                self._futures.append(future)
+            return not self._begun
+
+    def begin(self) -> None:
+        """Take no more decisions."""
+        with self._adding:
+            self._begun = True
 
     def apply(self, transaction: Transaction) -> None:
         """Store new decisions; those whose id exists are answered from the store."""
@@ -119,7 +132,6 @@ class WriteDecisions(Operation):
 
     def answer(self, error: Exception | None) -> None:
         """Answer each caller."""
-        self._done()
         if error is not None:
             self._loop.forget_unstored()
             for future in self._futures:
@@ -185,7 +197,7 @@ class WriteLosses(Operation):
         self._facts: list[Fact] = []
         self._answers: list[schema.Loss] = []
 
-    def lookup(self) -> Lookup:
+    def begin(self) -> Lookup:
         """The decisions, and their events."""
         named = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
         own = [own_number(loss.id) for loss in self._losses if loss.id.startswith(OWN)]

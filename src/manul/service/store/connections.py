@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import psycopg
+from psycopg.types.numeric import Int8Dumper
 
 from manul.service.store import StoreFailure
 from manul.service.store.watchdog import Connection, Watchdog
@@ -33,6 +34,8 @@ class Connections:
     def connect(self) -> Connection:
         """Open a connection, which the caller closes."""
         connection: Connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+        # One type for all integers, so that each statement is prepared once and not once per size of its values.
+        connection.adapters.register_dumper(int, Int8Dumper)
         try:
             with self.watchdog.watch(connection):
                 connection.execute(SESSION)

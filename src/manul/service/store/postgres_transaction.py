@@ -24,7 +24,11 @@ UPDATE heads SET events = events + %s, outcomes = outcomes + %s, loss_sum = loss
 """
 LOCK = "SELECT events, forgets FROM heads WHERE loop = %s FOR UPDATE"
 NUMBERS = "SELECT id, decision FROM ids WHERE loop = %s AND id = ANY(%s::bytea[])"
-EVENTS_OF = f"SELECT {EVENT} FROM events WHERE loop = %s AND decision = ANY(%s::bigint[]) ORDER BY decision, number"
+# OFFSET 0 makes PostgreSQL look up each decision in the index. Without statistics it would read all events of the loop.
+EVENTS_OF = f"""
+SELECT {EVENT} FROM unnest(%s::bigint[]) AS wanted,
+  LATERAL (SELECT {EVENT} FROM events WHERE loop = %s AND decision = wanted OFFSET 0) e ORDER BY decision, number
+"""
 # The blocks that would contain some numbers.
 BLOCKS_WITH = """
 SELECT DISTINCT ON (b.first) b.first, b.body FROM unnest(%s::bigint[]) AS wanted,
@@ -148,7 +152,7 @@ class PostgresTransaction:
         if all(number in known for number in numbers):
             return {number: list(known[number]) for number in numbers if known[number]}
         self._write_events()
-        return _by_decision(loop, self._read(EVENTS_OF, loop, list(numbers)))
+        return events_of(self._read, loop, numbers)
 
     def prefetch(self, lookups: Sequence[Lookup]) -> None:
         """Read what `numbers`, `decisions` and `events_of` will be asked for, and lock the loops, in order of their numbers."""
@@ -173,8 +177,8 @@ class PostgresTransaction:
     def _begin_reading(self, loop: int, numbers: list[int]) -> tuple[Result, Result | None, Result]:
         """Begin to lock a loop and to read decisions that are not cached, and events; the lock comes before the reads."""
         head, missing = self._run(LOCK, (loop,)), self._recent.missing(loop, numbers)
-        blocks = self._run(BLOCKS_WITH, (missing, loop)) if missing else None
-        return head, blocks, self._run(EVENTS_OF, (loop, numbers))
+        blocks = self._run(BLOCKS_WITH, (array(missing), loop)) if missing else None
+        return head, blocks, self._run(EVENTS_OF, (array(set(numbers)), loop))
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         """Add events; returns them with the numbers they were assigned."""
@@ -192,8 +196,8 @@ class PostgresTransaction:
         added, self._added = self._added, {}
         for loop, events in sorted(added.items()):
             keys = [None if event.key is None else event.key.encode() for event in events]
-            columns = [[event[place] for event in events] for place in range(5)]
-            self._execute(EVENTS, loop, *columns, keys)
+            columns = [array(event[place] for event in events) for place in range(5)]
+            self._execute(EVENTS, loop, *columns, keys if any(key is not None for key in keys) else None)
             settled = [event.loss for event in events if event.kind in OUTCOMES]
             kinds = [event.kind for event in events]
             late, defaulted = kinds.count("late"), kinds.count("default")
@@ -293,9 +297,18 @@ class PostgresTransaction:
         return self._connection.execute(query.replace("?", "%s").encode(), values)
 
 
+def array(values: Iterable[int | float | str | None]) -> str:
+    """An array as a literal, which is encoded faster than a list; words must need no quotes.
+
+    >>> array([1, 0.5])
+    '{1,0.5}'
+    """
+    return f"{{{','.join(map(str, values))}}}"
+
+
 def events_of(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
     """All events of some decisions, in order; decisions without events are omitted."""
-    return _by_decision(loop, read(EVENTS_OF, loop, list(numbers)))
+    return _by_decision(loop, read(EVENTS_OF, array(set(numbers)), loop))
 
 
 def _by_decision(loop: int, rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Event]]:
