@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 
 from manul.service.store import StoreFailure
@@ -19,6 +21,25 @@ SESSION = b"""
 SELECT set_config('lock_timeout', '3s', false), set_config('idle_in_transaction_session_timeout', '5s', false),
   CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END
 """
+
+
+@contextmanager
+def pipelined_transaction(connection: Connection) -> Iterator[None]:
+    """A transaction that waits for the server only when a result is read, and at the end.
+
+    Inside a pipeline, psycopg's own `transaction` would wait at its beginning and twice at its end.
+    """
+    try:
+        with connection.pipeline():
+            connection.execute(b"BEGIN")
+            yield
+            commit = connection.execute(b"COMMIT")
+    except BaseException:
+        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.execute(b"ROLLBACK")
+        raise
+    if commit.statusmessage != "COMMIT":
+        raise StoreFailure("PostgreSQL rolled the transaction back")
 
 
 class Connections:

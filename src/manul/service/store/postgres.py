@@ -13,7 +13,7 @@ import psycopg
 
 from manul.errors import FileError
 from manul.service.store import Collision, Counts, Event, LoopGone, LoopRow, State, StoreFailure, Transaction
-from manul.service.store.connections import GONE, Connections
+from manul.service.store.connections import GONE, Connections, pipelined_transaction
 from manul.service.store.numbers import Numbers
 from manul.service.store.postgres_election import Election
 from manul.service.store.postgres_schema import is_current, migrate
@@ -67,7 +67,7 @@ class PostgresStore(Reading):
             if self._writer is None or self._writer.closed:
                 self._writer = self._connections.connect()
             current = PostgresTransaction(self._writer, self._watchdog, self._recent, self._has_first, self._forgets)
-            with self._watchdog.watch(self._writer), self._writer.pipeline(), self._writer.transaction():
+            with self._watchdog.watch(self._writer), pipelined_transaction(self._writer):
                 yield current
                 current.finish()
         except psycopg.errors.NotNullViolation as error:
