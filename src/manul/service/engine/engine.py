@@ -305,11 +305,9 @@ class Engine:
             self.purge()
 
     def end_waits(self) -> None:
-        """Store outcomes for decisions whose wait has ended; only the leader does so."""
-        if not self.learner.leads():
-            return
+        """Store outcomes for decisions whose wait has ended; only the replica that learns the loop does so."""
         for loop in list(self.loops.values()):
-            if loop.settings.wait is not None:
+            if loop.settings.wait is not None and self.learner.learns(loop):
                 self.writer.submit(EndWaits(loop, self.now(), EXPIRED_PER_TRANSACTION, self._learn, self.end_waits))
 
     async def _sweep(self) -> None:

@@ -30,7 +30,7 @@ class Following:
 
     def __init__(self, store: Store, replicas: Replicas, served: Served) -> None:
         self._store, self._served = store, served
-        self._states, self.leads = replicas.states, replicas.leads
+        self._states, self.leads, self.learns = replicas.states, replicas.leads, replicas.learns
         self._seen: dict[int, State] = {}
         self._damaged: dict[int, int] = {}
         self._finding = threading.Lock()

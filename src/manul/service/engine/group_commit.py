@@ -147,8 +147,10 @@ class Writer(threading.Thread):
             self._log_failure(failure)
             return [(each, Unavailable(UNWRITABLE)) for each in operations]
         except Exception as error:
-            # Retry one by one, so that the failure of one does not affect the others.
+            # Retry one by one, so that the failure of one does not affect the others; most collisions do not happen twice.
             if len(operations) > 1:
+                if isinstance(error, Collision) and attempts == MAX_ATTEMPTS:
+                    return self._write(operations, attempts - 1)
                 return [pair for each in operations for pair in self._write([each])]
             return self._retry_or_fail(operations[0], error, attempts)
         if self.failing:

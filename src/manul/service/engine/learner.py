@@ -113,7 +113,7 @@ class Learner(threading.Thread):
         for loop in self._loops():
             while not loop.paused and time.monotonic() < deadline and self._guarded_turn(loop):
                 pass
-            if self.leads() and time.monotonic() < deadline:
+            if self.learns(loop) and time.monotonic() < deadline:
                 self._save_snapshot(loop)
 
     def _guarded_turn(self, loop: Loop) -> bool:
@@ -145,8 +145,12 @@ class Learner(threading.Thread):
         return sorted(self._failed)
 
     def leads(self) -> bool:
-        """Whether this replica is the leader, the only one that learns."""
+        """Whether this replica is the leader."""
         return self._following is None or self._following.leads()
+
+    def learns(self, loop: Loop) -> bool:
+        """Whether this replica learns a loop; no other does."""
+        return self._following is None or self._following.learns(loop.number)
 
     def catch_up(self, loop: Loop) -> None:
         """Learn everything in the store, in the caller's thread."""
@@ -155,7 +159,7 @@ class Learner(threading.Thread):
 
     def _turn(self, loop: Loop) -> bool:
         """Learn the next events of a loop; returns whether there may be more."""
-        if loop.paused or not self.leads():
+        if loop.paused or not self.learns(loop):
             return False
         self._snapshots.setdefault(loop.number, (loop.model, time.monotonic()))
         facts = self._next(loop)

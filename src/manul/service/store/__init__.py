@@ -102,10 +102,13 @@ class State(NamedTuple):
 
 
 class Replicas(Protocol):
-    """The services on one store. Exactly one of them, the leader, learns and ends waits."""
+    """The services on one store. Exactly one of them is the leader, and exactly one learns a loop and ends its waits."""
 
     def leads(self) -> bool:
-        """Whether this replica is the leader."""
+        """Whether this replica is the leader, which removes deleted data."""
+
+    def learns(self, loop: int) -> bool:
+        """Whether this replica learns a loop."""
 
     def states(self) -> list[State]:
         """The current state of all loops."""

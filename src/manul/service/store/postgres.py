@@ -13,11 +13,12 @@ import psycopg
 
 from manul.errors import FileError
 from manul.service.store import Collision, Counts, Event, LoopGone, LoopRow, State, StoreFailure, Transaction
+from manul.service.store.blocks import DecisionRow
 from manul.service.store.connections import GONE, Connections, pipelined_transaction
 from manul.service.store.numbers import Numbers
 from manul.service.store.postgres_election import Election
 from manul.service.store.postgres_schema import is_current, migrate
-from manul.service.store.postgres_transaction import PostgresTransaction, events_of
+from manul.service.store.postgres_transaction import BLOCKS_WITH, PostgresTransaction, add_blocks, array, events_of
 from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
 from manul.service.store.store_registry import register_store
@@ -122,6 +123,13 @@ class PostgresStore(Reading):
         self._numbers.stop()
         self._abandon()
         self._connections.close()
+
+    def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:
+        """Stored decisions; blocks of other replicas are read together."""
+        missing = self._recent.missing(loop, numbers)
+        if missing:
+            add_blocks(self._recent, loop, self._read(BLOCKS_WITH, array(missing), loop))
+        return super()._decisions(loop, numbers)
 
     def _set_up(self) -> None:
         """Create or migrate the tables. A current store is only read, so that a start waits for no lock."""
