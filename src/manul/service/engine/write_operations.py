@@ -132,6 +132,8 @@ class WriteDecisions(Operation):
 
     def answer(self, error: Exception | None) -> None:
         """Answer each caller."""
+        # The writer refuses operations without beginning them if the service stops while the store fails.
+        self.begin()
         if error is not None:
             self._loop.forget_unstored()
             for future in self._futures:

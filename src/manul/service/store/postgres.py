@@ -38,7 +38,7 @@ FROM loops l JOIN heads h ON h.loop = l.number LEFT JOIN firsts f ON f.loop = l.
 
 
 class PostgresStore(Reading):
-    """A store in a database. One replica is the leader and learns; the others follow its snapshots."""
+    """A store in a database. One replica learns each loop; the others follow its snapshots."""
 
     def __init__(self, url: str) -> None:
         self._recent = Recent()
