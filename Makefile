@@ -69,6 +69,7 @@ soak: .venv/soak
 
 bench-serve: .venv/dev
 	$(BIN)/python -m benchmarks.serve --out results/serve.json
+	$(BIN)/python -m benchmarks.serve --postgres --measure losses --out results/serve-postgres.json
 	$(BIN)/python -m benchmarks.history --out results/history.json
 	$(BIN)/python -m benchmarks.dashboard --out results/dashboard.json
 

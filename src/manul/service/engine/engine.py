@@ -97,7 +97,6 @@ class Engine:
         self.ready = False
         for task in self._background:
             task.cancel()
-        self._decider.flush()
         for loop in list(self.loops.values()):
             loop.stop_waiting()
         await self._finish_threads()
@@ -316,11 +315,9 @@ class Engine:
             self.purge()
 
     def end_waits(self) -> None:
-        """Store outcomes for decisions whose wait has ended; only the leader does so."""
-        if not self.learner.leads():
-            return
+        """Store outcomes for decisions whose wait has ended; only the replica that learns the loop does so."""
         for loop in list(self.loops.values()):
-            if loop.settings.wait is not None:
+            if loop.settings.wait is not None and self.learner.learns(loop):
                 self.writer.submit(EndWaits(loop, self.now(), EXPIRED_PER_TRANSACTION, self._learn, self.end_waits))
 
     async def _sweep(self) -> None:

@@ -96,7 +96,11 @@ def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, flo
         "writer_alive": ("gauge", "1 while the writer thread is running.", int(writer.is_alive())),
         "writer_queue": ("gauge", "Operations waiting to be written.", writer.depth),
         "learner_alive": ("gauge", "1 while the learner thread is running.", int(learner.is_alive())),
-        "leader": ("gauge", "1 if this replica is the leader, which learns.", int(learner.leads())),
+        "leader": (
+            "gauge",
+            "1 if this replica is the leader, which removes the data of deleted loops.",
+            int(learner.leads()),
+        ),
         "loops": ("gauge", "Number of loops.", len(engine.loops)),
         "resident_bytes": ("gauge", "Resident memory of the process.", resident_bytes()),
     }
