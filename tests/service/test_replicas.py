@@ -236,7 +236,8 @@ async def test_a_follower_plays_the_rollout_that_the_leader_judges(postgres):
             await leader.post(f"/heat/decisions/{each['id']}/loss", loss=0.5)
         numbers = [int(each["id"][1:]) for each in made]
         assert numbers == list(range(numbers[0], numbers[0] + 120))
-        await follower.learned("heat", 120)
+        for each in (leader, follower):
+            await each.learned("heat", 120)
         looks = [each.engine.loop("heat").rollout.looks for each in (leader, follower)]
         assert looks[0] == looks[1] != []
         assert (await follower.post("/heat/rollout/abort"))["status"] == "aborted"
