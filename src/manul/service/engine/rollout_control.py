@@ -88,10 +88,11 @@ def describe(loop: Loop, now: float) -> Rollout:
         plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}
         return Rollout(
             loop=loop.name,
+            rewards=loop.settings.rewards is not None,
             started=rollout.started,
             event=rollout.event,
             status=_status(rollout, evidence),
-            sentence=_sentence(rollout, evidence),
+            sentence=_sentence(rollout, evidence, "loss" if loop.settings.rewards is None else "reward"),
             baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
             **plan,
             steps=list(settings.steps),
@@ -105,6 +106,8 @@ def describe(loop: Loop, now: float) -> Rollout:
             limited=evidence.limited,
             judged=evidence.judged,
             in_flight=len(loop.in_flight.tickets),
+            learner_decisions=rollout.counts[0],
+            baseline_decisions=rollout.counts[1],
             excess=evidence.excess if known else None,
             learner_loss=evidence.learner_loss,
             baseline_loss=evidence.baseline_loss,
@@ -122,9 +125,9 @@ def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
     return "paused" if rollout.paused else evidence.status
 
 
-def _sentence(rollout: LoopRollout, evidence: Evidence) -> str:
+def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Literal["loss", "reward"]) -> str:
     if evidence.status == "rolled back" and evidence.moves[-1].reason == "aborted":
         return "Aborted by its owner. The baseline makes all decisions."
     started = "" if rollout.moves[0].reason == "started" else "This is a new test: earlier evidence does not count. "
     paused = " Paused: the learner can lose traffic, but does not get more." if rollout.paused else ""
-    return f"{started}{evidence}{paused}"
+    return f"{started}{evidence.sentence(outcome)}{paused}"
