@@ -12,7 +12,7 @@ def start(service, name, plan=None, **loop):
     assert status == 200, answer
 
 
-def live(service, name, losses, count, together=50, kind="loss", report=True):
+def live(service, name, losses, count, *, together=50, kind="loss", report=True):
     """Decisions, and their losses by arm."""
     for _ in range(0, count, together):
         asked = {"decisions": [{}] * together}
