@@ -96,6 +96,15 @@ def test_a_loop_without_a_rollout_has_no_card(browser, service):
     assert browser.complaints() == []
 
 
+def test_an_apprentice_with_a_rollout_decides(browser, service):
+    rollout_states.start(service, "taught", apprentice=True)
+    browser.open(f"http://127.0.0.1:{service.port}/#taught")
+    browser.until(lambda: state(browser) == "waiting")
+    assert browser.text("[data-is=state]") == "deciding"
+    assert browser.text("[data-is=first]") == "Request the first decision"
+    assert not browser.find("[data-do=promote]").is_displayed()
+
+
 def test_traffic_that_the_budget_limits_is_marked(browser, service):
     rollout_states.limited(service, "limited")
     show(browser, service, "limited")

@@ -70,6 +70,7 @@ export class Board {
 
   async refresh(policy) {
     const summary = inOwnUnits(await ask(at(this.name, `/summary?span=${this.part("span").value}`)))
+    summary.status.apprentice &&= !summary.rollout // with a rollout, an apprentice decides
     const { one, many, title } = words(summary.status)
     this.loss.label(one)
     this.waits.label(many)
