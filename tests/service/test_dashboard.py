@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver import ActionChains
 
 from manul.service.http import tokens as token_file
-from tests.service.browser import browsing, missing
+from tests.service.browser import BOXES, PAINTED, browsing, missing
 from tests.service.processes import MANUL, Process
 from tests.service.several_knobs import OFFERS
 from tests.service.several_knobs import loss_of as offer_loss
@@ -16,31 +16,12 @@ from tests.service.wire import exchanged, request
 
 BEST, RANGE = 30.0, (20.0, 70.0)
 SIZES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
-BOXES = """
-const seen = node => node.getClientRects().length > 0
-const box = node => { const { left, right, top, bottom } = node.getBoundingClientRect(); return { left, right, top, bottom } }
-const named = node => [box(node), node.outerHTML.slice(0, 80)]
-const cards = [...document.querySelectorAll(".card")].filter(seen)
-return {
-  width: innerWidth, scroll: document.documentElement.scrollWidth,
-  background: getComputedStyle(document.body).backgroundColor,
-  cards: cards.map(box), parts: cards.map(card => [...card.querySelectorAll("*")].filter(seen).map(named)),
-  canvases: [...document.querySelectorAll(".chart canvas")].filter(seen).map(node => [box(node), box(node.closest(".card"))]),
-  cut: [...document.querySelectorAll("h1, h2, h3, p, dt, dd, button, td, th, label, .key, .badge, .empty")]
-    .filter(node => seen(node) && node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).display !== "inline")
-    .map(node => node.outerHTML.slice(0, 80)),
-}
-"""
 NOT_READY = """
 const usual = window.fetch
 const answer = () => new Response('{"error":{"message":"Not ready: the learner has stopped."}}', { status: 503 })
 window.fetch = (path, options) => path === "readyz" ? Promise.resolve(answer()) : usual(path, options)
 """
 CHARTS = ("loss", "density", "moved", "policy", "rate", "latency", "waits")
-PAINTED = """
-const canvas = document.querySelector(`[data-chart=${arguments[0]}] canvas`)
-return canvas ? canvas.toDataURL() : ""
-"""
 
 
 @pytest.fixture(scope="module")

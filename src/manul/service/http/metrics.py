@@ -11,8 +11,10 @@ from pathlib import Path
 
 from manul.service import schema
 from manul.service.engine.engine import Engine
+from manul.service.engine.rollout_control import describe_all
 from manul.service.engine.status import status
 from manul.service.http.request_metrics import RequestMetrics
+from manul.service.http.rollout_metrics import rollout_metrics
 from manul.service.http.tokens import Access
 from manul.service.store import StoreFailure
 
@@ -72,6 +74,8 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, to
     if statuses is not None:
         lags = {_label(each.name): max(0, each.events - each.model) for each in statuses}
         lines += _metric("learner_lag", "gauge", "Events that the model has not learned yet.", lags)
+    for name, kind, meaning, samples in rollout_metrics(describe_all(list(engine.loops.values()), engine.now())):
+        lines += _metric(name, kind, meaning, samples)
     for name, (kind, meaning, value) in state(engine, store_up=statuses is not None).items():
         lines += _metric(name, kind, meaning, {"": value})
     refused = {f'{{token="{each.shown}"}}': each.refused for each in tokens if each.refused}
