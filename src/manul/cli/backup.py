@@ -12,7 +12,7 @@ from manul.cli._options import FILE
 from manul.errors import MissingDependency
 
 
-@click.command(epilog="\b\nExample:\n  manul backup decisions.db monday.zip")
+@click.command(epilog="\b\nExample:\n  manul backup decisions.db backup.zip")
 @click.argument("store")
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")

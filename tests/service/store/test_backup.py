@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import tracemalloc
 import zipfile
 from contextlib import closing, suppress
 from pathlib import Path
@@ -252,3 +253,32 @@ def test_a_copy_of_a_store_that_nobody_has_open_can_be_backed_up(filled, saved, 
     backup(str(tmp_path / "copy.db"), tmp_path / "copy.zip")
     assert contents(tmp_path / "copy.zip") == contents(saved)
     filled.store = open_store(filled.place)
+
+
+def test_what_is_written_during_a_backup_is_not_in_it(filled, saved, tmp_path, monkeypatch):
+    add, firsts = backup_file.BackupWriter.add, iter(range(100, 200))
+
+    def add_and_decide(writer, name, columns, rows):
+        add(writer, name, columns, rows)
+        first = next(firsts)
+        filled.decide(first, ids=[f"new {name}"])
+        filled.lose(first)
+        filled.add_loop(name)
+
+    monkeypatch.setattr(backup_file.BackupWriter, "add", add_and_decide)
+    backup(filled.place, tmp_path / "busy.zip")
+    assert contents(tmp_path / "busy.zip")[1] == contents(saved)[1]
+
+
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path):
+    rows = ((number, bytes(100_000)) for number in range(500))
+    tracemalloc.start()
+    with backup_file.create(tmp_path / "large.zip") as writer:
+        writer.add("blocks", ["first", "body"], rows)
+        parts = {"manul": "1", "store": "sqlite", "store_version": 2, "created": "", "last_loop": 1}
+        writer.finish(backup_file.Manifest(**parts, tables=writer.tables))
+    with backup_file.open_backup(tmp_path / "large.zip") as reader:
+        assert sum(len(body) for _, body in reader.rows("blocks")) == 50_000_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
