@@ -12,7 +12,6 @@ import pytest
 
 from manul.errors import FileError, ParameterError
 from manul.service.store import Event, Snapshot, backup_file
-from manul.service.store import backup as backups
 from manul.service.store.backup import backup, restore
 from manul.service.store.store_registry import open_store
 
@@ -148,8 +147,13 @@ def fail_in_second_pass(rows):
 
 def test_an_interrupted_backup_leaves_the_one_before(filled, saved, monkeypatch):
     before = saved.read_bytes()
-    monkeypatch.setattr(backups, "Manifest", lambda **_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+
+    def interrupted(writer, name, columns, rows):
+        assert next(rows)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(backup_file.BackupWriter, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         backup(filled.place, saved)
     assert saved.read_bytes() == before
     assert list(saved.parent.glob("monday*")) == [saved]

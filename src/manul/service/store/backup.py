@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,7 +52,8 @@ def backup(store: str, file: str | Path, *, progress: bool = False) -> Backup:
     path = Path(file)
     with _access(store).reading(store) as tables, create(path) as writer, _bar(None, progress=progress) as bar:
         for name in KEYS:
-            writer.add(name, tables.columns(name), _counted(tables.rows(name), bar))
+            with closing(tables.rows(name)) as rows:
+                writer.add(name, tables.columns(name), _counted(rows, bar))
         manifest = Manifest(
             manul=manul.__version__,
             store=tables.store,
@@ -91,7 +93,8 @@ def restore(file: str | Path, store: str, *, progress: bool = False) -> Backup:
             with access.writing(store) as tables:
                 _check_columns(path, reader.manifest, tables)
                 for name in KEYS:
-                    tables.insert(name, contents[name].columns, _counted(reader.rows(name), bar))
+                    with closing(reader.rows(name)) as rows:
+                        tables.insert(name, contents[name].columns, _counted(rows, bar))
                 tables.set_last_loop(reader.manifest.last_loop)
     return _summary(path, reader.manifest)
 

@@ -10,7 +10,7 @@ import hashlib
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -110,7 +110,7 @@ class BackupReader:
                 )
             self.manifest = msgspec.json.decode(text, type=Manifest)
 
-    def rows(self, name: str) -> Iterator[Row]:
+    def rows(self, name: str) -> Generator[Row, None, None]:
         """The rows of a table; at the end they are compared with the manifest."""
         table = self.manifest.tables[name]
         digest, count = hashlib.sha256(), 0

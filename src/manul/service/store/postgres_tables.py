@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,7 +44,7 @@ class PostgresTables:
         """The columns of a table."""
         return list(COUNTS) if table == "counts" else list(self._types(table))
 
-    def rows(self, table: str) -> Iterator[Row]:
+    def rows(self, table: str) -> Generator[Row, None, None]:
         """The rows of a table in the order of its key, without those of deleted loops."""
         if table == "counts":
             loops = self._connection.execute("SELECT number FROM loops ORDER BY number").fetchall()

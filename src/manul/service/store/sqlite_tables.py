@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ class SqliteTables:
         """The columns of a table."""
         return [*self._types(table), *(["ended"] if table == "blocks" else [])]
 
-    def rows(self, table: str) -> Iterator[Row]:
+    def rows(self, table: str) -> Generator[Row, None, None]:
         """The rows of a table in the order of its key, without those of deleted loops."""
         columns = [ENDED if (table, name) == ("blocks", "ended") else name for name in self.columns(table)]
         yield from self._connection.execute(selection(table, columns))

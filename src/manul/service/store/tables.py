@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -26,7 +26,7 @@ class ReadableTables(Protocol):
     def columns(self, table: str) -> list[str]:
         """The columns of a table."""
 
-    def rows(self, table: str) -> Iterator[Row]:
+    def rows(self, table: str) -> Generator[Row, None, None]:
         """The rows of a table in the order of its key, without those of deleted loops."""
 
     def last_loop(self) -> int:
