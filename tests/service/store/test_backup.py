@@ -148,8 +148,8 @@ def fail_in_second_pass(rows):
 def test_an_interrupted_backup_leaves_the_one_before(filled, saved, monkeypatch):
     before = saved.read_bytes()
 
-    def interrupted(writer, name, columns, rows):
-        assert next(rows)
+    def interrupted(*given):
+        assert next(given[-1])
         raise KeyboardInterrupt
 
     monkeypatch.setattr(backup_file.BackupWriter, "add", interrupted)
