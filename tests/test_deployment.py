@@ -149,7 +149,8 @@ def fresh(tmp_path):
         "MANUL_HOST": "127.0.0.1",
         "MANUL_PORT": port,
     }
-    return placed, {**os.environ, **given, "PATH": given["PATH"].replace("$PATH", os.environ["PATH"])}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return placed, {**clean, **given, "PATH": given["PATH"].replace("$PATH", os.environ["PATH"])}
 
 
 @pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="builds everything anew: make soak")
