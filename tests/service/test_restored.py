@@ -1,6 +1,9 @@
 """A service is backed up while it decides and learns; a service on the restored store goes on as the original does."""
 
 import asyncio
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +12,8 @@ import manul
 from manul.service.store.backup import backup, restore
 from manul.service.store.store_registry import open_store
 from tests.service.conftest import Service, run
+from tests.service.processes import Process
+from tests.service.test_crash import LOOP, Caller, Known
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import named, play, replayed
 
@@ -97,3 +102,27 @@ async def test_waits_that_ran_during_the_backup_end_in_the_restored_store_too(se
         restored.clock.time += 60
         await restored.learned("light", 3)
         assert (await restored.get("/light"))["defaulted"] == 3
+
+
+@pytest.mark.parametrize("restored", ["sqlite"], indirect=True)
+def test_a_service_that_many_callers_use_is_backed_up_by_another_process(store, restored, tmp_path):
+    program, known = (sys.executable, "-m", "manul"), Known()
+    process = Process(tmp_path, store, program=program)
+    process.ask("POST", "/v1/loops", LOOP)
+    callers = [Caller(process, f"c{number}", known) for number in range(4)]
+    for caller in callers:
+        caller.start()
+    while len(known.losses) < 50:
+        time.sleep(0.01)
+    said = subprocess.run([*program, "backup", store, tmp_path / "monday.zip"], capture_output=True, check=False)
+    assert (said.returncode, b"1 loop" in said.stdout) == (0, True), said.stderr
+    process.kill()
+    for caller in callers:
+        caller.join()
+    restore(tmp_path / "monday.zip", restored.store)
+    events, decisions = facts(restored.store)
+    later_events, later_decisions = facts(store)
+    assert 50 <= len(events) < len(later_events)
+    assert events == later_events[: len(events)]
+    by_number = {decision.number: decision for decision in later_decisions}
+    assert decisions == [by_number[decision.number] for decision in decisions]
