@@ -24,7 +24,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
     """Answers with the statuses of its server in order, then with 204, and keeps what it received."""
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.server.received.append((self.path, self.headers["X-Manul-Signature"], body))
         status = self.server.statuses.pop(0) if self.server.statuses else 204
         if status == "nonsense":
