@@ -14,6 +14,7 @@ MODULES = [path for path in PACKAGE.rglob("*.py") if not path.name.startswith("_
 # A command has the name of the function it calls, an experiment is a sweep and its analysis, and errors are errors.
 SHARED_NAMES = {
     "analysis.py",
+    "backup.py",
     "convert.py",
     "errors.py",
     "evaluate.py",

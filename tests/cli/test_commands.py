@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 import manul
 from manul.cli import main
+from manul.service.store.backup import backup
+from manul.service.store.store_registry import open_store
 
 
 def leaves(group, prefix=""):
@@ -31,7 +33,14 @@ CARS = "age,fuel,doors,price\n" + "".join(
     for fuel in ("petrol", "diesel", "")
 )
 # Where a command asks for files of these names, they are there.
-MISSPELT = {"cars.csv": "cas.csv", "run.parquet": "rum.parquet", "policy.manul": "polcy.manul", "log.vw": "lg.vw"}
+MISSPELT = {
+    "cars.csv": "cas.csv",
+    "run.parquet": "rum.parquet",
+    "policy.manul": "polcy.manul",
+    "log.vw": "lg.vw",
+    "decisions.db": "decision.db",
+    "monday.zip": "munday.zip",
+}
 SUFFIXES = {"cars.csv": "cars.csvv", "run.parquet": "run.parket", "policy.manul": "policy.mnul", "log.vw": "log.vww"}
 
 
@@ -59,6 +68,8 @@ def folder(tmp_path, monkeypatch):
     assert made.exit_code == 0, made.output
     log = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), manul.worlds.linear(rounds=50)).log
     manul.Log(log.contexts, log.actions, log.densities, log.losses).write("log.vw")
+    open_store("decisions.db").close()
+    backup("decisions.db", "monday.zip")
     return tmp_path
 
 

@@ -19,7 +19,9 @@ def named_features(tmp_path):
     return Log.read(tmp_path / "log.vw")
 
 
-@pytest.fixture(params=["dense", "narrowed", "own", "sparse", "features", "empty", "rewards", "estimated", "floors"])
+@pytest.fixture(
+    params=["dense", "narrowed", "own", "sparse", "features", "empty", "rewards", "estimated", "floors", "arms"]
+)
 def log(request, tmp_path):
     if request.param == "features":
         return named_features(tmp_path)
@@ -32,6 +34,7 @@ def log(request, tmp_path):
         "rewards": lambda: dense(rewards=True),
         "estimated": lambda: dense(densities_estimated=True, rewards=True),
         "floors": lambda: dense(floors=np.array([0.1, np.nan, 0, 0.05, 0.1, 0.1, 0.1])),
+        "arms": lambda: dense(arms=["learner", None, *["baseline"] * 5]),
     }[request.param]()
 
 
@@ -40,6 +43,7 @@ def described(log):
     shown = [
         *rows(log),
         floors,
+        log.arms,
         log.rewards is None,
         log.densities_estimated,
         log.contexts.tolist() if log.fields is None else None,

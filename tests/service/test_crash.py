@@ -9,20 +9,21 @@ import time
 
 import pytest
 
-import manul
 from manul.service.engine.engine import Engine
 from manul.service.store import OUTCOMES
 from manul.service.store.store_registry import open_store
 from tests.service.processes import Process
 from tests.service.several_knobs import KNOBS
-from tests.service.test_recovery import replayed
+from tests.service.test_recovery import model_of, replayed
 
 SOAK = bool(os.environ.get("MANUL_SOAK"))
 KILLS = {"sqlite": 200 if SOAK else 12, "postgres": 50 if SOAK else 5}
 AGENT = {"kind": "cats", "leaves": 16, "bandwidth": 0.1}
 LOOP = {"name": "a", "actions": [0, 1], "wait": 0.4, "default_loss": 1.0, "agent": AGENT}
 SEVERAL = {"name": "b", "actions": KNOBS, "wait": 0.4, "default_loss": 1.0}
-LOOPS = {"a": LOOP, "b": SEVERAL}
+ROLLING = LOOP | {"name": "c"}
+ROLLOUT = {"baseline": "caller", "steps": [0.4, 1.0], "least_decisions": 20, "tolerance": 0.9, "patience": 200}
+LOOPS = {"a": LOOP, "b": SEVERAL, "c": ROLLING}
 
 
 class Caller(threading.Thread):
@@ -49,10 +50,13 @@ class Caller(threading.Thread):
 
     def once(self, rng, number, connection):
         given = f"{self.name}-{number}" if rng.random() < 0.5 else None
-        asked = {"context": [rng.random(), rng.random()], "id": given}
+        asked = {"context": [rng.random(), rng.random()], "id": given, "action": 0.5}
         if rng.random() < 0.2:
             status, made = self.service.ask(
-                "POST", f"{self.loop}/decisions/batch", {"decisions": [asked, {"context": [1, 2]}]}, connection
+                "POST",
+                f"{self.loop}/decisions/batch",
+                {"decisions": [asked, {"context": [1, 2], "action": 0.5}]},
+                connection,
             )
             decided = made["decisions"]
         else:
@@ -91,7 +95,7 @@ def stored(store, loop=1):
 def leading(place):
     """A store whose former leader is gone, with nobody else on it."""
     store = open_store(place)
-    while store.replicas is not None and not store.replicas.leads():
+    while store.replicas is not None and not (store.replicas.leads() and all(map(store.replicas.learns, (1, 2)))):
         time.sleep(0.01)
     return store
 
@@ -117,8 +121,24 @@ def check_model(store, row, outcomes):
     """What a start recovers is what a replay from nothing gives, and each outcome is in it once."""
     engine = Engine(store)
     loop = engine.recover(row)
-    assert replayed(engine, row.name) == (manul.dumps(loop.agent), outcomes, loop.model)
+    assert replayed(engine, row.name) == (model_of(loop), outcomes, loop.model)
     assert (loop.learned, loop.refused) == (outcomes, 0)
+
+
+def wait_for_decisions(known, count):
+    """Wait until so many decisions are acknowledged; a busy machine makes few in a fixed time."""
+    until = time.monotonic() + 20
+    while sum(len(each.decisions) for each in known.values()) < count and time.monotonic() < until:
+        time.sleep(0.002)
+
+
+def rollout_moves(place):
+    """Why the rollout moved, from a full replay."""
+    store = leading(place)
+    row = next(row for row in store.loops() if row.name == "c")
+    reasons = [move.reason for move in Engine(store).recover(row).rollout.moves]
+    store.close()
+    return reasons
 
 
 @pytest.mark.parametrize(("store", "kills"), KILLS.items(), indirect=["store"])
@@ -128,16 +148,19 @@ def test_nothing_acknowledged_is_lost_or_learned_twice(tmp_path, store, kills):
         service = Process(tmp_path, store, "--snapshot-seconds", "0.2")
         for settings in LOOPS.values():
             service.ask("POST", "/v1/loops", settings)
-        callers = [Caller(service, f"k{kill}c{place}", known[loop], loop) for place, loop in enumerate("aab")]
+        # The same settings change nothing, so the rollout goes on after each kill.
+        service.ask("PUT", "/v1/loops/c/rollout", ROLLOUT)
+        callers = [Caller(service, f"k{kill}c{place}", known[loop], loop) for place, loop in enumerate("aabc")]
         for caller in callers:
             caller.start()
-        time.sleep(rng.uniform(0.01, 0.6))
+        wait_for_decisions(known, sum(len(each.decisions) for each in known.values()) + rng.randint(4, 150))
         service.kill()
         for caller in callers:
             caller.join()
         if kill % 5 == 4 or kill == kills - 1:
             for name in LOOPS:
                 check_store(store, known[name], name)
+    assert [reason for reason in rollout_moves(store) if "started" in reason] == ["started"]
     assert sum(len(each.decisions) for each in known.values()) > 5 * kills
     assert all(len(each.losses) > kills for each in known.values())
 

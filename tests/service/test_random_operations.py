@@ -8,11 +8,10 @@ from contextlib import suppress
 
 import pytest
 
-import manul
 from manul.service.engine.engine import Engine
 from tests.service.processes import Process
 from tests.service.test_crash import leading
-from tests.service.test_recovery import replayed
+from tests.service.test_recovery import model_of, replayed
 
 SOAK = bool(os.environ.get("MANUL_SOAK"))
 OPERATIONS, RESTART_EVERY = (10_000, 80) if SOAK else (300, 60)
@@ -89,6 +88,7 @@ class Player:
         asked = {"context": context(self.rng)} if self.rng.random() < 0.9 else {}
         if self.rng.random() < 0.2:
             asked["within"] = sorted([self.rng.random(), self.rng.random()])
+        asked |= {"action": self.rng.choice([0.25, 0.5, 3])} if self.rng.random() < 0.8 else {}
         return asked | ({"id": f"id-{self.rng.randint(0, 500)}"} if self.rng.random() < 0.3 else {})
 
     def decide(self, path):
@@ -130,12 +130,19 @@ class Player:
     def replace(self, path):
         self.ask("PUT", f"{path}/model", self.rng.choice(self.models[-5:]))
 
+    def roll(self, path):
+        settings = {"baseline": self.rng.choice([0.5, "caller", 7]), "steps": [0.5, 1], "tolerance": 0.9}
+        settings |= {"patience": 20, "least_decisions": 20}
+        kind = self.rng.choice(["start", "start", "pause", "resume", "abort", ""])
+        given = ("PUT", f"{path}/rollout", settings) if kind == "start" else ("POST", f"{path}/rollout/{kind}")
+        self.ask(*(given if kind else ("GET", f"{path}/rollout")))
+
     def erase(self, path):
         self.ask(*self.rng.choice([("DELETE", path), ("POST", f"{path}/reset")]))
 
 
 KINDS = {"create": 3, "decide": 40, "decide_many": 6, "lose": 30, "lose_many": 4, "observe": 6, "change": 2, "look": 4}
-KINDS |= {"export": 1, "replace": 2, "erase": 1}
+KINDS |= {"export": 1, "replace": 2, "erase": 1, "roll": 4}
 
 
 def models_equal_their_replay(place):
@@ -144,7 +151,7 @@ def models_equal_their_replay(place):
     for row in store.loops():
         loop = engine.recover(row)
         if store.first_decision(row.number) is not None and not row.paused:
-            assert replayed(engine, row.name) == (manul.dumps(loop.agent), loop.learned, loop.model)
+            assert replayed(engine, row.name) == (model_of(loop), loop.learned, loop.model)
     store.close()
 
 

@@ -20,7 +20,12 @@ def replayed(engine, name):
     loop = Loop(row)
     loop.set_first(engine.store.first_decision(row.number).context)
     Learner(engine.store, engine.writer, list, seconds=60, events=10**9).catch_up(loop)
-    return manul.dumps(loop.agent), loop.learned, loop.model
+    return model_of(loop), loop.learned, loop.model
+
+
+def model_of(loop):
+    """What a loop has learned: its agent and its rollout."""
+    return manul.dumps(loop.agent) + (b"" if loop.rollout is None else loop.rollout.to_bytes())
 
 
 async def play(service, rounds, context=lambda rng: rng.normal(size=3).tolist(), loop="heat"):
@@ -71,11 +76,11 @@ def test_a_loop_that_has_learned_nothing_is_recovered_too(service):
 def test_decisions_do_not_wait_while_a_snapshot_is_encoded(monkeypatch):
     settings = b'{"name": "heat", "actions": [20, 70]}'
     loop = Loop(LoopRow(number=1, name="heat", settings=settings, created=0.0, paused=False, apprentice=False))
-    before, encode = loop.draw(1, [1.0, 2.0], None), model_files.encode
+    before, encode = loop.draw(1, 1, [1.0, 2.0], None), model_files.encode
     drawn = []
 
     def deciding(*contents):
-        drawn.append(loop.draw(1, [1.0, 2.0], None))
+        drawn.append(loop.draw(1, 1, [1.0, 2.0], None))
         return encode(*contents)
 
     monkeypatch.setattr(model_files, "encode", deciding)

@@ -45,7 +45,8 @@ class Log(ViewMixin, FrameMixin):
 
     A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
     not logged but estimated; the mark is kept in files. If actions have several `knobs`, given as to an agent, actions and
-    `densities_by_knob` are columns by knob, and `within` has the narrower ranges of each round, or None.
+    `densities_by_knob` are columns by knob, and `within` has the narrower ranges of each round, or None. `arms` says which
+    arm of a rollout decided, "learner" or "baseline"; the column is called `rollout_arm`.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -65,6 +66,7 @@ class Log(ViewMixin, FrameMixin):
         floors: Floats | None = None,
         times: Floats | None = None,
         ids: Sequence[str | None] | None = None,
+        arms: Sequence[str | None] | None = None,
         action_range: Within | None = None,
         loss_range: Within | None = None,
         rewards: bool = False,
@@ -79,6 +81,7 @@ class Log(ViewMixin, FrameMixin):
             )
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
         given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids}
+        given |= {"arms": arms}
         several, by_knob = check_knobs(knobs), {"densities_by_knob": densities_by_knob, "within": within}
         given |= knob_views(several, {**given, **by_knob, "action_range": action_range})
         counts = lengths({**given, "within": within})

@@ -143,7 +143,15 @@ class ViewMixin:
     @property
     def ids(self) -> Sequence[str | None] | None:
         """The id of each decision."""
-        return self._view("ids", lambda: self.table["id"].to_pylist() if "id" in self.table.column_names else None)
+        return self._view("ids", lambda: self._texts("id"))
+
+    @property
+    def arms(self) -> Sequence[str | None] | None:
+        """The arm of a rollout that made each decision, "learner" or "baseline", or None."""
+        return self._view("arms", lambda: self._texts(columns.ARM))
+
+    def _texts(self, name: str) -> list[str | None] | None:
+        return self.table[name].to_pylist() if name in self.table.column_names else None
 
     def _view(self, name: str, compute: Callable[[], _View]) -> _View:
         if name not in self._views:

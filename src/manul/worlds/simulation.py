@@ -16,6 +16,7 @@ import numpy as np
 from manul import _core
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
+from manul.agents.rollout.rollout import ArmDecision, Rollout
 from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
 from manul.logs.log import Log
@@ -95,7 +96,10 @@ def _simulate_one_knob(
 ) -> list[Run]:
     ranges = [_actions(agent) for agent in agents]
     scaled = {actions: world.table(actions) if isinstance(world, ScaledWorld) else world for actions in set(ranges)}
-    logs = [_empty_log(scaled[actions], actions) for actions in ranges]
+    logs = [
+        _empty_log(scaled[actions], actions, arms=isinstance(agent, Rollout))
+        for agent, actions in zip(agents, ranges, strict=True)
+    ]
     native, python = _NativeLoop(threads or os.cpu_count() or 1), _PythonLoop()
     for agent, actions, log in zip(agents, ranges, logs, strict=True):
         _check(agent, scaled[actions])
@@ -163,6 +167,8 @@ class _PythonLoop:
                 log.actions[number], log.densities[number] = decision.action, decision.density
                 log.losses[number] = loss
                 _floors(log)[number] = np.nan if decision.floor is None else decision.floor
+                if isinstance(decision, ArmDecision):
+                    cast(list[str], log.arms)[number] = decision.arm
 
 
 def _sets_knobs(agent: object) -> bool:
@@ -214,12 +220,13 @@ def _actions(agent: Agent) -> Within:
     return actions
 
 
-def _empty_log(world: World, within: Within) -> Log:
+def _empty_log(world: World, within: Within, *, arms: bool) -> Log:
     actions, densities, losses, floors = (np.empty(len(world)) for _ in range(4))
     lows, highs = (_ends(world, name) for name in ("lows", "highs"))
     loss_range = world.losses if isinstance(world, Table) else None
     ranges: Any = {"action_range": within, "loss_range": loss_range}
-    return Log(world.contexts, actions, densities, losses, lows, highs, floors=floors, **ranges)
+    names = [""] * len(world) if arms else None
+    return Log(world.contexts, actions, densities, losses, lows, highs, floors=floors, arms=names, **ranges)
 
 
 def _floors(log: Log) -> Floats:

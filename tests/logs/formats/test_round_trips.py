@@ -41,6 +41,12 @@ def test_ranges_times_and_ids_survive(tmp_path, suffix):
     assert rows(through(log, tmp_path / f"one{suffix}")) == rows(log)
 
 
+@pytest.mark.parametrize("suffix", [suffix for suffix in ALL if ".vw" not in suffix])
+def test_the_arms_of_a_rollout_survive(tmp_path, suffix):
+    arms = ["learner", None, *["baseline"] * 5]
+    assert through(dense(arms=arms), tmp_path / f"one{suffix}").arms == arms
+
+
 @pytest.mark.parametrize("second", SUFFIXES)
 @pytest.mark.parametrize("first", SUFFIXES)
 def test_a_sparse_log_keeps_its_numbers(tmp_path, first, second):

@@ -29,6 +29,7 @@ VIEWS = {
     "floors": "floor",
     "times": "time",
 }
+TEXTS = {"ids": "id", "arms": columns.ARM}
 Contexts = npt.NDArray[np.float32]
 
 
@@ -42,7 +43,7 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
             f"contexts must be a table with one row per context, got shape {contexts.shape}. Use reshape(-1, width).",
             "contexts",
         )
-    given = {**VIEWS, "ids": "id", "densities_by_knob": "density_by_knob", "within": "within"}
+    given = {**VIEWS, **TEXTS, "densities_by_knob": "density_by_knob", "within": "within"}
     optional = [column for view, column in given.items() if views.get(view) is not None]
     schema = columns.schema_of(optional=optional, width=contexts.shape[1], metadata=metadata)
     data: dict[str, Any] = {
@@ -52,8 +53,7 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
     }
     if metadata.knobs is not None:
         data |= _knob_data(views, metadata.knobs)
-    if "id" in optional:
-        data["id"] = pa.array(views["ids"], pa.string())
+    data |= {column: pa.array(views[view], pa.string()) for view, column in TEXTS.items() if column in optional}
     data["context"] = dense_column(contexts)
     return pa.table(data, schema=schema)
 

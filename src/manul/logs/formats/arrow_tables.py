@@ -13,6 +13,7 @@ from manul.logs.formats import Piece, knob_checks, knob_columns
 from manul.logs.formats.file_errors import Problems, knobs_of_file
 from manul.logs.formats.log_schema import (
     NUMBERS,
+    TEXTS,
     Metadata,
     dense_type,
     has_estimates,
@@ -77,7 +78,7 @@ class SchemaAdapter:
 
     def _check_types(self, schema: pa.Schema, path: str) -> None:
         """Reject text where numbers belong, and anything but text where text belongs."""
-        texts = ("id", "within", *(knob_columns.STRUCTS if self.several else ()))
+        texts = (*TEXTS, "within", *(knob_columns.STRUCTS if self.several else ()))
         for name in (*NUMBERS, *self.optional):
             if name not in texts and name in schema.names and _is_text(schema, name, path):
                 raise FileError(f"{path}: column {name} must be numbers, got text.", name)

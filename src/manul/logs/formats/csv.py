@@ -196,7 +196,7 @@ class _Columns:
     def _column(self, name: str, values: Sequence[str], rows: object, good: object, problems: Problems) -> pa.Array:
         import pyarrow as pa
 
-        if name in ("id", "within") or (name in self.schema.names and is_text(self.schema, name)):
+        if name in (*schemas.TEXTS, "within") or (name in self.schema.names and is_text(self.schema, name)):
             return pa.array([value or None for value in values], pa.string())
         return _numbers(schemas.stated_name(name, self.metadata), values, rows, good, problems)  # type: ignore[arg-type]
 

@@ -15,6 +15,7 @@ from manul.logs.formats.log_schema import (
     KNOB_COLUMNS,
     NUMBERS,
     OPTIONAL,
+    TEXTS,
     Metadata,
     has_estimates,
     has_rewards,
@@ -100,7 +101,7 @@ def optional(name: str, value: object, knobs: KnobParser | None = None) -> Any:
     if name in KNOB_COLUMNS:
         assert knobs is not None
         return knobs.within(value) if name == "within" else None if value is None else knobs.struct(name, value)
-    if name == "id":
+    if name in TEXTS:
         return None if value is None else str(value)
     return seconds(value) if name == "time" else number(name, value)
 

@@ -4,9 +4,9 @@
 `rewards`; files may have a column `reward` instead of `loss`, which CSV and JSON Lines write for such a log. In the same
 way, `estimated_density` instead of `density` says that the densities were estimated, and the metadata has
 `densities_estimated`.
-`low`, `high`, `floor` (the smallest density that the logged policy gave any action), `time` (seconds) and `id` are
-optional. The context is a column
-`context` (a fixed-size list of float32, or a struct of the lists `index` and `value`), or all other columns.
+`low`, `high`, `floor` (the smallest density that the logged policy gave any action), `time` (seconds), `id` and
+`rollout_arm` ("learner" or "baseline") are optional. The context is a column `context` (a fixed-size list of float32, or a
+struct of the lists `index` and `value`), or all other columns.
 The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features.
 If actions have several knobs, `action` is a struct of their values, and the metadata has the knobs; `density_by_knob`, a struct
 of their densities, and `within`, narrower ranges as JSON text, are optional. They have no `low` and `high`.
@@ -35,7 +35,9 @@ ESTIMATED_DENSITY = "estimated_density"
 NUMBERS = ("action", "density", "loss")
 RANGE = ("low", "high")
 FLOOR = "floor"
-OPTIONAL = (*RANGE, FLOOR, "time", "id")
+ARM = "rollout_arm"
+TEXTS = ("id", ARM)
+OPTIONAL = (*RANGE, FLOOR, "time", *TEXTS)
 _ESTIMATE = " Estimate it with density='estimate' (manul convert --estimate-density)."
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
 KNOB_COLUMNS = ("density_by_knob", "within")  # of logs with several knobs
@@ -172,7 +174,7 @@ def _own_type(name: str, knobs: Knobs | None) -> pa.DataType:
 
     if knobs is not None and name in knob_columns.STRUCTS:
         return knob_columns.struct_type(name, knobs)
-    return pa.string() if name in ("id", "within") else pa.float64()
+    return pa.string() if name in (*TEXTS, "within") else pa.float64()
 
 
 def dense_type(width: int) -> pa.DataType:

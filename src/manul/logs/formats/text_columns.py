@@ -14,6 +14,7 @@ from manul.logs.formats.log_schema import (
     KNOB_COLUMNS,
     NUMBERS,
     OPTIONAL,
+    TEXTS,
     Metadata,
     context_layout,
     is_text,
@@ -141,7 +142,7 @@ def _features(table: pa.Table, name: str) -> list[tuple[str, str] | None]:
 
 def json_objects(table: pa.Table) -> Iterator[str]:
     """The rows as lines of JSON."""
-    columns = {name: _json_texts(column, text=name == "id") for name, column in stated_columns(table).items()}
+    columns = {name: _json_texts(column, text=name in TEXTS) for name, column in stated_columns(table).items()}
     columns |= {
         name: _json_texts(texts(table, name), text=is_text(table.schema, name)) for name in user_columns(table.schema)
     }

@@ -18,7 +18,7 @@ import numpy as np
 from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems, reject_knobs
-from manul.logs.formats.log_schema import Metadata
+from manul.logs.formats.log_schema import ARM, Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows
 from manul.logs.formats.text_lines import Output, lines
@@ -146,7 +146,7 @@ class Writer:
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         reject_knobs(path, Metadata.from_arrow(schema.metadata).knobs)
-        lost = [name for name in ("low", "high", "floor", "time") if name in schema.names]
+        lost = [name for name in ("low", "high", "floor", "time", ARM) if name in schema.names]
         lost += ["that densities were estimated"] if Metadata.from_arrow(schema.metadata).densities_estimated else []
         if lost:
             name = path.name.removesuffix(".partial")

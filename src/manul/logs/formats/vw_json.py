@@ -15,7 +15,7 @@ from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems, reject_knobs
 from manul.logs.formats.jsonl import json_object, optional
-from manul.logs.formats.log_schema import RANGE, Metadata
+from manul.logs.formats.log_schema import ARM, RANGE, TEXTS, Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import decision_columns, feature_rows, json_members
 from manul.logs.formats.text_lines import Output, lines
@@ -29,7 +29,7 @@ ESTIMATED = "_densities_estimated"  # true if the densities were estimated; abse
 SERVICE = {"EventId", "Timestamp", "Version", "VWState"}  # one of them beside `c` is a sign of dsjson
 DEEPEST = 32  # levels of namespaces, as many as in contexts of agents
 SERVICE_MEMBERS = {"EventId": "id", "Timestamp": "time"}
-MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "floor", "time")}}
+MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "floor", "time", ARM)}}
 
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:
@@ -112,8 +112,10 @@ class Writer:
     def write(self, table: pa.Table) -> None:
         """Add rows."""
         columns = decision_columns(table)
-        if "id" in columns:
-            columns["id"] = [None if name is None else json.dumps(name, ensure_ascii=False) for name in columns["id"]]
+        for text in TEXTS:
+            if text in columns:
+                quoted = (None if value is None else json.dumps(value, ensure_ascii=False) for value in columns[text])
+                columns[text] = list(quoted)
         for row, features in enumerate(feature_rows(table)):
             label = json_members([(member, columns[name][row] or "null") for name, member in LABEL.items()])
             members = [(member, columns[name][row]) for member, name in MEMBERS.items() if name in columns]

@@ -16,7 +16,7 @@ from manul.actions.knobs import Knobs
 from manul.contexts.table_encoding import flatten_fields
 from manul.logs.formats import knob_checks, knob_columns
 from manul.logs.formats.arrow_tables import dense_column
-from manul.logs.formats.log_schema import FLOOR, Metadata, reserved_names
+from manul.logs.formats.log_schema import ARM, FLOOR, Metadata, reserved_names
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
@@ -30,7 +30,7 @@ BLOCKS = 64
 Row = tuple[DecisionRow, float]
 Fields = dict[str, bool]
 VIEWS = {"action": "actions", "density": "densities", "loss": "losses", "low": "lows", "high": "highs", FLOOR: "floors"}
-VIEWS |= {"time": "times", "id": "ids"}
+VIEWS |= {"time": "times", "id": "ids", ARM: "arms"}
 
 
 def write(
@@ -47,11 +47,12 @@ def write(
     `only` are the first numbers of the blocks to include, if not all.
     """
     fields: Fields = {}
-    count, by_knob = 0, True
+    count, by_knob, arms = 0, True, False
     for rows in pages(store, loop.number, after, through, only):
         count += len(rows)
         for decision, _ in rows:
             by_knob &= decision.densities is not None
+            arms |= decision.ticket is not None
             if isinstance(decision.context, dict):
                 fields = _note_types([flat_columns(decision.context, several=_several(loop))], fields)
     if not count:
@@ -59,7 +60,7 @@ def write(
     with LogWriter(path) as writer:
         for rows in pages(store, loop.number, after, through, only):
             if rows:
-                writer.write(log_of(loop, rows, fields, by_knob=by_knob))
+                writer.write(log_of(loop, rows, fields, by_knob=by_knob, arms=arms))
     return count
 
 
@@ -119,16 +120,17 @@ def log_of(
     *,
     contexts: npt.ArrayLike | None = None,
     by_knob: bool | None = None,
+    arms: bool = False,
 ) -> Log:
     """Convert rows to a log. `fields` are the columns of contexts that are mappings, if they are known already; `contexts`
     are numbers that replace the contexts of the rows. `by_knob` says whether the log has the densities of several knobs; by
-    default, if all rows have them."""
+    default, if all rows have them. `arms` says whether it has the arms of a rollout."""
     import pyarrow as pa
 
     decisions = [each for each, _ in rows]
     losses = loop.settings.losses
     loss_range: Any = None if losses == "auto" else losses
-    columns = _columns(loop, rows, by_knob=by_knob)
+    columns = _columns(loop, rows, by_knob=by_knob, arms=arms)
     named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
     rewards = loop.settings.rewards is not None
     knobs = loop.space.described if isinstance(loop.space, SeveralKnobs) else None
@@ -162,7 +164,7 @@ def _context_columns(loop: Loop, decisions: Sequence[DecisionRow], fields: Field
     return columns
 
 
-def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None) -> dict[str, Any]:
+def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: bool) -> dict[str, Any]:
     decisions = [each for each, _ in rows]
     columns = {
         "density": np.array([each.density for each in decisions], np.float64),
@@ -171,11 +173,17 @@ def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None) -> dict[s
         "time": np.array([each.time for each in decisions]),
         "id": [id_of(each) for each in decisions],
     }
+    if arms:
+        columns[ARM] = [_arm(each) for each in decisions]
     if isinstance(loop.space, SeveralKnobs):
         return columns | _knob_columns(loop.space.described, decisions, by_knob=by_knob)
     ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)
     columns |= {"action": np.array([each.action for each in decisions]), "low": ends[:, 0], "high": ends[:, 1]}
-    return {name: columns[name] for name in VIEWS}
+    return {name: columns[name] for name in VIEWS if name in columns}
+
+
+def _arm(decision: DecisionRow) -> str | None:
+    return None if decision.ticket is None else "learner" if decision.ticket.learner else "baseline"
 
 
 def _floor(decision: DecisionRow) -> float:

@@ -1,0 +1,303 @@
+"""Rollouts in the service: arms, evidence, owner's acts, replays, bad settings."""
+
+import asyncio
+import base64
+
+import numpy as np
+import pytest
+
+import manul
+from manul.agents.rollout.rollout_progress import COHORT
+from manul.service.store import Event
+from tests.service.conftest import run, until
+from tests.service.test_recovery import model_of, replayed
+
+CATS = {"kind": "cats", "leaves": 16, "bandwidth": 0.1}
+LOOP = {"name": "a", "actions": [0, 1], "agent": CATS}
+QUICK = {"baseline": 0.5, "steps": [0.4, 1.0], "least_decisions": 50}
+GOOD = {"learner": 0.0, "baseline": 1.0}
+BAD = {"learner": 1.0, "baseline": 0.0}
+
+
+async def put(service, status=200, **settings):
+    answer = await service.client.put("/v1/loops/a/rollout", json=settings)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def play(service, rounds, losses, batch=50, **asked):
+    """Decisions whose loss depends on the arm, in batches."""
+    for _ in range(0, rounds, batch):
+        requests = [{"context": [0.25, 0.5], **asked}] * batch
+        made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
+        said = [{"id": each["id"], "loss": losses[each["arm"]]} for each in made]
+        await service.post("/a/losses", losses=said)
+    loop = service.engine.loop("a")
+    events = service.engine.store.counts(loop.number).events
+    await until(lambda: loop.model >= events)
+
+
+@run
+async def test_a_better_learner_takes_over_and_the_baseline_keeps_its_holdout(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        started = await put(service, **QUICK)
+        assert (started["status"], started["traffic"], started["step"]) == ("waiting", 0.4, 1)
+        await play(service, 1000, GOOD)
+        said = await service.get("/a/rollout")
+        assert (said["status"], said["traffic"]) == ("done", 0.98)
+        assert [move["reason"] for move in said["moves"]] == ["started", "not worse"]
+        assert said["moves"][1]["high"] < 0
+        assert said["in_flight"] == 0
+        assert sum(said["looks"][-1][arm] for arm in GOOD) == 1000
+
+
+@run
+async def test_a_worse_learner_goes_back_to_the_baseline(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        await play(service, 1000, BAD)
+        said = await service.get("/a/rollout")
+        assert (said["status"], said["traffic"], said["moves"][-1]["by"]) == ("rolled back", 0.0, "evidence")
+        made = await service.post("/a/decisions", context=[0.25, 0.5])
+        assert (made["arm"], made["action"]) == ("baseline", 0.5)
+
+
+@run
+async def test_a_restart_and_a_replay_give_the_same_rollout(service):
+    async with service.running(snapshot_events=77):
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK, patience=30)
+        await play(service, 300, GOOD, batch=30)
+        await service.post("/a/decisions", context=[0.25, 0.5], id="never")
+        await play(service, 100, GOOD, batch=10)
+        before = await service.get("/a/rollout")
+    async with service.running():
+        loop = service.engine.loop("a")
+        assert replayed(service.engine, "a") == (model_of(loop), 400, loop.model)
+        assert await service.get("/a/rollout") == before
+        await play(service, 300, BAD)
+        assert replayed(service.engine, "a") == (model_of(loop), 700, loop.model)
+
+
+@run
+async def test_decisions_without_losses_count_after_a_restart_too(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK, budget=20)
+        requests = [{"context": [0.25, 0.5]}] * 40
+        await service.post("/a/decisions/batch", decisions=requests)
+        before = await service.get("/a/rollout")
+        assert before["limited"]
+    async with service.running():
+        after = await service.get("/a/rollout")
+        assert (after["in_flight"], after["traffic"]) == (40, pytest.approx(before["traffic"]))
+
+
+@run
+async def test_the_arm_is_a_function_of_the_id_and_a_repeat_gets_the_first_answer(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        first = [await service.post("/a/decisions", context=[1, 2], id=f"id-{number}") for number in range(60)]
+        again = [await service.post("/a/decisions", context=[1, 2], id=f"id-{number}") for number in range(60)]
+        assert again == first
+        assert {each["arm"] for each in first} == {"learner", "baseline"}
+
+
+@run
+async def test_a_repeated_or_refused_request_does_not_hold_up_the_evidence(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        await service.post("/a/decisions", context=[0.25, 0.5], id="same")
+        await service.post("/a/decisions/same/loss", loss=0.5)
+        for _ in range(3):
+            await service.post("/a/decisions", context=[0.25, 0.5], id="same")
+            await service.post("/a/decisions", 422, context=[1, 2, 3])
+        await play(service, COHORT, GOOD, batch=5)
+        rollout = service.engine.loop("a").rollout
+        assert rollout.progress.judged == COHORT + 1
+        assert not rollout.progress.arrived
+
+
+@run
+async def test_the_density_is_that_of_the_mixture_and_the_log_holds_it(service, tmp_path):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        await play(service, 2000, {"learner": 0.5, "baseline": 0.5}, batch=200)
+        answer = await service.client.get("/v1/loops/a/log")
+        (tmp_path / "a.parquet").write_bytes(answer.content)
+        log = manul.Log.read(tmp_path / "a.parquet")
+        assert set(log.arms) == {"learner", "baseline"}
+        inverse = 1 / log.densities
+        assert abs(inverse.mean() - 1) <= 4 * inverse.std() / np.sqrt(len(inverse))
+        estimate = manul.evaluate(lambda _: 0.5, log, bandwidth=0.1)
+        assert estimate.low <= 0.5 <= estimate.high
+
+
+@run
+async def test_the_caller_can_be_the_baseline_of_an_apprentice(service):
+    async with service.running():
+        await service.post("", 201, **LOOP, apprentice=True)
+        await put(service, **QUICK | {"baseline": "caller"})
+        sentence = await service.refused(422, "/v1/loops/a/decisions", {"context": [1, 2]}, field="action")
+        assert sentence.startswith("action must be what you would choose, in [0, 1]")
+        made = [await service.post("/a/decisions", context=[1, 2], action=0.7) for _ in range(20)]
+        assert {each["action"] for each in made if each["arm"] == "baseline"} == {0.7}
+        await service.post("/a/promote")
+        assert "arm" not in await service.post("/a/decisions", context=[1, 2], action=0.7)
+
+
+@run
+async def test_a_policy_can_be_the_baseline_if_it_fits_the_contexts(service):
+    policy, other = (manul.Cats(leaves=8, bandwidth=1 / 8) for _ in range(2))
+    manul.simulate(policy, manul.worlds.Regression(np.random.default_rng(0).random((50, 2)), np.full(50, 0.5)))
+    manul.simulate(other, manul.worlds.Regression(np.zeros((50, 3)), np.full(50, 0.5)))
+    encoded = [base64.b64encode(manul.dumps(each)).decode() for each in (policy, other)]
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await service.post("/a/decisions", context=[1, 2])
+        wrong = {"baseline": {"policy": encoded[1]}}
+        sentence = await service.refused(422, "/v1/loops/a/rollout", wrong, method="PUT", field="baseline")
+        assert sentence.startswith("The baseline does not accept this loop's contexts")
+        assert (await put(service, baseline={"policy": encoded[0]}))["baseline"] == "policy"
+        assert (await service.post("/a/decisions", context=[1, 2]))["arm"] in GOOD
+
+
+@run
+async def test_the_owner_pauses_resumes_and_aborts(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        assert (await service.post("/a/rollout/pause"))["status"] == "paused"
+        await play(service, 600, GOOD)
+        assert (await service.get("/a/rollout"))["step"] == 1
+        await service.post("/a/rollout/resume")
+        await play(service, 100, GOOD)
+        assert (await service.get("/a/rollout"))["step"] == 2
+        aborted = await service.post("/a/rollout/abort")
+        assert (aborted["status"], aborted["traffic"]) == ("aborted", 0.0)
+        reasons = [move["reason"] for move in aborted["moves"]]
+        assert reasons == ["started", "paused", "resumed", "not worse", "aborted"]
+        await service.refused(409, "/v1/loops/a/rollout/resume", b"")
+
+
+@run
+async def test_the_same_settings_change_nothing_and_others_start_a_new_test(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        first = await put(service, **QUICK)
+        assert await put(service, **QUICK) == first
+        await play(service, 300, GOOD)
+        second = await put(service, **QUICK | {"tolerance": 0.1})
+        assert (second["judged"], second["step"], second["moves"][0]["reason"]) == (0, 1, "restarted")
+        assert second["sentence"].startswith("This is a new test: earlier evidence does not count.")
+
+
+@run
+async def test_a_step_lasts_for_its_least_time(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK, least_seconds=3600)
+        await play(service, 600, GOOD)
+        said = await service.get("/a/rollout")
+        assert (said["step"], said["not_before"]) == (1, service.clock.time + 3600)
+        service.clock.time += 3600
+        await play(service, 100, GOOD)
+        assert (await service.get("/a/rollout"))["step"] == 2
+
+
+@run
+async def test_late_losses_in_any_order_give_the_same_rollout(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        requests = [{"context": [0.25, 0.5]}] * 200
+        made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
+        for each in np.random.default_rng(0).permutation(200):
+            await service.post(f"/a/decisions/{made[each]['id']}/loss", loss=GOOD[made[each]["arm"]])
+        await service.learned("a", 200)
+        assert service.engine.loop("a").rollout.progress.judged == 200
+
+
+BAD_SETTINGS = [
+    ({}, "baseline"),
+    ({"tolerance": -0.1}, "tolerance"),
+    ({"steps": [0.5, 0.2]}, "steps"),
+    ({"steps": []}, "steps"),
+    ({"steps": [2]}, "steps"),
+    ({"holdout": 1}, "holdout"),
+    ({"confidence": 1}, "confidence"),
+    ({"baseline": 3}, "baseline"),
+    ({"baseline": "me"}, "baseline"),
+    ({"baseline": {"policy": "bm9uc2Vuc2U="}}, "baseline"),
+    ({"budget": 0}, "budget"),
+    ({"patience": 0}, "patience"),
+    ({"least_seconds": -1}, "least_seconds"),
+    ({"webhook": {"url": "file:///etc/passwd", "secret": "12345678"}}, "webhook.url"),
+    ({"webhook": {"url": "http://127.0.0.1/"}}, "secret"),
+]
+
+
+@pytest.mark.parametrize(("settings", "field"), BAD_SETTINGS)
+@run
+async def test_a_bad_setting_gets_one_sentence_and_changes_nothing(service, settings, field):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        given = settings if not settings else {"baseline": 0.5} | settings
+        sentence = await service.refused(422, "/v1/loops/a/rollout", given, method="PUT", field=field)
+        assert sentence.count("\n") == 0
+        assert service.engine.loop("a").rollout is None
+
+
+@run
+async def test_loops_that_cannot_have_a_rollout_say_why(service):
+    async with service.running():
+        await service.post("", 201, name="a", actions={"x": [0, 1], "y": [0, 1]})
+        sentence = await service.refused(422, "/v1/loops/a/rollout", {"baseline": 0.5}, method="PUT", field="loop")
+        assert sentence == "A rollout takes one knob; this loop has several."
+        await service.client.delete("/v1/loops/a")
+        await service.post("", 201, name="a", actions=[0, 1], losses="auto")
+        answer = await service.client.put("/v1/loops/a/rollout", json={"baseline": 0.5})
+        assert answer.status_code == 422
+        assert "losses must be two numbers" in answer.json()["error"]["message"]
+        assert (await service.client.get("/v1/loops/a/rollout")).status_code == 404
+
+
+@run
+async def test_a_replaced_model_begins_a_new_trial(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        await play(service, 100, {"learner": 0.5, "baseline": 0.5})
+        model = (await service.client.get("/v1/loops/a/model")).content
+        await service.client.put("/v1/loops/a/model", content=model)
+        said = await service.get("/a/rollout")
+        assert (said["judged"], said["moves"][-1]["reason"]) == (0, "model replaced")
+        assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
+
+
+@run
+async def test_a_damaged_act_is_skipped(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await service.post("/a/decisions", context=[1, 2])
+        add = [Event(0, 0, "rollout", 0.0, 1.0)]
+        event = (await service.engine.write(lambda tx: tx.add_events(1, add)))[0]
+        service.engine.loop("a").enqueue([(event, None)])
+        service.engine.learner.wake()
+        await until(lambda: service.engine.loop("a").model >= event.number)
+        assert (service.engine.loop("a").refused, service.engine.loop("a").rollout) == (1, None)
+
+
+@run
+async def test_decisions_at_once_get_numbers_in_order(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        made = await asyncio.gather(*(service.post("/a/decisions", context=[1, 2]) for _ in range(100)))
+        numbers = sorted(int(each["id"][1:]) for each in made)
+        assert numbers == list(range(numbers[0], numbers[0] + 100))
