@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts import data_frames
+from manul.contexts.records import is_missing
 from manul.errors import InputError
 from manul.utils.suggestions import remedy
 
@@ -114,12 +116,12 @@ class Columns:
     columns: tuple[Number | Text, ...]
 
     @classmethod
-    def fit(cls, table: Mapping[str, Values], *, levels: int | None = LEVELS) -> Columns:
-        """Fit the map to a table; at most `levels` texts of a categorical column get a column each."""
+    def fit(cls, table: Any, *, levels: int | None = LEVELS) -> Columns:
+        """Fit the map to a data frame or columns by name; at most `levels` texts of a categorical column get a column each."""
         return cls(
             tuple(
                 Text.fit(name, values, levels) if _has_text(values) else Number.fit(name, values)
-                for name, values in table.items()
+                for name, values in _columns(table).items()
             )
         )
 
@@ -127,8 +129,9 @@ class Columns:
         """The names of the encoded columns."""
         return [name for column in self.columns for name in column.names]
 
-    def rows(self, table: Mapping[str, Values], rows: int = 0) -> npt.NDArray[np.float32]:
+    def rows(self, table: Any, rows: int = 0) -> npt.NDArray[np.float32]:
         """Encode a table as rows of numbers; an absent column counts as missing values, `rows` of them if all are absent."""
+        table = _columns(table)
         self._check(table)
         count = len(next(iter(table.values()))) if table else rows
         blocks = [column.encode(table.get(column.name, [None] * count)) for column in self.columns]
@@ -243,13 +246,22 @@ def _column(*, kind: str, **settings: Any) -> Number | Text:
     return column
 
 
+def _columns(table: Any) -> Mapping[str, Values]:
+    if isinstance(table, Mapping):
+        return table
+    columns = data_frames.columns(table)
+    if columns is None:
+        raise InputError(f"table must be a data frame or a mapping of columns, got {type(table).__name__}.", "table")
+    return columns
+
+
 def _has_text(values: Values) -> bool:
     numeric = isinstance(values, np.ndarray) and values.dtype.kind != "O"
     return not numeric and any(isinstance(value, str) for value in values)
 
 
 def _text(value: object) -> str:
-    return MISSING if value is None or value != value else str(value)
+    return MISSING if is_missing(value) else str(value)
 
 
 def _numbers(name: str, values: Values) -> Matrix:
@@ -258,6 +270,8 @@ def _numbers(name: str, values: Values) -> Matrix:
     try:
         return np.array([math.nan if value is None else float(value) for value in values], dtype=np.float64)
     except (TypeError, ValueError):
+        if any(type(value).__name__ == "NAType" for value in values):
+            return _numbers(name, [None if is_missing(value) else value for value in values])
         wrong = next(value for value in values if isinstance(value, str) or not hasattr(value, "__float__"))
         raise InputError(
             f"field {name!r} must be a number, as in the table, got {wrong!r}. Omit it if it is missing.",

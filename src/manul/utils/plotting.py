@@ -191,7 +191,7 @@ def policy_map(
 ) -> Axes:
     """Draw a policy as a function of one feature, with the others at their medians or most common values.
 
-    `contexts` are rows of numbers, named columns, or a log; `feature` is a column number or a name.
+    `contexts` are rows of numbers or with named fields, a data frame, named columns, or a log; `feature` is a column number or a name.
 
     >>> import manul
     >>> world = manul.worlds.linear(rounds=100, width=2)
@@ -205,6 +205,8 @@ def policy_map(
     lows, highs = _windows(policy, line.contexts)
     (_bars if line.labels else _band)(axes, line.positions, lows, highs)
     style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
+    if line.dates:
+        axes.xaxis_date()
     if line.labels:
         axes.set_xticks(line.positions, [shorten(label) for label in line.labels])
         axes.set_xlim(-0.5, len(line.labels) - 0.5)
