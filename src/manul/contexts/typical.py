@@ -102,13 +102,24 @@ def _days(value: datetime.date) -> float:
 
 def _fields(contexts: Any) -> dict[str, list[Any]] | None:
     """The columns of contexts with named fields; None if they are rows of numbers."""
-    columns = data_frames.lists(contexts) if data_frames.is_table(contexts) else None
-    if columns is not None:
-        return columns
-    if isinstance(contexts, list | tuple) and contexts and (isinstance(contexts[0], Mapping) or is_record(contexts[0])):
-        return data_frames.from_rows(row if isinstance(row, Mapping) else to_fields(row) for row in contexts)
-    fields = contexts if isinstance(contexts, Mapping) else getattr(contexts, "fields", None)
-    return None if fields is None else {str(name): list(values) for name, values in fields.items()}
+    if isinstance(contexts, Mapping) or data_frames.is_table(contexts):
+        columns = data_frames.lists(contexts)
+    elif (
+        isinstance(contexts, list | tuple) and contexts and (isinstance(contexts[0], Mapping) or is_record(contexts[0]))
+    ):
+        columns = data_frames.from_rows(row if isinstance(row, Mapping) else to_fields(row) for row in contexts)
+    else:
+        columns = getattr(contexts, "fields", None)
+    return None if columns is None else {name: list(map(_plain, values)) for name, values in columns.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy or pandas as one of Python."""
+    if type(value).__name__ == "Timestamp":
+        return value.to_pydatetime(warn=False)
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[us]").item()
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def vary(contexts: Any, feature: int | str, values: Any) -> list[Any]:
