@@ -1,7 +1,7 @@
 """Encoding of columns with text and missing values as rows of numbers.
 
 A missing number is replaced by the mean and flagged in a column `name=?`. A categorical column is one-hot encoded, with the
-rarest of many texts together in a column `name=other`; a missing text is the text `?`.
+rarest of many texts together in a column `name=other`; a missing text is the text `?`. For dates, see `time_encoding`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from manul.contexts import data_frames
 from manul.contexts.records import is_missing
+from manul.contexts.time_encoding import Time, is_time
 from manul.errors import InputError
 from manul.utils.suggestions import remedy
 
@@ -113,17 +114,16 @@ class Columns:
     array([5., 0., 0., 1.])
     """
 
-    columns: tuple[Number | Text, ...]
+    columns: tuple[Number | Text | Time, ...]
 
     @classmethod
-    def fit(cls, table: Any, *, levels: int | None = LEVELS) -> Columns:
-        """Fit the map to a data frame or columns by name; at most `levels` texts of a categorical column get a column each."""
-        return cls(
-            tuple(
-                Text.fit(name, values, levels) if _has_text(values) else Number.fit(name, values)
-                for name, values in _columns(table).items()
-            )
-        )
+    def fit(cls, table: Any, *, levels: int | None = LEVELS, dates: Mapping[str, str] | None = None) -> Columns:
+        """Fit the map to a data frame or columns by name; at most `levels` texts of a categorical column get a column each.
+
+        `dates` maps columns of text to the format of their dates, as in `datetime.strptime`, or to "iso".
+        """
+        layouts = dates or {}
+        return cls(tuple(_fit(name, values, levels, layouts.get(name)) for name, values in _columns(table).items()))
 
     def names(self, width: int = 0) -> list[str]:  # noqa: ARG002 - the signature of all maps
         """The names of the encoded columns."""
@@ -234,7 +234,15 @@ def from_description(description: Mapping[str, Any]) -> Columns:
     return Columns(tuple(_column(**column) for column in description["columns"]))
 
 
-def _column(*, kind: str, **settings: Any) -> Number | Text:
+def _fit(name: str, values: Values, levels: int | None, layout: str | None) -> Number | Text | Time:
+    if layout is not None or is_time(values):
+        return Time.fit(name, values, layout or "iso")
+    return Text.fit(name, values, levels) if _has_text(values) else Number.fit(name, values)
+
+
+def _column(*, kind: str, **settings: Any) -> Number | Text | Time:
+    if kind == "Time":
+        return Time.from_description(settings)
     column = Number(**settings) if kind == "Number" else Text(**settings | {"levels": tuple(settings["levels"])})
     fits = isinstance(column.name, str) and (
         isinstance(column.mean, int | float) and math.isfinite(column.mean) and isinstance(column.gaps, bool)

@@ -21,6 +21,7 @@ from manul.utils.validation import check_shape
 try:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.figure import Figure
 except ImportError:
     raise MissingDependency("Plots need matplotlib. Install it: pip install 'manul[plot]'.") from None
@@ -206,7 +207,9 @@ def policy_map(
     (_bars if line.labels else _band)(axes, line.positions, lows, highs)
     style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
     if line.dates:
-        axes.xaxis_date()
+        locator = AutoDateLocator()  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     if line.labels:
         axes.set_xticks(line.positions, [shorten(label) for label in line.labels])
         axes.set_xlim(-0.5, len(line.labels) - 0.5)

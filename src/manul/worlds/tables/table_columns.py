@@ -33,6 +33,11 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     ...     {name: column.to_pylist() for name, column in read_columns(Path(folder, "t.csv")).items()}
     {'size': [1.0, None], 'kind': ['a', 'b']}
     """
+    return columns(read_table(path))
+
+
+def read_table(path: str | Path) -> pa.Table:
+    """Read a file as an Arrow table, with the texts of a text file as they are."""
     import pyarrow as pa
 
     source = Path(path)
@@ -40,10 +45,11 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     if not source.is_file():
         raise missing_file(source)
     try:
-        return columns(_READERS[suffix](source))
+        table: pa.Table = _READERS[suffix](source)
     except (pa.ArrowException, EOFError, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200]
         raise FileError(f"{source}: not a valid {suffix} file: {reason.rstrip('.')}.") from error
+    return table
 
 
 def columns(table: Any) -> dict[str, pa.Array]:
