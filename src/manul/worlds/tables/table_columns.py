@@ -33,11 +33,11 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     ...     {name: column.to_pylist() for name, column in read_columns(Path(folder, "t.csv")).items()}
     {'size': [1.0, None], 'kind': ['a', 'b']}
     """
-    return columns(read_table(path))
+    return read_table(path)[1]
 
 
-def read_table(path: str | Path) -> pa.Table:
-    """Read a file as an Arrow table, with the texts of a text file as they are."""
+def read_table(path: str | Path) -> tuple[pa.Table, dict[str, pa.Array]]:
+    """Read a file as an Arrow table, with texts as they are, and its columns as `read_columns` gives them."""
     import pyarrow as pa
 
     source = Path(path)
@@ -46,10 +46,10 @@ def read_table(path: str | Path) -> pa.Table:
         raise missing_file(source)
     try:
         table: pa.Table = _READERS[suffix](source)
+        return table, columns(table)
     except (pa.ArrowException, EOFError, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200]
         raise FileError(f"{source}: not a valid {suffix} file: {reason.rstrip('.')}.") from error
-    return table
 
 
 def columns(table: Any) -> dict[str, pa.Array]:
