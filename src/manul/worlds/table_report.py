@@ -80,7 +80,9 @@ class TableRun:
         values = self.as_dict()
         values["actions"] = self.table.describe_actions()
         cost = str(self.run.exploration_cost or "cost unknown: every action was drawn from the whole range")
-        values["exploration"] = cost if self.explored is None else f"{100 * self.explored:.2g} % of the rows, which cost {cost}"
+        values["exploration"] = (
+            cost if self.explored is None else f"{100 * self.explored:.2g} % of the rows, which cost {cost}"
+        )
         shown = [
             name for name in values if name not in ("in_units", "regression_model", "explored", "columns", "warnings")
         ]

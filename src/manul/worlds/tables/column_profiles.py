@@ -137,7 +137,8 @@ class _Cells:
         marker = self._marker()
         others = [text for text in self.known if text != marker]
         written = next((text for text in others if not _NUMBER.fullmatch(text)), None)
-        if self.is_text and written is not None and _all_written_numbers(others):
+        are_numbers = self.is_text and written is not None and _all_written_numbers(others)
+        if are_numbers:
             yield (
                 f"column {self.name!r} has numbers stored as text, such as {written!r}, and is read as text. Write plain "
                 "numbers, like 20740."
@@ -150,7 +151,7 @@ class _Cells:
                 f"column {self.name!r} has leading zeros, as in {code!r}, but is read as numbers, which have none. If it "
                 f"is a code, write it with a letter, like {'c' + code!r}."
             )
-        if not self.is_target and self._is_identifier():
+        if not self.is_target and not are_numbers and self._is_identifier():
             yield f"column {self.name!r} has a different value in every row, so it looks like an identifier. Remove it."
 
     def _marker(self) -> str | None:
