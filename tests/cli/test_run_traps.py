@@ -59,6 +59,7 @@ TRAPS = {
     "times": ([f"{day}T{n % 24:02}:30:00Z" for n, day in enumerate(DAYS)], "has dates such as '2024-01-01T00:30:00Z'"),
     "days first": ([f"{day:%d.%m.%Y}" for day in DAYS], "has dates such as '01.01.2024', which are used as days"),
     "american dates": ([f"{day:%m/%d/%Y}" for day in DAYS], "has dates such as '01/01/2024', which are used as days"),
+    "months by name": ([f"{day:%d-%b-%y}" for day in DAYS], "has dates such as '01-Jan-24', which are used as days"),
     "ambiguous dates": (
         [f"{n % 12 + 1:02}/{n % 11 + 1:02}/2024" for n in range(ROWS)],
         "has dates such as '01/01/2024', but day and month cannot be told apart, so it is read as text.",

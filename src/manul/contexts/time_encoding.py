@@ -19,8 +19,11 @@ from manul.contexts.records import is_missing
 from manul.errors import InputError
 
 ISO = "iso"  # the layout of dates such as 2024-02-29 and 2024-02-29 12:30, with or without a time zone
-LAYOUTS = tuple(f"{day}{clock}" for day in ("%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m-%d-%Y")
-                for clock in ("", " %H:%M", " %H:%M:%S"))  # fmt: skip
+_DAYS = "%Y/%m/%d|%d.%m.%Y|%m/%d/%Y|%d/%m/%Y|%d-%m-%Y|%m-%d-%Y|%d.%m.%y|%m/%d/%y|%d/%m/%y|%d-%b-%Y|%d-%b-%y"
+_DAYS_WITH_SPACES = "%d %b %Y|%d %B %Y|%b %d, %Y|%B %d, %Y"
+LAYOUTS = tuple(
+    f"{day}{clock}" for day in f"{_DAYS}|{_DAYS_WITH_SPACES}".split("|") for clock in ("", " %H:%M", " %H:%M:%S")
+)
 _PARTS = ("days", "month", "weekday", "hour")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _PROBE = 20  # texts with which most layouts are ruled out
@@ -107,7 +110,8 @@ def date_layouts(texts: Sequence[str]) -> list[str]:
     """
     distinct = list(dict.fromkeys(texts))
     likely = [layout for layout in (ISO, *LAYOUTS) if all(_fits(text, layout) for text in distinct[:_PROBE])]
-    return [layout for layout in likely if distinct and all(_fits(text, layout) for text in distinct[_PROBE:])]
+    fitting = [layout for layout in likely if distinct and all(_fits(text, layout) for text in distinct[_PROBE:])]
+    return list({layout.replace("%B", "%b"): layout for layout in fitting}.values())  # May is both
 
 
 def _fits(text: str, layout: str) -> bool:
