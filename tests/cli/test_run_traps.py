@@ -3,6 +3,7 @@
 import datetime
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -138,6 +139,16 @@ def test_a_table_with_all_traps_prints_every_warning_and_the_types(tmp_path):
 
 def test_the_examples_are_clean():
     assert warnings_of("examples/cars.csv", "price") == []
+
+
+def test_the_documentation_shows_what_is_printed():
+    shown = Path("docs/how-to/own-table.md").read_text().partition("```text\n")[2].partition("\n```")[0]
+    printed = manul_run("examples/cars.csv", "--target", "price").stdout
+    varying = ("regression", "seconds")  # with the version of scikit-learn, and with the machine
+    one, other = (
+        [line for line in text.split("\n") if not line.startswith(varying)] for text in (shown, printed.rstrip())
+    )
+    assert one == other
 
 
 def test_json_has_the_columns_and_the_warnings(tmp_path):

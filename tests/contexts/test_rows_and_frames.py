@@ -160,6 +160,14 @@ def test_logs_take_every_kind(kind):
     assert logs[0].fields["city"].tolist() == COLUMNS["city"]
 
 
+@pytest.mark.parametrize("kind", FRAMES)
+def test_every_frame_is_the_same_world(kind):
+    one, other = (manul.worlds.Regression(each, LOSSES) for each in (FRAMES[kind](), COLUMNS))
+    assert one.contexts.tobytes() == other.contexts.tobytes()
+    runs = [manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), world).log.actions.tolist() for world in (one, other)]
+    assert runs[0] == runs[1]
+
+
 @pytest.mark.parametrize("name", ["auto", "knobs"])
 def test_decisions_beside_a_frame_and_losses_are_a_log(name):
     agent, frame = AGENTS[name](), pandas_frame()
