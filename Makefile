@@ -63,6 +63,7 @@ bench-offline: .venv/bench
 	$(BIN)/python -m benchmarks.offline fast
 
 soak: .venv/soak
+	$(MAKE) wheels PYTHONS=$(BIN)/python
 	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py
 	MANUL_SOAK=1 $(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_both_paths.py tests/service/test_random_operations.py
 	MANUL_SOAK=1 $(MAKE) sanitize SANITIZED=tests/utils/test_mutations.py

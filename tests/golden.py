@@ -1,6 +1,7 @@
 """The golden hashes of the core: the same for every instruction set, processor, compiler and system that this machine offers.
 
 python -m tests.golden              # builds tests/golden.cpp for all of them, and compares what it prints with tests/golden.txt
+python -m tests.golden PROGRAM      # compares what a program prints that was built elsewhere
 python -m tests.golden --record     # writes tests/golden.txt, at a commit whose decisions are right
 """
 
@@ -72,29 +73,34 @@ def hashes(program: Path, instruction_set: str, runner: tuple[str, ...] = ()) ->
     return ran.stdout.replace("\r", "")
 
 
-def compare(platform: Platform) -> Iterator[tuple[str, str]]:
+def compare(program: Path, sets: tuple[str, ...] = SETS, runner: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """The result of each instruction set, in words."""
-    program = build(platform)
-    for instruction_set in platform.sets:
-        found = hashes(program, instruction_set, platform.runner)
+    for instruction_set in sets:
+        found = hashes(program, instruction_set, runner)
         differing = set(found.splitlines()) ^ set(RECORDED.read_text(encoding="utf-8").splitlines())
         result = "differs: " + ", ".join(sorted({line.split()[0] for line in differing})) if differing else "equal"
         yield instruction_set, "not tried: the processor lacks it" if found == NOT_HERE else result
 
 
-def main() -> int:
-    if sys.argv[1:] == ["--record"]:
-        RECORDED.write_text(hashes(build(PLATFORMS[0]), "baseline"), encoding="utf-8")
-    worst = 0
+def compare_all() -> Iterator[tuple[str, str]]:
     for platform in PLATFORMS:
         if platform.missing():
-            print(f"{platform.name}: not tried: no {' and no '.join(platform.missing())}")
+            yield platform.name, f"not tried: no {' and no '.join(platform.missing())}"
             continue
-        for instruction_set, result in compare(platform):
-            print(f"{platform.name} {instruction_set}: {result}", flush=True)
-            worst |= result.startswith("differs")
+        for instruction_set, result in compare(build(platform), platform.sets, platform.runner):
+            yield f"{platform.name} {instruction_set}", result
+
+
+def main(*arguments: str) -> int:
+    if arguments == ("--record",):
+        RECORDED.write_text(hashes(build(PLATFORMS[0]), "baseline"), encoding="utf-8")
+        return 0
+    worst = 0
+    for name, result in compare(Path(arguments[0])) if arguments else compare_all():
+        print(f"{name}: {result}", flush=True)
+        worst |= result.startswith("differs")
     return worst
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))
