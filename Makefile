@@ -61,7 +61,7 @@ bench-offline: .venv/bench
 	$(BIN)/python -m benchmarks.offline fast
 
 soak: .venv/soak
-	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py
+	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py tests/test_deployment.py
 	MANUL_SOAK=1 $(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_both_paths.py tests/service/test_random_operations.py
 	MANUL_SOAK=1 $(MAKE) sanitize SANITIZED=tests/utils/test_mutations.py
 	$(BIN)/python -m benchmarks.attacks
@@ -69,6 +69,7 @@ soak: .venv/soak
 
 bench-serve: .venv/dev
 	$(BIN)/python -m benchmarks.serve --out results/serve.json
+	$(BIN)/python -m benchmarks.serve --postgres --measure losses --out results/serve-postgres.json
 	$(BIN)/python -m benchmarks.history --out results/history.json
 	$(BIN)/python -m benchmarks.dashboard --out results/dashboard.json
 

@@ -57,11 +57,11 @@ def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_lea
     assert '"decisions":1' in printed
     assert '{"error":' not in printed
     assert "<title>manul</title>" in printed
-    made = {"cars.manul", "better.manul", "estimate.png", "run.parquet", "decisions.db", "mine"}
+    made = {"cars.manul", "better.manul", "estimate.png", "run.parquet", "decisions.db"}
     assert {path.name for path in clone.iterdir()} >= made
 
 
 @pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="builds everything anew: make soak")
 def test_the_whole_path_from_nothing(tmp_path):
     typed(f"git clone -q '{ROOT}' clone", tmp_path)
-    assert "95% empirical-likelihood" in typed("set +u\n" + readme("sh install", "sh", "sh long"), tmp_path / "clone")
+    assert "95% empirical-likelihood" in typed("set +u\n" + readme("sh install", "sh"), tmp_path / "clone")

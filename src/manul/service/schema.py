@@ -316,7 +316,7 @@ class KnobSummary(Struct, kw_only=True):
 class Summary(Struct, kw_only=True):
     """Everything that the dashboard shows of a loop. `density` is over equal parts of the range of actions, averaged over
     the latest contexts; `examined` is up to a few seconds old, and null at first. A loop with several knobs has `knobs`
-    instead of `density`, and of `played` and `best_constant` in its history."""
+    instead of `density`, and of `played` and `best_constant` in its history. `rollout` says whether the loop has one."""
 
     time: float
     status: Status
@@ -325,6 +325,7 @@ class Summary(Struct, kw_only=True):
     density: list[float]
     features: list[str]
     examined: Examined | None
+    rollout: bool
     knobs: list[KnobSummary] | UnsetType = UNSET
 
 
