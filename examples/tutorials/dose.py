@@ -6,7 +6,7 @@
 # tutorial `manul.Auto` adjusts the dose, under two conditions:
 #
 # - Each patient has a lowest and a highest dose, and no dose may be outside of them (`within`).
-# - Patients must not fare worse than with the guideline while the agent learns (`manul.Rollout`).
+# - While the agent learns, patients on average must not fare clearly worse than with the guideline (`manul.Rollout`).
 #
 # **The patients and the medicine are simulated. A simulation is not a clinical recommendation, and manul is not a medical
 # device.** The same conditions apply to other numbers that must not get worse, such as a credit limit or the set-point of
@@ -159,6 +159,8 @@ for name, scores in results.items():
         for part, width in ((slice(100), 9), (slice(1000), 14), (slice(-2000, None), 13))
     )
     print(f"{name:14}  {means} {scores.mean():7.1f}   {np.sum(scores > with_guideline + 10):21} patients")
+lost = (results["rollout"] - with_guideline).cumsum()
+print(f"rollout: at most {max(lost.max(), 0):,.0f} points lost in total, after {lost.argmax() + 1:,} patients")
 
 figure = plt.figure(figsize=(10, 6.4), layout="constrained")
 upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1, 2))
@@ -178,9 +180,11 @@ manul.plotting.style(lower, "patients", "score (lower is better)")
 #
 # - At the end, the mean score is 3.7 points lower than with the guideline, in a range of 100. The best possible dose for
 #   each patient would lower it by 4.6.
-# - In this simulation the caution was not needed. The agent was better than the guideline from the first hundred patients
-#   on, because the limits exclude the worst doses. Nobody could know that in advance. Not knowing cost about 3,500
-#   patients of whom most got the dose of the guideline.
+# - In this simulation the caution was not needed: the agent alone was better than the guideline within the first few
+#   hundred patients. Nobody could know that in advance. Not knowing cost about 3,500 patients of whom most got the dose
+#   of the guideline.
+# - While the rollout learned, its patients together never lost more than the number of points in the last line. It is far
+#   below what was permitted.
 # - With both methods, a few patients got a dose that was much worse for them than that of the guideline. An agent has to
 #   try doses to learn. `within` limits the trials of each patient; the rollout limits what they cost on average.
 #
@@ -265,9 +269,9 @@ print(f"mean score {random_scores.mean():.1f}, with the guideline alone {with_gu
 #
 # - The rollout moves up only if the agent's mean score in that step is at most 5 % above that of the guideline, and down
 #   only if it is above that.
-# - At all times, the agent's patients together have cost at most 5 % of the scores with the guideline, plus the `budget`:
-#   100 times the width of the range of scores, by default. That is the most that learning can cost. A smaller budget
-#   makes the first steps slower.
+# - At all times, the agent's patients together have lost at most 5 % of the scores with the guideline, plus the `budget`.
+#   By default the budget is 100 times the width of the range of scores: 10,000 points, as many as 100 patients lose whose
+#   score is 100 instead of 0. A smaller budget makes the first steps slower.
 #
 # Not guaranteed:
 #

@@ -152,9 +152,9 @@ manul.plotting.style(manul.plotting.from_zero(axes), "visitors", "profit (EUR pe
 #   year, that is about 280,000 EUR.
 # - A good rule gets most of this gain: manul earns 0.81 EUR more than the rule. It found the relation to the competitor's
 #   price by itself, and a different ceiling for each channel.
-# - Learning costs money at first. The mean profit reached that of the best fixed price after about 500 visitors; with
-#   other seeds, it took up to 1,200. It reached that of the rule only after several thousand. With a few hundred
-#   visitors, use a fixed price.
+# - Learning costs money at first. The mean profit reached that of the best fixed price after about 500 visitors; with one
+#   of four other seeds, it took more than 1,000. It reached that of the rule only after several thousand. With a few
+#   hundred visitors, use a fixed price.
 # - The A/B/C test can only find the best of its three prices. 35 EUR was not among them.
 # - The yearly amounts hold for visitors like these, who do not wait for a better price and do not compare what they paid.
 #
@@ -293,6 +293,6 @@ for name, values in net.items():
 # ## What this does not show
 #
 # Your visitors are not ours. The gain is large here because the best price differs much between visitors, and the context
-# explains why. If your context says little about the best price, no method beats the best fixed price by much, and
-# exploration costs about a percent of the profit. [Let it take over safely](../how-to/take-over.md) shows how to find out
-# at a limited cost.
+# explains why. If your context says little about the best price, no method beats the best fixed price by much, and you
+# pay for exploration all the same. [Let it take over safely](../how-to/take-over.md) shows how to find out at a limited
+# cost; for that, state the range of the rewards, such as `rewards=(-8, 60)`.
