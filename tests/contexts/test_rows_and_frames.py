@@ -197,6 +197,14 @@ def test_a_part_of_the_decisions_is_learned_like_the_same_rows(name):
         decisions[6]
 
 
+def test_narrowed_decisions_keep_their_ranges():
+    single, batch = AGENTS["auto"](), AGENTS["auto"]()
+    within = [(0.1 * row, 0.1 * row + 0.5) for row in range(6)]
+    decisions = batch.decide_many(DICTS, within)
+    expected = [single.decide(row, ends) for row, ends in zip(DICTS, within, strict=True)]
+    assert list(decisions) == expected == [decisions[row] for row in range(6)] == list(decisions[:])
+
+
 def test_an_agent_of_numbers_takes_rows_of_frames_without_their_names():
     frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
     agents = [manul.Cats(leaves=8, bandwidth=1 / 8) for _ in range(6)]
