@@ -24,7 +24,8 @@ CLEAN = {
     "gap": ["" if n % 5 == 0 else str(n % 7) for n in range(ROWS)],
     "rent": [str(100 + n % 11) for n in range(ROWS)],
 }
-TRAPS = {
+TRAPS = {  # row numbers are usually the first column
+    "row numbers": ([str(n) for n in range(ROWS)], "has a different value in every row"),
     "numbers with separators": (
         [f"{n % 9 + 1},{n:03}" for n in range(ROWS)],
         "has numbers stored as text, such as '1,000', and is read as text. Write plain numbers, like 20740.",
@@ -69,7 +70,6 @@ TRAPS = {
         [f"row {n * 7919 % 1000}" for n in range(ROWS)],
         "has a different value in every row, so it looks like an identifier. Remove it.",
     ),
-    "row numbers": ([str(n) for n in range(ROWS)], "has a different value in every row"),
     "postal codes": (
         [f"{n * 411 % 5000:05}" for n in range(ROWS)],
         "has leading zeros, as in '00000', but is read as numbers, which have none. If it is a code, write it with a "
@@ -149,6 +149,12 @@ def test_the_documentation_shows_what_is_printed():
         [line for line in text.split("\n") if not line.startswith(varying)] for text in (shown, printed.rstrip())
     )
     assert one == other
+
+
+def test_a_table_may_have_only_a_target(tmp_path):
+    (tmp_path / "t.csv").write_text("rent\n" + "".join(f"{n % 7}\n" for n in range(60)))
+    found = json.loads(manul_run(tmp_path / "t.csv", "--target", "rent", "--json").stdout)
+    assert found["regression"] == pytest.approx(found["best_constant"], rel=0.1)
 
 
 def test_json_has_the_columns_and_the_warnings(tmp_path):

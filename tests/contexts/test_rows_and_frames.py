@@ -148,7 +148,7 @@ def test_a_learned_policy_is_drawn_over_any_feature(feature):
     axes = agent.plot(feature, pandas_frame(), LOSSES)
     axes.figure.canvas.draw()
     labels = [label.get_text() for label in axes.get_xticklabels()]
-    assert {"city": "Bath", "new": "False", "at": "2024-03-01"}.get(feature, labels[0]) in " ".join(labels)
+    assert {"city": "Bath", "new": "False", "at": "Mar-01"}.get(feature, labels[0]) in " ".join(labels)
 
 
 @pytest.mark.parametrize("kind", [*ROWS, *FRAMES])
@@ -197,6 +197,14 @@ def test_a_part_of_the_decisions_is_learned_like_the_same_rows(name):
         decisions[6]
 
 
+def test_narrowed_decisions_keep_their_ranges():
+    single, batch = AGENTS["auto"](), AGENTS["auto"]()
+    within = [(0.1 * row, 0.1 * row + 0.5) for row in range(6)]
+    decisions = batch.decide_many(DICTS, within)
+    expected = [single.decide(row, ends) for row, ends in zip(DICTS, within, strict=True)]
+    assert list(decisions) == expected == [decisions[row] for row in range(6)] == list(decisions[:])
+
+
 def test_an_agent_of_numbers_takes_rows_of_frames_without_their_names():
     frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
     agents = [manul.Cats(leaves=8, bandwidth=1 / 8) for _ in range(6)]
@@ -221,6 +229,9 @@ BAD = {
     "lengths": (lambda: {"a": [1.0], "b": [1.0, 2.0]}, "columns of one length, got lengths 1, 2"),
     "one row": (lambda: {"a": 1.0, "b": "x"}, "columns of values, got 1.0 in 'a'. For one context"),
     "one text": (lambda: {"b": "Oslo"}, "columns of values, got 'Oslo' in 'b'"),
+    "a matrix in a column": (lambda: {"b": np.zeros((2, 2))}, "columns of values, got array.* in 'b'"),
+    "a set": (lambda: {"b": {1.0, 2.0}}, "columns of values, got {1.0, 2.0} in 'b'"),
+    "a frame in a column": (lambda: {"b": pandas.DataFrame({"x": [1.0]})}, "columns of values, got .* in 'b'"),
     "no columns": (dict, "columns of one length, got no columns"),
     "lost names": (
         lambda: list(pandas.DataFrame({"fuel type": [1.0]}).itertuples()),
@@ -252,6 +263,13 @@ def test_a_table_is_not_one_context(frame):
     with pytest.raises(InputError, match=r"context must be one row.* _many methods") as error:
         AGENTS["auto"]().decide(frame)
     assert "\n" not in str(error.value)
+
+
+def test_all_contexts_of_a_log_have_names_or_none_has():
+    with pytest.raises(
+        InputError, match=r"contexts must all have named fields, like the first one, got \[2\] in row 1"
+    ):
+        manul.Log([{"a": 1}, [2]], np.ones(2), np.ones(2), np.ones(2))
 
 
 def test_text_does_not_fit_an_agent_of_numbers():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -102,9 +102,10 @@ def _from_any(name: str, column: Any) -> Values:
         return column
     if isinstance(column, np.ndarray) and column.ndim == 1:
         return _array(column) if column.dtype.kind in _NUMERIC else _any_list(column)
-    if isinstance(column, str | bytes | Mapping) or not hasattr(column, "__len__"):
+    no_column = isinstance(column, str | bytes | Mapping | Set | np.ndarray) or is_table(column)
+    if no_column or not hasattr(column, "__len__"):
         raise InputError(
-            f"contexts must map names to columns of values, got {column!r:.60} in {name!r}. For one context, use a "
+            f"contexts must map names to columns of values, got {_short(column)} in {name!r}. For one context, use a "
             "method without _many.",
             "contexts",
         )
@@ -130,7 +131,9 @@ def _is_polars(table: Any) -> bool:
 
 
 def _is_pandas(table: Any) -> bool:
-    return hasattr(table, "columns") and hasattr(table, "to_dict")
+    return hasattr(table, "to_dict") and hasattr(
+        table, "columns"
+    )  # in this order: a lazy frame warns if asked for columns
 
 
 def _is_arrow(table: Any) -> bool:
@@ -174,3 +177,7 @@ def _texts(column: Any) -> list[str | None]:
 def _array(values: npt.NDArray[Any]) -> Values:
     """An array that the core reads."""
     return np.ascontiguousarray(values, dtype=np.bool_ if values.dtype.kind == "b" else np.float64)
+
+
+def _short(value: object) -> str:
+    return " ".join(repr(value).split())[:60]

@@ -126,7 +126,7 @@ class TargetTable:
 
     def world(self, loss: Literal["absolute", "squared"] = "absolute") -> Regression:
         """The table as a world whose contexts are rows of numbers."""
-        return Regression(self.columns.rows(self.fields), self.targets, loss)
+        return Regression(self.columns.rows(self.fields, len(self)), self.targets, loss)
 
     def best_constant(self, loss: Literal["absolute", "squared"]) -> float:
         """The mean loss of the best action that is the same in all rows.

@@ -69,6 +69,12 @@ def context_table(contexts: Any) -> pa.Table | None:
     """
     is_rows = isinstance(contexts, list | tuple) and contexts
     named = is_rows and (isinstance(contexts[0], Mapping) or is_record(contexts[0]))
+    for row, context in enumerate(contexts if named else ()):
+        if not (isinstance(context, Mapping) or is_record(context)):
+            raise InputError(
+                f"contexts must all have named fields, like the first one, got {context!r:.60} in row {row}.",
+                "contexts",
+            )
     if not (named or isinstance(contexts, Mapping) or data_frames.is_table(contexts)):
         return None
     table = arrow_table(contexts)

@@ -66,7 +66,10 @@ def profile(raw: pa.Table, cells: Mapping[str, pa.Array], targets: Sequence[str]
     >>> profile(raw, {"price": raw["price"].combine_chunks()})[0].warnings
     ("column 'price' has numbers stored as text, such as '20,740', and is read as text. Write plain numbers, like 20740.",)
     """
-    return tuple(_Cells(name, raw.column(name), cell, name in targets).column() for name, cell in cells.items())
+    first = next(iter(cells), None)
+    return tuple(
+        _Cells(name, raw.column(name), cell, name in targets, name == first).column() for name, cell in cells.items()
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,7 @@ class _Cells:
     raw: pa.ChunkedArray
     converted: pa.Array
     is_target: bool
+    is_first: bool
 
     @cached_property
     def texts(self) -> Counter[str]:
@@ -196,7 +200,7 @@ class _Cells:
             return True
         numbers = values.to_numpy(zero_copy_only=False)
         whole = bool((numbers == np.floor(numbers)).all())
-        counted = numbers.min() in (0, 1) and numbers.max() - numbers.min() == rows - 1
+        counted = self.is_first and numbers.min() in (0, 1) and numbers.max() - numbers.min() == rows - 1
         return whole and (bool(counted) or bool(_KEY.search(self.name)))
 
 
