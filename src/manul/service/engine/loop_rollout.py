@@ -198,7 +198,7 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
     try:
         assert loop.losses is not None
         plan = RolloutPlan(**{name: getattr(settings, name) for name in names})
-        losses = known_range(loop.losses, "a rollout")
+        losses = known_range(loop.losses, "a rollout", rewards=loop.rewards is not None)
         return check_baseline(_baseline(settings.baseline), space.actions), plan, losses
     except Invalid:
         raise
