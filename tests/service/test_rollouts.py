@@ -237,6 +237,7 @@ BAD_SETTINGS = [
     ({"budget": 0}, "budget"),
     ({"patience": 0}, "patience"),
     ({"least_seconds": -1}, "least_seconds"),
+    ({"least_decisions": 10**30}, "least_decisions"),
     ({"webhook": {"url": "file:///etc/passwd", "secret": "12345678"}}, "webhook.url"),
     ({"webhook": {"url": "http://127.0.0.1/"}}, "secret"),
 ]
@@ -278,6 +279,25 @@ async def test_a_replaced_model_begins_a_new_trial(service):
         said = await service.get("/a/rollout")
         assert (said["judged"], said["moves"][-1]["reason"]) == (0, "model replaced")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
+
+
+@pytest.mark.parametrize("act", ["abort", "replace"])
+@run
+async def test_an_owner_can_act_before_the_first_losses_come(service, act):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        requests = [{"context": [0.25, 0.5]}] * COHORT
+        made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
+        if act == "abort":
+            await service.post("/a/rollout/abort")
+        else:
+            model = (await service.client.get("/v1/loops/a/model")).content
+            await service.client.put("/v1/loops/a/model", content=model)
+        await service.post("/a/losses", losses=[{"id": each["id"], "loss": 0.5} for each in made])
+        await play(service, COHORT, GOOD)
+        loop = service.engine.loop("a")
+        assert (loop.refused, replayed(service.engine, "a")[0]) == (0, model_of(loop))
 
 
 @run

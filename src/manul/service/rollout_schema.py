@@ -46,7 +46,7 @@ class NewRollout(Request, kw_only=True):
     confidence: float = 0.95
     steps: tuple[float, ...] = (0.05, 0.25, 1.0)
     holdout: float = 0.02
-    least_decisions: int = 200
+    least_decisions: Annotated[int, Meta(le=1_000_000_000)] = 200
     least_seconds: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     budget: float = 100.0
     patience: Annotated[int, Meta(le=1_000_000)] = 10_000

@@ -195,7 +195,8 @@ class Progress:
     def _review(self) -> None:
         self.spent = sum(map(self._spent, range(len(self.guarantee)), self.guarantee, self.centres))
         if self.judged == COHORT:  # the first losses only show how large losses are
-            self.centres[0] = self._mean_loss
+            if self.tested:  # none of them counts if the owner aborted the rollout or replaced the model before
+                self.centres[0] = self._mean_loss
             self._begin_period()
         elif self.level >= 0:
             self._move()

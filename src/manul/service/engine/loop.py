@@ -325,7 +325,8 @@ class Loop:
                     self.model = event.number
             if self.rollout is not None:
                 for event, decision in facts:
-                    self.rollout.add(event, decision)
+                    with self._skip_on_error(event):  # the model has learned them, and must not do so again
+                        self.rollout.add(event, decision)
                 self.in_flight.forget_before(self.rollout.progress.next)
             self.refused += sum(event.kind == "damaged" for event, _ in facts)
             self.model = facts[-1][0].number if facts else self.model
