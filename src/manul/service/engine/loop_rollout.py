@@ -27,11 +27,15 @@ MAX_LOOKS = 400
 
 
 class OwnerAct(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What an owner does to a rollout, as it is stored under an event; `first` is the first decision that it can judge."""
+    """What an owner does to a rollout, as it is stored under an event; `first` is the first decision that it can judge.
+
+    "notified" says that the webhook has received so many moves of the rollout that an event started.
+    """
 
     act: Literal["start", "pause", "resume", "abort", "end", "notified"]
     settings: NewRollout | None = None
     first: int = 0
+    rollout: int = 0
     moves: int = 0
 
 
@@ -120,7 +124,8 @@ class LoopRollout:
     def apply(self, event: Event, act: OwnerAct) -> None:
         """Pause, resume or abort."""
         if act.act == "notified":
-            self.notified = max(self.notified, min(act.moves, len(self.moves)))
+            if act.rollout == self.event:
+                self.notified = max(self.notified, min(act.moves, len(self.moves)))
             return
         reasons: dict[str, Step] = {"pause": "paused", "resume": "resumed", "abort": "aborted"}
         origin = self.progress.level + 1
