@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -227,7 +228,7 @@ def check_contexts(rollout: LoopRollout, context: Any) -> None:
         raise Invalid(f"The baseline does not accept this loop's contexts: {error}", "baseline") from None
 
 
-def in_flight(rollout: LoopRollout, decisions: list[DecisionRow]) -> InFlight:
-    """The decisions of a rollout that are stored but not judged."""
+def in_flight(rollout: LoopRollout, decisions: Iterable[DecisionRow]) -> InFlight:
+    """The decisions of a rollout that are stored but not judged, and that the learner could make."""
     tickets = ((each.number, rollout.own_ticket(each)) for each in decisions if each.number >= rollout.progress.next)
-    return InFlight({number: ticket for number, ticket in tickets if ticket is not None})
+    return InFlight({number: ticket for number, ticket in tickets if ticket is not None and ticket.share > 0})
