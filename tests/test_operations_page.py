@@ -33,6 +33,7 @@ async def test_alerts_and_the_table_of_metrics_use_metrics_that_exist(tmp_path):
     service = Service(tmp_path / "decisions.db")
     async with service.running():
         await service.post("", 201, name="heat", actions=[20, 70])
+        await service.client.put("/v1/loops/heat/rollout", json={"baseline": 40})
         text = (await service.client.get("/metrics")).text
     known = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     used = {name.removesuffix("_bucket") for rule in RULES for name in re.findall(r"manul_\w+", rule["expr"])}

@@ -202,7 +202,7 @@ print(f"{len(log):,} decisions, {log.arms.count('learner'):,} of them by the age
 print(log.to_pandas()[["outdoor", "wind", "action", "density", "loss", "rollout_arm"]].tail(3).round(2).to_string())
 client.close()
 server.terminate()
-server.communicate()
+log_lines = server.communicate()[1]
 
 # %% [markdown]
 # [The service](../service.md) describes missing and late losses, tokens, webhooks and limits, [Operate it](../operate.md) how to run it in

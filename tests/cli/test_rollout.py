@@ -79,7 +79,7 @@ def test_rewards_are_printed_as_rewards(service):
 def test_what_the_service_refuses_is_one_sentence_and_exit_code_1(service, loop):
     result = invoke(service, "status", loop)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert one_sentence(result) == f"loop {loop!r} has no rollout. Start one with PUT."
+    assert one_sentence(result) == f"loop {loop!r} has no rollout. Start one first."
     result = invoke(service, "start", loop, "--baseline", "7")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "baseline" in one_sentence(result)

@@ -24,7 +24,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
     """Answers with the statuses of its server in order, then with 204, and keeps what it received."""
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.server.received.append((self.path, self.headers["X-Manul-Signature"], body))
         status = self.server.statuses.pop(0) if self.server.statuses else 204
         if status == "nonsense":
@@ -128,7 +128,7 @@ async def test_a_url_that_cannot_be_used_does_not_stop_the_others(service, caplo
     with receiving() as server:
         async with rolling_out(service, server.url):
             await service.post("", 201, **{**LOOP, "name": "bad"})
-            webhook = {"url": "http://127.0.0.1:port/", "secret": SECRET}
+            webhook = {"url": "http://some..where/", "secret": SECRET}
             await service.client.put("/v1/loops/bad/rollout", json={**PLAN, "webhook": webhook})
             await until(lambda: "did not receive" in caplog.text)
             await service.post("/heat/rollout/abort")
@@ -206,6 +206,27 @@ async def test_no_route_shows_the_secret(service, caplog):
     assert [answer.status_code for answer in answers] == [200] * len(paths) + [422]
     assert not any(SECRET.encode() in answer.content for answer in answers)
     assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:port/",
+        "http://127.0.0.1:99999/",
+        "http://[::1/",
+        "https://:80/",
+        "http://bücher.example/",
+        "ftp://a/",
+    ],
+)
+@run
+async def test_a_url_that_nothing_can_be_sent_to_is_refused(service, url):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        plan = {**PLAN, "webhook": {"url": url, "secret": SECRET}}
+        sentence = await service.refused(422, "/v1/loops/heat/rollout", plan, method="PUT", field="webhook.url")
+        assert "url" in sentence
+        assert (await service.client.get("/v1/loops/heat/rollout")).status_code == 404
 
 
 @run

@@ -22,7 +22,7 @@ class PlotMixin:
         targets: npt.ArrayLike | None = None,
         axes: Axes | None = None,
     ) -> Axes:
-        """Plot the policy as a function of one feature; `contexts` are rows of numbers, columns by name, or a log."""
+        """Plot the policy as a function of one feature; `contexts` are as in `decide_many`, or a log."""
         from manul.utils.plotting import policy_map
 
         return policy_map(self, contexts, feature, targets, axes)

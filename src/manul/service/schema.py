@@ -168,8 +168,9 @@ class Losses(Struct, kw_only=True):
 
 
 class Status(Struct, kw_only=True):
-    """The status of a loop. `waiting` are decisions without an outcome, `learned` the outcomes that the model contains. A
-    reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`."""
+    """The status of a loop. `waiting` are decisions without an outcome, `learned` the outcomes that the model contains, and
+    `epsilon` the share of uniform exploration in the next decision. A reward is a negative loss: if a loop has `rewards`, its
+    mean reward is `-mean_loss`."""
 
     name: str
     actions: Actions
@@ -192,6 +193,7 @@ class Status(Struct, kw_only=True):
     events: int
     model: int
     width: int | None
+    epsilon: float | None = None
 
 
 class Deleted(Struct, kw_only=True):

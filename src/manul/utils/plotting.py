@@ -21,6 +21,7 @@ from manul.utils.validation import check_shape
 try:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.figure import Figure
 except ImportError:
     raise MissingDependency("Plots need matplotlib. Install it: pip install 'manul[plot]'.") from None
@@ -191,7 +192,7 @@ def policy_map(
 ) -> Axes:
     """Draw a policy as a function of one feature, with the others at their medians or most common values.
 
-    `contexts` are rows of numbers, named columns, or a log; `feature` is a column number or a name.
+    `contexts` are rows of numbers or with named fields, a data frame, named columns, or a log; `feature` is a column number or a name.
 
     >>> import manul
     >>> world = manul.worlds.linear(rounds=100, width=2)
@@ -205,6 +206,10 @@ def policy_map(
     lows, highs = _windows(policy, line.contexts)
     (_bars if line.labels else _band)(axes, line.positions, lows, highs)
     style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
+    if line.dates:
+        locator = AutoDateLocator()  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     if line.labels:
         axes.set_xticks(line.positions, [shorten(label) for label in line.labels])
         axes.set_xlim(-0.5, len(line.labels) - 0.5)

@@ -66,7 +66,7 @@ class Engine:
         )
         self._decider = Decider(store, self.writer, self.limits, self.now, self._learn)
         self.rollouts = RolloutControl(store, self.write, self.now, self._learn)
-        self._webhooks = Webhooks(self.rollouts, lambda: list(self.loops.values()), self.learner.leads)
+        self._webhooks = Webhooks(self.rollouts, lambda: list(self.loops.values()), self.learner.learns)
         self._purging = True
         self._background: list[asyncio.Task[None]] = []
         self.ready = False

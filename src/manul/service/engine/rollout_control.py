@@ -43,7 +43,7 @@ class RolloutControl:
         rollout = require_rollout(loop)
         ended = rollout.progress.level < 0
         if ended and act != "abort":
-            raise Conflict("The rollout has ended. Start a new one with PUT.", "rollout")
+            raise Conflict("The rollout has ended. Start a new one.", "rollout")
         unchanged = {"pause": rollout.paused, "resume": not rollout.paused, "abort": ended}
         if not unchanged[act]:
             await self._store_act(loop, OwnerAct(act=act))
@@ -74,7 +74,7 @@ class RolloutControl:
 def require_rollout(loop: Loop) -> LoopRollout:
     """The rollout of a loop."""
     if loop.rollout is None:
-        raise Unknown(f"loop {loop.name!r} has no rollout. Start one with PUT.", "rollout")
+        raise Unknown(f"loop {loop.name!r} has no rollout. Start one first.", "rollout")
     return loop.rollout
 
 

@@ -86,17 +86,19 @@ async def send_in_background(webhook: Webhook, loop: str, move: RolloutMove) -> 
 
 
 class Webhooks:
-    """Sends the moves of all loops; only the leader does so. What was sent is noted as an event of the loop."""
+    """Sends the moves of the loops that this replica learns. What was sent is noted as an event of the loop."""
 
-    def __init__(self, control: RolloutControl, loops: Callable[[], Iterable[Loop]], leads: Callable[[], bool]) -> None:
-        self._control, self._loops, self._leads = control, loops, leads
+    def __init__(
+        self, control: RolloutControl, loops: Callable[[], Iterable[Loop]], learns: Callable[[Loop], bool]
+    ) -> None:
+        self._control, self._loops, self._learns = control, loops, learns
         self._failures: dict[int, tuple[int, float]] = {}
 
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            due = [loop for loop in self._loops() if self._leads() and self._is_due(loop)]
+            due = [loop for loop in self._loops() if self._learns(loop) and self._is_due(loop)]
             for error in await asyncio.gather(*(self._send_all(loop) for loop in due), return_exceptions=True):
                 if isinstance(error, Exception):  # such as a loop that was deleted in the meantime
                     log.error("moves of a rollout cannot be sent", exc_info=error)

@@ -23,8 +23,9 @@ RENEWAL_SECONDS = 1.0
 SHARES = 32
 # The low halves of the keys of all locks on this database that have the high half of LIVING and LEARNING.
 LOCKS = f"""
-SELECT array_agg(l.objid::bigint) FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
-WHERE l.locktype = 'advisory' AND l.granted AND l.classid = {LIVING >> 32} AND l.objsubid = 1
+SELECT array_agg(objid::bigint) FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND classid = {LIVING >> 32} AND objsubid = 1
+  AND database IN (SELECT database FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())
 """
 # The server ends the session of a replica that hangs or whose machine is gone, which frees the lock.
 SESSION_TIMEOUTS = """

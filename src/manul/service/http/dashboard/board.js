@@ -104,7 +104,8 @@ export class Board {
     this.part("name").textContent = status.name
     const state = status.paused ? "paused" : status.apprentice ? "apprentice" : "deciding"
     Object.assign(this.part("state"), { textContent: state, className: `badge ${state}` })
-    this.part("about").textContent = `${describe(status)}, agent ${status.agent.kind}`
+    const explored = status.epsilon == null ? "" : `, explores ${Number((100 * status.epsilon).toPrecision(2))} %`
+    this.part("about").textContent = `${describe(status)}, agent ${status.agent.kind}${explored}`
     const shown = { pause: !status.paused, resume: status.paused, promote: status.apprentice }
     for (const [verb, visible] of Object.entries(shown)) this.root.querySelector(`[data-do=${verb}]`).hidden = !visible
     const tiles = {
