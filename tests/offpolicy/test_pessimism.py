@@ -6,7 +6,7 @@ from benchmarks.without_densities import history, true_loss
 
 import manul
 from manul.errors import FileError, InputError
-from manul.offpolicy import optimize_without_densities
+from manul.offpolicy import Restrained, optimize_without_densities
 from manul.utils import model_files
 
 
@@ -78,3 +78,14 @@ def test_an_empty_log_and_a_bad_loss_are_refused():
         optimize_without_densities(log.rows(slice(0, 0)))
     with pytest.raises(InputError, match="loss"):
         optimize_without_densities(log, losses=(0.0, 0.01))
+
+
+def test_a_log_of_rewards_is_said_to_have_earned_them():
+    result = Restrained(policy=None, estimate=None, refusal="The log is too short.", logged=-2.5, rewards=True)
+    assert str(result) == "The log earned 2.5 on average. The log is too short."
+
+
+def test_the_result_of_a_log_of_rewards_knows_it():
+    table = {"size": [0.1, 0.2, 0.3, 0.4], "action": [0.1, 0.2, 0.1, 0.2], "reward": [0.5, 0.25, 0.5, 0.25]}
+    log = manul.Log.from_table(table, density="estimate", loss_range=(-1, 0))
+    assert str(optimize_without_densities(log)).startswith("The log earned 0.375 on average.")

@@ -38,6 +38,8 @@ BANDWIDTH = 1 / 32  # of the range
 class Restrained:
     """A policy for a log without densities, and the estimate of its loss or, if there is none, the reason.
 
+    `logged` is the mean loss of the log; `rewards` marks a log of rewards, whose losses are negative rewards.
+
     >>> print(Restrained(policy=None, estimate=None, refusal="The log is too short.", logged=0.25))
     The log lost 0.25 on average. The log is too short.
     """
@@ -46,12 +48,14 @@ class Restrained:
     estimate: Estimate | None
     refusal: str | None
     logged: float = float("nan")
+    rewards: bool = False
 
     def __str__(self) -> str:
-        logged = f"The log lost {self.logged:.4g} on average."
+        logged = f"The log earned {-self.logged:.4g}" if self.rewards else f"The log lost {self.logged:.4g}"
         if self.estimate is None:
-            return f"{logged} {self.refusal}"
-        return f"{logged} The policy's estimate rests on estimated densities: {self.estimate}"
+            return f"{logged} on average. {self.refusal}"
+        unit = " (a loss is a negative reward)" if self.rewards else ""
+        return f"{logged} on average. The policy's estimate rests on estimated densities{unit}: {self.estimate}"
 
     def save(self, path: str | Path) -> None:
         """Write the policy to a `.manul` file."""
@@ -89,7 +93,8 @@ def optimize_without_densities(
     )
     train = _Training(log, ranges, (least, worst), bandwidth, check_seed(seed))
     estimate, refusal = _estimate(train, level)
-    return Restrained(train.policy(np.arange(len(log))), estimate, refusal, float(log.losses.mean()))
+    policy, logged = train.policy(np.arange(len(log))), float(log.losses.mean())
+    return Restrained(policy, estimate, refusal, logged, rewards=log.rewards is not None)
 
 
 class _Training:
