@@ -141,6 +141,7 @@ def test_a_picture_of_an_unknown_kind_is_refused(tmp_path):
 
 def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    monkeypatch.delitem(sys.modules, "manul.utils.plotting")
+    for module in ("manul.utils.plotting", "manul.utils.plot_style"):
+        monkeypatch.delitem(sys.modules, module)
     with pytest.raises(MissingDependency, match=r"pip install 'manul\[plot\]'"):
         importlib.import_module("manul.utils.plotting")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.utils.plotting import COLOURS, from_zero, new_axes, shorten, style
+from manul.utils.plot_style import COLOURS, from_zero, new_axes, shorten, spread_ticks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,15 +82,13 @@ def loss_map(
 
 
 def label_knob(axes: Axes, name: str) -> Axes:
-    """Name the horizontal axis after a knob, with few ticks if its numbers are long.
+    """Name the horizontal axis after a knob.
 
     >>> label_knob(new_axes(), "price").get_xlabel()
     'price'
     """
     axes.set_xlabel(name)
-    if max(len(f"{end:,.10g}") for end in axes.get_xlim()) > 8:
-        axes.locator_params(axis="x", nbins=3)
-    return axes
+    return spread_ticks(axes)
 
 
 def label_options(axes: Axes, options: Sequence[Any], *, up: bool = False) -> Axes:
