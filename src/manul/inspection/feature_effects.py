@@ -17,6 +17,7 @@ from manul.errors import ParameterError
 from manul.inspection.context_table import ContextTable, context_table, effect_text, is_missing, value_text
 from manul.inspection.local_effects import Ladder, LocalEffects, Z, category_ladder, local_effects, number_ladder
 from manul.types import Floats, Within
+from manul.utils.html_cards import text_block
 from manul.utils.suggestions import remedy
 
 if TYPE_CHECKING:
@@ -146,6 +147,9 @@ class Effects:
             axes.set_ylim(min(ends) - margin, max(ends) + margin)
             axes.set_ylabel(f"effect on the {self.action}")
         return axes.figure.canvas.figure
+
+    def _repr_html_(self) -> str:
+        return text_block(self)
 
     def __str__(self) -> str:
         from manul.inspection.text import effects_text

@@ -28,6 +28,7 @@ from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure, knob
 from manul.inspection.text import FEATURES_SHOWN, text
 from manul.types import Context
 from manul.utils import model_files
+from manul.utils.html_cards import text_block
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -209,6 +210,9 @@ class Inspection:
         for policy in played:
             policy.plot(axes)
         return panels[0].figure.canvas.figure
+
+    def _repr_html_(self) -> str:
+        return text_block(self)
 
     def __str__(self) -> str:
         return text(self)
