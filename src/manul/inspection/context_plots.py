@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from manul.agents import Mapped
@@ -35,7 +36,8 @@ def _one_knob(played: PolicyInContext) -> Figure:
     if played.curve is None:
         return played.distribution.plot().figure.canvas.figure
     upper, lower = plotting.new_column(2)
-    played.plot_curve(upper)
+    title = plotting.shorten(json.dumps(played.context, ensure_ascii=False, default=str))
+    played.plot_curve(upper).set_title(f"{title}; the dot is the middle of the window", loc="left")
     upper.set_xlabel("")
     played.distribution.plot(lower)
     return upper.figure.canvas.figure

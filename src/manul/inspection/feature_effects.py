@@ -78,7 +78,7 @@ class FeatureEffect:
         """
         if self.kind != "category" and self.direction != "no clear direction":
             ends = f"from {value_text(self.values[0].value)} to {value_text(self.values[-1].value)}"
-            yield f"A larger {self.name} {self.direction}: {effect_text(self.change)} {ends}."
+            yield f"{self.name} {self.direction} by {effect_text(abs(self.change))[1:]} {ends}."
         for value in self.values if self.kind == "category" else ():
             if value.direction != "no clear direction":
                 yield f"{self.name} = {value_text(value.value)} {value.direction} by {effect_text(abs(value.effect))[1:]}."

@@ -26,6 +26,8 @@ __all__ = [
     "Figure",
     "QuadMesh",
     "from_zero",
+    "label_dates",
+    "label_options",
     "label_values",
     "new_axes",
     "new_column",
@@ -140,8 +142,7 @@ def spread_ticks(axes: Axes, *, whole: bool = False) -> Axes:
     if axes.get_xscale() != "linear" or not isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
         return axes
     texts = [number_text(tick) for tick in MaxNLocator(9, steps=_STEPS).tick_values(*axes.get_xlim())]
-    width = axes.get_position().width * axes.figure.canvas.figure.get_figwidth()
-    room = int(width / (_CHARACTER * (max(map(len, texts)) + 1.5)))
+    room = int(_width(axes) / (_CHARACTER * (max(map(len, texts)) + 1.5)))
     axes.xaxis.set_major_locator(MaxNLocator(min(max(room, 2), 10), steps=_STEPS, integer=whole))
     return axes
 
@@ -155,12 +156,47 @@ def label_values(axes: Axes, values: Sequence[Any]) -> Axes:
     True
     """
     if any(isinstance(value, date | np.datetime64) for value in values):
-        locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    elif all(float(value).is_integer() for value in values):
+        return label_dates(axes)
+    if all(float(value).is_integer() for value in values):
         spread_ticks(axes, whole=True)
     return axes
+
+
+def label_dates(axes: Axes) -> Axes:
+    """Write dates at the ticks of the horizontal axis.
+
+    >>> import datetime
+    >>> lines = (axes := new_axes()).plot([datetime.date(2019, 1, 1), datetime.date(2024, 1, 1)], [0, 1])
+    >>> "2020" in [tick.get_text() for tick in label_dates(axes).get_xticklabels()]
+    True
+    """
+    locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    return axes
+
+
+def label_options(axes: Axes, options: Sequence[Any], *, up: bool = False) -> Axes:
+    """Write options at 0, 1, … of the horizontal axis, or of the vertical one.
+
+    >>> [tick.get_text() for tick in label_options(new_axes(), ["plain", True]).get_xticklabels()]
+    ['plain', 'True']
+    """
+    labels = [shorten(str(option)) for option in options]
+    if up:
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_ylim(-0.5, len(labels) - 0.5)
+        return axes
+    room = _width(axes) / _CHARACTER / len(labels)
+    crowded = max(map(len, labels)) + 1 > room
+    axes.set_xticks(range(len(labels)), labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+    axes.set_xlim(-0.5, len(labels) - 0.5)
+    return axes
+
+
+def _width(axes: Axes) -> float:
+    """The width of axes, in inches."""
+    return axes.get_position().width * float(axes.figure.canvas.figure.get_figwidth())
 
 
 def style(axes: Axes, across: str, up: str) -> Axes:

@@ -24,6 +24,7 @@ from manul.utils.plot_style import (
     Figure,
     QuadMesh,
     from_zero,
+    label_options,
     label_values,
     new_axes,
     new_column,
@@ -50,6 +51,7 @@ __all__ = [
     "feature_bars",
     "from_zero",
     "interval_plot",
+    "label_options",
     "label_values",
     "level",
     "loss_curve",
@@ -197,9 +199,8 @@ def policy_map(
     (_bars if line.labels else _band)(axes, line.positions, lows, highs)
     style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
     if line.labels:
-        axes.set_xticks(line.positions, [shorten(label) for label in line.labels])
-        axes.set_xlim(-0.5, len(line.labels) - 0.5)
-    return axes
+        return label_options(axes, line.labels)
+    return label_values(axes, line.observed[np.isfinite(line.observed)].tolist())
 
 
 def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None) -> Axes:
