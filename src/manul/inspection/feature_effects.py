@@ -36,7 +36,10 @@ Predict = Callable[[Any], Floats]
 
 @dataclass(frozen=True)
 class ValueEffect:
-    """The effect of one value of a feature, compared with the mean over all contexts, and its 95 % interval."""
+    """The effect of one value of a feature, compared with the mean over all contexts, its 95 % interval and its direction.
+
+    `count` is the number of contexts with this value, or nearest to it.
+    """
 
     value: Any
     count: int
@@ -133,7 +136,7 @@ class Effects:
         ]
 
     def plot(self, most: int = 12, panels: Iterator[Axes] | None = None) -> Figure:
-        """Draw the largest effects, at most so many, on the same vertical scale; on given axes if there are some."""
+        """Draw the largest effects, at most `most`, on the same vertical scale; on the next of `panels` if they are given."""
         from manul.utils import plotting
 
         if not self.features:

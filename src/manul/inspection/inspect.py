@@ -147,7 +147,11 @@ class PolicyInContext:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The contents of a file; `rounds` and `decisions` are None if the file does not record them."""
+    """The contents of a file; `rounds` and `decisions` are None if the file does not record them.
+
+    `memory` is the size of the learned state in bytes, `features` are weights, `report` is the state of `Auto`, `played` the
+    policy in each of the given contexts, and `effects` those of the features, one for each knob with numbers.
+    """
 
     kind: str
     parameters: dict[str, Any]
