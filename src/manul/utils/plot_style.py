@@ -177,7 +177,7 @@ def label_dates(axes: Axes) -> Axes:
 
 
 def label_options(axes: Axes, options: Sequence[Any], *, up: bool = False) -> Axes:
-    """Write options at 0, 1, … of the horizontal axis, or of the vertical one.
+    """Write options at 0, 1, … of the horizontal axis, or of the vertical one with `up`.
 
     >>> [tick.get_text() for tick in label_options(new_axes(), ["plain", True]).get_xticklabels()]
     ['plain', 'True']
