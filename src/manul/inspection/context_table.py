@@ -6,6 +6,7 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,19 +61,24 @@ class ContextTable:
         >>> ContextTable({"age": [31, None], "city": ["Oslo", None]}, named=True).with_values("age", np.array([0, 1]), [7, 8])
         [{'age': 7, 'city': 'Oslo'}, {'age': 8}]
         """
-        changed = {other: [column[row] for row in rows.tolist()] for other, column in self.columns.items()}
-        changed[name] = list(values)
-        return ContextTable(changed, self.named).contexts()
+        contexts = self.contexts
+        if not self.named:
+            changed = contexts[rows]
+            changed[:, list(self.columns).index(name)] = values
+            return changed
+        return [contexts[row] | {name: value} for row, value in zip(rows.tolist(), values, strict=True)]
 
+    @cached_property
     def contexts(self) -> Any:
         """All contexts, as a policy takes them: dicts without missing values, or a matrix."""
         if not self.named:
             return np.column_stack([np.asarray(column, dtype=np.float32) for column in self.columns.values()])
-        pairs = zip(*self.columns.values(), strict=True)
-        return [
-            {name: value for name, value in zip(self.columns, row, strict=True) if not is_missing(value)}
-            for row in pairs
-        ]
+        rows: list[dict[str, Any]] = [{} for _ in range(len(self))]
+        for name, column in self.columns.items():
+            for row, value in zip(rows, column, strict=True):
+                if not is_missing(value):
+                    row[name] = value
+        return rows
 
 
 def context_table(contexts: Any) -> ContextTable:

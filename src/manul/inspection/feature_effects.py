@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_ROWS, MOST_ROWS_OF_KNOBS = 2000, 400  # the time grows with the rows, and the standard errors hardly shrink further
+# The time grows with the rows and the columns, and the standard errors hardly shrink further.
+MOST_ROWS, MOST_ROWS_OF_KNOBS, LEAST_ROWS, MOST_CELLS = 2000, 400, 200, 50_000
 # A direction is stated if the interval excludes 0, three quarters of the local changes have its sign, and the change is
 # at least this share of the range of actions and of the largest change of any feature: a smaller one may be an error of the model.
 CONSISTENT, MATERIAL, BESIDE_THE_LARGEST = 0.5, 0.05, 0.1
@@ -163,7 +164,8 @@ class Effects:
 def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effects:
     """The averaged effect of each feature of the contexts on the mean action of a policy, or on the best value of a knob.
 
-    `contexts` are a matrix, a data frame, columns by name, a list of dicts, or a log; of more than 2,000, a random sample is used.
+    `contexts` are a matrix, a data frame, columns by name, a list of dicts, or a log. Of more than 2,000, or
+    fewer if they have many columns, a random sample is used.
     `knob` names one of several knobs; by default, the first one with numbers.
 
     >>> import manul
@@ -175,13 +177,13 @@ def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effect
     """
     knobs = getattr(policy, "knobs", None)
     _check_seen(policy)
-    table = (contexts if isinstance(contexts, ContextTable) else context_table(contexts)).sample(
-        MOST_ROWS if knobs is None else MOST_ROWS_OF_KNOBS
-    )
+    table = contexts if isinstance(contexts, ContextTable) else context_table(contexts)
+    most = MOST_ROWS if knobs is None else MOST_ROWS_OF_KNOBS
+    table = table.sample(max(min(most, MOST_CELLS // len(table.columns)), LEAST_ROWS))
     if table.named and getattr(policy, "width", None):
         table = table.as_rows()
     predict, (low, high), action = _mean_action(policy) if knobs is None else _best_value(policy, knobs, knob)
-    actions = predict(table.contexts())
+    actions = predict(table.contexts)
     ladders = {name: _ladder(column, actions) for name, column in table.columns.items()}
     measured = [
         (name, kind, ladder, local_effects(ladder, partial(_moved, predict, table, name)))
