@@ -195,6 +195,16 @@ async def leader_and_follower(postgres):
 
 
 @run
+async def test_a_pause_at_one_replica_and_a_resumption_at_the_other_leave_no_replica_paused(postgres):
+    async with leader_and_follower(postgres) as (leader, follower):
+        await follower.get("/heat")
+        for _ in range(10):
+            await leader.post("/heat/pause")
+            await follower.post("/heat/resume")
+            await until(lambda: not leader.engine.loop("heat").paused and not follower.engine.loop("heat").paused)
+
+
+@run
 async def test_whatever_is_changed_at_one_replica_holds_at_the_other(postgres):
     async with leader_and_follower(postgres) as (leader, follower):
         await play(follower, 5)

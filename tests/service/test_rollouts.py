@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from itertools import count
 
 import numpy as np
 import pytest
@@ -371,3 +372,22 @@ async def test_decisions_at_once_get_numbers_in_order(service):
         made = await asyncio.gather(*(service.post("/a/decisions", context=[1, 2]) for _ in range(100)))
         numbers = sorted(int(each["id"][1:]) for each in made)
         assert numbers == list(range(numbers[0], numbers[0] + 100))
+
+
+@run
+async def test_a_request_that_comes_when_a_refill_has_just_ended_does_not_block_the_others(postgres, monkeypatch):
+    service = Service(postgres.database())
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        decider, reserve, calls = service.engine._decider, service.engine.store.reserve, count()
+
+        def reserve_seldom(*asked):
+            assert next(calls) < 100, "the same numbers are asked for again and again"
+            return reserve(*asked)
+
+        monkeypatch.setattr(service.engine.store, "reserve", reserve_seldom)
+        ended = asyncio.create_task(asyncio.sleep(0))
+        await ended
+        decider._refills[1] = ended  # its callback comes later
+        await service.post("/a/decisions", context=[1, 2])

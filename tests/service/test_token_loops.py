@@ -42,7 +42,9 @@ def ask(server, who, method, path, body=b"", root="/v1/loops"):
     return answer.status, json.loads(answer.body) if kind == "application/json" else answer.body
 
 
-@pytest.mark.parametrize("path", ["decisions", "decisions/~1/loss", "pause", "model", "status", "decisions/batch"])
+@pytest.mark.parametrize(
+    "path", ["decisions", "decisions/~1/loss", "pause", "model", "status", "decisions/batch", "rollout/abort"]
+)
 def test_a_loop_of_others_is_refused_alike_whether_it_exists_or_not(server, path):
     def answer(loop):
         status, said = ask(server, "heat", "POST", f"/{loop}/{path}", {"context": [1]})
@@ -59,6 +61,16 @@ def test_a_token_decides_for_the_loops_it_names_and_for_those_with_its_prefix(se
     for loop, status in decisions.items():
         assert ask(server, "price", "POST", f"/{loop}/decisions", {"context": [1]})[0] == status, loop
     assert ask(server, "price", "POST", "/price-1/pause")[0] == 403
+
+
+def test_a_token_for_some_loops_reads_or_changes_their_rollouts_only(server):
+    plan = {"baseline": 40}
+    assert [ask(server, who, "PUT", "/other/rollout", plan)[0] for who in ("heat", "price")] == [403, 403]
+    assert ask(server, "price", "PUT", "/price-1/rollout", plan)[0] == 403
+    assert ask(server, "all", "PUT", "/price-2/rollout", plan)[0] == 200
+    assert [ask(server, who, "GET", "/price-2/rollout")[0] for who in ("price", "heat")] == [200, 403]
+    assert ask(server, "price", "POST", "/price-2/rollout/abort")[0] == 403
+    assert ask(server, "all", "POST", "/price-2/promote")[0] == 200
 
 
 def test_a_token_lists_its_own_loops(server):

@@ -98,7 +98,7 @@ class Decider:
     def _refill(self, loop: int) -> asyncio.Task[None]:
         """All decisions of a loop that need numbers share one request to the store."""
         task = self._refills.get(loop)
-        if task is None:
+        if task is None or task.done():  # awaiting one that is done would not let its callback remove it
             refill = asyncio.to_thread(self._store.refill, loop, self._needed[loop])
             task = self._refills[loop] = asyncio.create_task(refill)
             task.add_done_callback(self._end_refill)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -267,6 +268,7 @@ class Engine:
     async def change(self, loop: Loop, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
         """Pause, resume or promote a loop."""
         await self.write(lambda tx: tx.change_loop(loop.number, paused=paused, apprentice=apprentice))
+        loop.changed = time.monotonic()
         loop.paused = loop.paused if paused is None else paused
         loop.apprentice = loop.apprentice if apprentice is None else apprentice
         if loop.paused:

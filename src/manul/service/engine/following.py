@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import Protocol
 
 from manul.service.engine.loop import Loop
@@ -37,6 +38,7 @@ class Following:
 
     def refresh(self) -> None:
         """Apply the changes of the other replicas; called in the learner's thread."""
+        began = time.monotonic()
         states = self._states()
         numbers = {state.number for state in states}
         for name, number in self._names().items():
@@ -48,7 +50,7 @@ class Following:
         known = {loop.number: loop for loop in list(self._served.loops.values())}
         for state in states:
             if state.number in known:
-                self._follow(known[state.number], state)
+                self._follow(known[state.number], state, began)
 
     def find_new_loops(self) -> None:
         """Serve loops that other replicas have created; callable from any thread."""
@@ -65,14 +67,13 @@ class Following:
         broken, loops = list(self._served.broken.values()), list(self._served.loops.values())
         return {row.name: row.number for row in broken} | {loop.name: loop.number for loop in loops}
 
-    def _follow(self, loop: Loop, state: State) -> None:
-        """Apply only what has changed since the last state: it may lack what this replica itself has just changed."""
-        before = self._seen.get(loop.number, loop.row)
+    def _follow(self, loop: Loop, state: State, began: float) -> None:
+        """Apply a state that was read from a time on: it may lack what this replica itself has changed since."""
         self._seen[loop.number] = state
-        if state.paused != before.paused:
-            loop.paused = state.paused
-        if state.apprentice != before.apprentice:
-            loop.apprentice = state.apprentice
+        if loop.changed < began:
+            loop.paused, loop.apprentice = state.paused, state.apprentice
+        if loop.paused:
+            loop.stop_waiting()
         if state.snapshot > max(loop.model, self._damaged.get(loop.number, 0)):
             self._restore(loop)
         if loop.first is None and state.has_decisions:

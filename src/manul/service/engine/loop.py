@@ -56,6 +56,7 @@ class Loop:
         self.row = row
         self.number, self.name, self.created = row.number, row.name, row.created
         self.paused, self.apprentice = row.paused, row.apprentice
+        self.changed = 0.0  # when this replica paused, resumed or promoted it, by time.monotonic()
         self.settings = stored_loop(row.settings)
         self.space = action_space(self.settings)
         self.agent = models.make_agent(self.settings)
@@ -239,7 +240,7 @@ class Loop:
         future: Future[None] = Future()
         with self._queueing:
             self._waiters.append((event, future))
-        self._notify_waiters(self.model)
+        self._notify_waiters(None if self.paused else self.model)
         return future
 
     def stop_waiting(self) -> None:

@@ -102,7 +102,7 @@ def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, flo
         "learner_alive": ("gauge", "1 while the learner thread is running.", int(learner.is_alive())),
         "leader": (
             "gauge",
-            "1 if this replica is the leader, which removes the data of deleted loops.",
+            "1 if this replica is the leader, which sends webhooks and removes the data of deleted loops.",
             int(learner.leads()),
         ),
         "loops": ("gauge", "Number of loops.", len(engine.loops)),
