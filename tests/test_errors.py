@@ -1,6 +1,7 @@
 """Errors say which parameter or column they are about."""
 
 import pickle
+import traceback
 
 import numpy as np
 import pytest
@@ -43,3 +44,17 @@ def test_the_column_of_a_bad_row_is_named(tmp_path):
 
 def test_an_error_keeps_its_field_between_processes():
     assert pickle.loads(pickle.dumps(InputError("loss must be in [0, 1], got 2", "loss"))).field == "loss"
+
+
+@pytest.mark.parametrize("bad", [{"age": "old"}, {"age": float("inf")}, {"age": object()}, [1.0], {1: 2}])
+@pytest.mark.parametrize(
+    "make", [manul.Auto, lambda: manul.Auto(actions={"price": (0, 1)}), lambda: manul.Cats(leaves=8, bandwidth=1 / 8)]
+)
+def test_a_traceback_shows_no_internal_exception(make, bad):
+    agent = make()
+    decision = agent.decide({"age": 31.0})
+    agent.learn({"age": 31.0}, decision, 0.5)
+    for use in (agent.decide, agent.distribution, agent.best, lambda each: agent.learn(each, decision, 0.5)):
+        with pytest.raises(InputError) as caught:
+            use(bad)
+        assert "Rejected" not in "".join(traceback.format_exception(caught.value))

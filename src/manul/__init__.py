@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from manul import errors as errors
+    from manul import inspection as inspection
     from manul import offpolicy as offpolicy
     from manul import policies as policies
     from manul import worlds as worlds
@@ -84,7 +85,7 @@ _NAMES = {
     "worlds.simulation": "Run simulate simulate_many",
 }
 _PUBLIC_MODULES = (
-    "actions.schedules agents.checks agents.learners contexts.maps errors offpolicy paper.datasets paper.theory "
+    "actions.schedules agents.checks agents.learners contexts.maps errors inspection offpolicy paper.datasets paper.theory "
     "policies utils.plotting worlds"
 )
 _MODULES = {path.rpartition(".")[2]: path for path in _PUBLIC_MODULES.split()}

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
 from manul.errors import require_package
+from manul.utils.html_cards import card
 
 if TYPE_CHECKING:
     import pandas
@@ -225,6 +226,14 @@ class Estimate:
             ends = f"{self.value:.4g} (no interval, {self.estimator})"
         size = f"{self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
         return "\n".join([f"{ends}, {size}", *map(str, self.objections)])
+
+    def _repr_html_(self) -> str:
+        interval = "none" if self.interval == "none" else f"{self.low:.4g} to {self.high:.4g}, {self.interval}"
+        rows = [("value", self.value), (f"{100 * self.level:g} % interval", interval), ("estimator", self.estimator)]
+        rows += [("rows", f"{self.rows:,}"), ("effective sample size", f"{self.effective_size:,.0f}")]
+        return card(
+            "Estimate", [*rows, *((each.severity, f"{each.title}. {each.sentence}") for each in self.objections)]
+        )
 
     @property
     def usable(self) -> bool:

@@ -281,3 +281,9 @@ def test_an_agent_cannot_be_its_own_baseline_nor_a_rollout_the_agent():
         Rollout(agent, baseline=agent)
     with pytest.raises(ParameterError, match="agent must be an agent such as"):
         Rollout(make(), baseline=0.5)
+
+
+@pytest.mark.parametrize("actions", [(1e13, 1e13 + 1), (0.0, 1e-306)])
+def test_a_range_without_room_for_the_cells_of_a_baseline_is_refused(actions):
+    with pytest.raises(ParameterError, match="numbers are closer than 1/4096 of it"):
+        manul.Rollout(manul.Auto(actions=actions), baseline=actions[0])

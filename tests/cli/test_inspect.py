@@ -49,10 +49,26 @@ def rows(tmp_path_factory):
     return saved(agent, tmp_path_factory.mktemp("rows") / "agent.manul")
 
 
-def test_it_says_which_city_pushes_which_way(cities):
-    meanings = {each["name"]: each["meaning"] for each in read(cities)["features"]}
-    assert meanings["city=Oslo"] == "lowers the action"
-    assert meanings["city=Rome"] == "raises the action"
+def test_a_weight_alone_says_nothing_about_the_direction(cities):
+    assert set(read(cities)["features"][0]) == {"name", "shared", "root", "weight"}
+    assert "the action" not in manul_inspect(cities).stdout
+
+
+def test_over_a_table_it_says_which_city_has_the_smaller_actions(cities, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("city,age,loss\n" + "".join(f"{city},{age},1\n" for city in ("Oslo", "Rome") for age in range(60)))
+    (effects,) = read(cities, "--data", table)["effects"]
+    found = {feature["name"]: feature for feature in effects["features"]}
+    assert [value["direction"] for value in found["city"]["values"]] == ["lowers the action", "raises the action"]
+    assert found["age"]["direction"] == "no clear direction"
+    assert "  city     Oslo     -" in manul_inspect(cities, "--data", table).stdout
+
+
+def test_a_table_without_any_field_of_the_policy_is_one_sentence(cities, tmp_path):
+    (tmp_path / "table.csv").write_text("price\n1\n2\n")
+    result = manul_inspect(cities, "--data", tmp_path / "table.csv")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "must have columns that the policy uses: age, city; got price." in result.stderr
 
 
 def test_features_come_strongest_first(rows):
@@ -148,7 +164,7 @@ def test_a_linear_policy_shows_its_weights(tmp_path):
     contexts = np.random.default_rng(0).uniform(-1, 1, (10_000, 2))
     manul.simulate(agent, manul.worlds.Regression(contexts, 0.5 - 0.3 * contexts[:, 1]))
     strongest = read(saved(agent, tmp_path / "linear.manul"))["features"][0]
-    assert (strongest["name"], strongest["meaning"]) == ("column 1", "lowers the action")
+    assert (strongest["name"], strongest["weight"] < 0) == ("column 1", True)
 
 
 KINDS = {**dict(checks.discover()), **dict(checks.discover_policies())}

@@ -9,7 +9,7 @@ import pytest
 import manul
 from manul.agents.rollout.rollout_progress import COHORT
 from manul.service.store import Event
-from tests.service.conftest import run, until
+from tests.service.conftest import Service, run, until
 from tests.service.test_recovery import model_of, replayed
 
 CATS = {"kind": "cats", "leaves": 16, "bandwidth": 0.1}
@@ -120,6 +120,56 @@ async def test_a_repeated_or_refused_request_does_not_hold_up_the_evidence(servi
         rollout = service.engine.loop("a").rollout
         assert rollout.progress.judged == COHORT + 1
         assert not rollout.progress.arrived
+
+
+@run
+async def test_an_observation_without_a_loss_does_not_hold_up_the_evidence(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        for _ in range(2):
+            await service.post("/a/observations", context=[0.25, 0.5], action=0.5)
+            await play(service, 10, GOOD, batch=10)
+        assert service.engine.loop("a").rollout.progress.judged == 20
+        assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
+
+
+@run
+async def test_a_refused_request_does_not_hold_up_the_evidence_if_no_decision_follows(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        await play(service, 10, GOOD, batch=10)
+        await service.post("/a/decisions", 422, context=[1, 2, 3])
+        number = service.engine.store.counts(1).numbers
+        await until(lambda: service.engine.loop("a").rollout.progress.next == number + 1)
+
+
+@run
+async def test_decisions_without_losses_do_not_fill_the_memory(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK, budget=20)
+        for _ in range(3):
+            await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 1000)
+        said = await service.get("/a/rollout")
+        assert (said["traffic"], said["in_flight"] < 1500) == (0.0, True)
+    async with service.running():
+        assert (await service.get("/a/rollout"))["in_flight"] == said["in_flight"]
+
+
+@run
+async def test_decisions_of_a_replica_that_died_stay_part_of_the_guarantee(tmp_path):
+    service = Service(tmp_path / "decisions.db")
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK, budget=20)
+        loop = service.engine.loop("a")
+        loop.replicas = lambda: 2
+        await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 20)
+        before = (await service.get("/a/rollout"))["traffic"]
+        loop.replicas = lambda: 1
+        assert (await service.get("/a/rollout"))["traffic"] == before
 
 
 @run
@@ -237,6 +287,7 @@ BAD_SETTINGS = [
     ({"budget": 0}, "budget"),
     ({"patience": 0}, "patience"),
     ({"least_seconds": -1}, "least_seconds"),
+    ({"least_decisions": 10**30}, "least_decisions"),
     ({"webhook": {"url": "file:///etc/passwd", "secret": "12345678"}}, "webhook.url"),
     ({"webhook": {"url": "http://127.0.0.1/"}}, "secret"),
 ]
@@ -278,6 +329,25 @@ async def test_a_replaced_model_begins_a_new_trial(service):
         said = await service.get("/a/rollout")
         assert (said["judged"], said["moves"][-1]["reason"]) == (0, "model replaced")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
+
+
+@pytest.mark.parametrize("act", ["abort", "replace"])
+@run
+async def test_an_owner_can_act_before_the_first_losses_come(service, act):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        requests = [{"context": [0.25, 0.5]}] * COHORT
+        made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
+        if act == "abort":
+            await service.post("/a/rollout/abort")
+        else:
+            model = (await service.client.get("/v1/loops/a/model")).content
+            await service.client.put("/v1/loops/a/model", content=model)
+        await service.post("/a/losses", losses=[{"id": each["id"], "loss": 0.5} for each in made])
+        await play(service, COHORT, GOOD)
+        loop = service.engine.loop("a")
+        assert (loop.refused, replayed(service.engine, "a")[0]) == (0, model_of(loop))
 
 
 @run

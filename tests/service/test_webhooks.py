@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 import pytest
 
 from manul.service.engine import webhooks
+from manul.service.engine.loop_rollout import LoopRollout
 from manul.service.engine.rollout_control import RolloutControl
 from manul.service.errors import Unavailable
 from tests.service.conftest import Service, run, until
@@ -189,6 +190,48 @@ async def test_a_loop_that_is_deleted_while_its_move_is_sent_does_not_stop_the_o
             webhook = {"url": server.url, "secret": SECRET}
             await service.client.put("/v1/loops/other/rollout", json={**PLAN, "webhook": webhook})
             await until(lambda: server.received)
+
+
+@run
+async def test_a_receiver_that_sends_a_byte_now_and_then_does_not_stop_the_others(service, monkeypatch):
+    monkeypatch.setattr(webhooks, "LONGEST_SEND", 0.05)
+    with receiving() as server, socket.create_server(("127.0.0.1", 0)) as slow:
+        async with rolling_out(service, f"http://127.0.0.1:{slow.getsockname()[1]}/"):
+            connection, _ = await asyncio.to_thread(slow.accept)
+            connection.sendall(b"HTTP/1.1 204")
+            await service.post("", 201, **{**LOOP, "name": "other"})
+            webhook = {"url": server.url, "secret": SECRET}
+            await service.client.put("/v1/loops/other/rollout", json={**PLAN, "webhook": webhook})
+            await until(lambda: server.received)
+            connection.close()
+
+
+@run
+async def test_what_was_received_is_noted_although_a_replica_followed_a_snapshot_meanwhile(service):
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        async with rolling_out(service, f"http://127.0.0.1:{slow.getsockname()[1]}/"):
+            connection, _ = await asyncio.to_thread(slow.accept)
+            loop = service.engine.loop("heat")
+            with loop.lock:
+                loop.rollout = LoopRollout.from_bytes(loop.settings, loop.rollout.to_bytes())
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+            connection.shutdown(socket.SHUT_WR)
+            await all_sent(service)
+            connection.close()
+
+
+@run
+async def test_a_new_test_that_starts_while_a_move_is_sent_is_reported_too(service):
+    with receiving() as server, socket.create_server(("127.0.0.1", 0)) as slow:
+        async with rolling_out(service, f"http://127.0.0.1:{slow.getsockname()[1]}/"):
+            connection, _ = await asyncio.to_thread(slow.accept)
+            webhook = {"url": server.url, "secret": SECRET}
+            await service.client.put("/v1/loops/heat/rollout", json={**PLAN, "webhook": webhook})
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+            connection.shutdown(socket.SHUT_WR)
+            await all_sent(service)
+            connection.close()
+    assert reasons(server) == ["restarted"]
 
 
 @run

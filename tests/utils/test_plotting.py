@@ -1,6 +1,7 @@
 import csv
 import importlib
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -141,6 +142,36 @@ def test_a_picture_of_an_unknown_kind_is_refused(tmp_path):
 
 def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    monkeypatch.delitem(sys.modules, "manul.utils.plotting")
+    for module in ("manul.utils.plotting", "manul.utils.plot_style"):
+        monkeypatch.delitem(sys.modules, module)
     with pytest.raises(MissingDependency, match=r"pip install 'manul\[plot\]'"):
         importlib.import_module("manul.utils.plotting")
+
+
+def test_years_are_years_and_only_whole_ones():
+    fields = {"year": [2015.0, 2016.0, 2017.0, 2018.0]}
+    policy = manul.Mapped(agent=manul.Cats(leaves=8, bandwidth=1 / 8), features=manul.maps.Columns.fit(fields))
+    axes = policy.plot("year", fields)
+    axes.figure.canvas.draw()
+    texts = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert {"2015", "2016", "2017", "2018"} <= set(texts)
+    assert not [text for text in texts if "," in text or "." in text]
+
+
+@pytest.mark.parametrize("span", [(0, 1), (0.0001, 0.0005), (500, 40_000), (0, 250_000), (1e6, 9e7), (-1234.5, 1234.5)])
+def test_labels_of_ticks_do_not_overlap(span):
+    panels = plots.new_grid(3)
+    for axes in panels:
+        plots.style(axes.plot(span, [0, 1])[0].axes, "action", "loss")
+    panels[0].figure.canvas.draw()
+    for axes in panels:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        inside = [box for box in boxes if axes.bbox.x0 - 1 <= (box.x0 + box.x1) / 2 <= axes.bbox.x1 + 1]
+        assert len(inside) >= 2
+        assert all(left.x1 < right.x0 for left, right in pairwise(inside))
+
+
+def test_long_options_are_written_aslant():
+    names = [f"an option with a long name {number}" for number in range(6)]
+    assert plots.label_options(plots.new_axes(), names).get_xticklabels()[0].get_rotation() == 30
+    assert plots.label_options(plots.new_axes(), ["a", "b"]).get_xticklabels()[0].get_rotation() == 0

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.utils.html_cards import card, curve
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -140,6 +142,16 @@ class Distribution:
         clipped: npt.NDArray[np.float64] = np.clip(actions, self.edges[piece], self.edges[piece + 1])
         return clipped
 
+    def _repr_html_(self) -> str:
+        low, high = self.densest()
+        rows = [
+            ("mean", self.mean()),
+            ("densest", f"{low:.6g} to {high:.6g}"),
+            ("density there", self.largest_density()),
+        ]
+        picture = curve(np.repeat(self.edges, 2)[1:-1], np.repeat(self.densities, 2), filled=True)
+        return card("Distribution", rows, picture)
+
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the density over the actions."""
         from manul.utils.plotting import density_plot
@@ -261,6 +273,11 @@ class Atoms:
         index = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
         actions: npt.NDArray[np.float64] = self.positions[np.minimum(index, len(ends) - 1)]
         return actions
+
+    def _repr_html_(self) -> str:
+        rows = [("mean", self.mean()), ("most likely", self.densest()[0]), ("probability", float(self.masses.max()))]
+        spikes = np.column_stack([np.zeros_like(self.masses), self.masses, np.zeros_like(self.masses)])
+        return card("Atoms", rows, curve(np.repeat(self.positions, 3), spikes.ravel()))
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the density at the atoms."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.knobs import Choice, KnobAction, Knobs, KnobValue, Option
+from manul.utils.html_cards import card
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,6 +140,10 @@ class KnobsDistribution:
             for name in self.knobs.names
         }
 
+    def _repr_html_(self) -> str:
+        rows = [(name, _describe(self.marginal(name))) for name in self.knobs.names]
+        return card("KnobsDistribution", rows)
+
     def plot(self) -> list[Axes]:
         """Draw the distribution of each knob."""
         from manul.utils.plotting import new_grid
@@ -158,6 +163,16 @@ class KnobsDistribution:
 
     def _chance(self, name: str, option: Option) -> float:
         return math.fsum(branch.probability for branch in self.branches if branch.options[name] == option)
+
+
+def _describe(part: Marginal) -> str:
+    """The densest window of a knob, or its most likely option or step."""
+    if isinstance(part, Options):
+        return f"{part.densest()}, probability {part.density(part.densest()):.3g}"
+    low, high = part.densest()
+    if isinstance(part, Distribution):
+        return f"{low:.6g} to {high:.6g}"
+    return f"{low:g}, probability {part.masses.max():.3g}"
 
 
 def _mix(one: Distribution | Atoms, other: Distribution | Atoms, weight: float) -> Distribution | Atoms:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.knobs import Knobs
+from manul.agents.agent_card import agent_card
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.contexts import conversion
@@ -209,6 +210,9 @@ class Mapped(PlotMixin):
             None if width is None else model_files.check_width(width) for width in widths
         )
         return mapped
+
+    def _repr_html_(self) -> str:
+        return agent_card(self)
 
     def __repr__(self) -> str:
         return f"Mapped(agent={self.agent!r}, features={self.features!r})"

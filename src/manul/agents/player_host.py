@@ -11,6 +11,7 @@ from typing import Any, Generic
 import numpy as np
 
 from manul import _core
+from manul.agents.agent_card import agent_card
 from manul.agents.player import HostedPlayer
 from manul.contexts import conversion
 from manul.contexts.misspelt_fields import warn_of_misspelt_fields
@@ -46,6 +47,9 @@ class PlayerHost(ABC, Generic[HostedPlayer]):
     def named(self) -> bool:
         """Whether contexts are named fields, as the first one was."""
         return self._named
+
+    def _repr_html_(self) -> str:
+        return agent_card(self)
 
     @property
     def nbytes(self) -> int:

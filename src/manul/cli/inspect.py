@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from manul.cli._options import MODEL, PICTURE, File
+from manul.cli._options import FILE, MODEL, PICTURE, File
 
 
 @click.command(epilog="""\b\nExample:\n  manul inspect policy.manul --context '{"age": 4, "fuel": "diesel"}'""")
@@ -19,13 +19,18 @@ from manul.cli._options import MODEL, PICTURE, File
     multiple=True,
     help="""Show the policy in this context, such as '[1, 2, 3]' or '{"city": "Oslo"}'; may be repeated.""",
 )
+@click.option(
+    "--data",
+    type=FILE,
+    help="Show the effect of each feature on the action, averaged over the contexts in this table or log.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--plot", type=File(*PICTURE), help="Write a plot.")
-def inspect(file: Path, contexts: tuple[str, ...], *, as_json: bool, plot: Path | None) -> None:
+def inspect(file: Path, contexts: tuple[str, ...], data: Path | None, *, as_json: bool, plot: Path | None) -> None:
     """Show what the agent or policy in FILE has learned."""
     from manul.inspection import inspect as inspection
 
-    result = inspection.inspect(file, *map(inspection.parse_context, contexts))
+    result = inspection.inspect(file, *map(inspection.parse_context, contexts), data=data)
     if plot is not None:
         from manul.utils import plotting
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution
+from manul.actions.knobs import Choice
 from manul.agents import Auto, Mapped
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
@@ -20,22 +22,28 @@ from manul.agents.critic_report import Report
 from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.errors import ParameterError
+from manul.inspection.data_files import read_contexts
+from manul.inspection.feature_effects import Effects, effects
 from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure, knobs_in_context
 from manul.inspection.text import FEATURES_SHOWN, text
-from manul.types import Context, Policy
+from manul.types import Context
 from manul.utils import model_files
+from manul.utils.html_cards import text_block
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+EFFECTS_DRAWN = 6  # per knob
 _NOT_SETTINGS = ("names", "width", "mapped_width")  # parameters of a file that the user does not set
 
 
 @dataclass(frozen=True)
 class Feature:
-    """The effect of a feature on the action: in a tree, the weight that all nodes share plus the root's own.
+    """The weight of a feature: in a tree, the weight that all nodes share plus the root's own.
 
-    Weights of numeric features are per standard deviation, those of other features for presence.
+    Weights of numeric features are per standard deviation, those of other features for presence. A weight does not tell the
+    direction of the effect on the action, because other nodes and features have weights too: see `manul.inspection.effects`.
     """
 
     name: str
@@ -46,17 +54,6 @@ class Feature:
     def weight(self) -> float:
         """The sum of both parts."""
         return self.shared + self.root
-
-    @property
-    def meaning(self) -> str:
-        """The direction of the effect.
-
-        >>> Feature("age", 0.5, -0.75).meaning
-        'lowers the action'
-        """
-        if self.weight == 0:
-            return "no effect"
-        return "raises the action" if self.weight > 0 else "lowers the action"
 
 
 @dataclass(frozen=True)
@@ -98,6 +95,39 @@ class PolicyInContext:
         """The density inside the window."""
         return self.distribution.density(self.window[0])
 
+    @property
+    def panels(self) -> int:
+        """The number of axes that `plot` needs."""
+        return 1 + (self.curve is not None) + (self.route is not None)
+
+    def plot_curve(self, axes: Axes) -> Axes:
+        """Draw the predicted loss of each action, and the middle of the window."""
+        from manul.utils import knob_plots
+
+        assert self.curve is not None
+        actions, losses = zip(*self.curve, strict=True)
+        middle = sum(self.window) / 2
+        best = middle, float(np.interp(middle, actions, losses))
+        drawn = knob_plots.loss_plot(actions, losses, best, axes)
+        drawn.set_xlabel("action")
+        return drawn
+
+    def plot(self, panels: Iterator[Axes]) -> None:
+        """Draw the predicted loss of Auto, the density and the margins along the path of a tree on the next axes."""
+        from manul.utils import plotting
+
+        title = plotting.shorten(json.dumps(self.context, ensure_ascii=False, default=str))
+        if self.curve is not None:
+            self.plot_curve(next(panels)).set_title(title)
+        self.distribution.plot(next(panels)).set_title(title)
+        if self.route is not None:
+            steps = self.route.steps
+            names = [f"node {step.node}, {step.side}{' (forced)' if step.forced else ''}" for step in steps]
+            bars = plotting.feature_bars(names, [step.margin for step in steps], next(panels))
+            bars.set_xlabel("margin (left if negative, right if positive)")
+            bars.set_ylabel("level")
+            bars.set_title(f"path to leaf {self.route.leaf} of {self.route.leaves:,}")
+
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values.
 
@@ -117,7 +147,11 @@ class PolicyInContext:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The contents of a file; `rounds` and `decisions` are None if the file does not record them."""
+    """The contents of a file; `rounds` and `decisions` are None if the file does not record them.
+
+    `memory` is the size of the learned state in bytes, `features` are weights, `report` is the state of `Auto`, `played` the
+    policy in each of the given contexts, and `effects` those of the features, one for each knob with numbers.
+    """
 
     kind: str
     parameters: dict[str, Any]
@@ -127,6 +161,7 @@ class Inspection:
     features: tuple[Feature, ...]
     report: Report | None
     played: tuple[PolicyInContext | KnobsInContext, ...]
+    effects: tuple[Effects, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, ready for JSON.
@@ -141,21 +176,20 @@ class Inspection:
                 "decisions": self.decisions,
                 "rounds": self.rounds,
                 "memory": self.memory,
-                "features": [
-                    {**asdict(each), "weight": each.weight, "meaning": each.meaning} for each in self.features
-                ],
+                "features": [{**asdict(each), "weight": each.weight} for each in self.features],
                 "report": None if self.report is None else asdict(self.report),
                 "played": [policy.as_dict() for policy in self.played],
+                "effects": [asdict(each) for each in self.effects],
             }
         )
         return plain
 
     def plot(self) -> Figure:
-        """Plot the strongest features, and for each context the density and the margins along its path.
+        """Plot the strongest features, the effects of features, and for each context the predicted loss and the density.
 
-        With several knobs, plot for each context their distributions and the predicted loss along each knob.
+        Trees have the margins along the path of a context. Several knobs have their distributions and the loss along each.
         """
-        if not (self.features or self.played):
+        if not (self.features or self.effects or self.played):
             raise ParameterError(
                 f"nothing to plot: {self.kind} has no feature weights and no context was given. Pass one, or use --context.",
                 "plot",
@@ -167,30 +201,31 @@ class Inspection:
         from manul.utils import plotting
 
         played = [policy for policy in self.played if isinstance(policy, PolicyInContext)]
-        parts = bool(self.features) + sum(1 + (policy.route is not None) for policy in played)
-        axes = iter(row := plotting.new_row(parts))
+        drawn = sum(min(len(effects), EFFECTS_DRAWN) for effects in self.effects)
+        count = bool(self.features) + drawn + sum(policy.panels for policy in played)
+        panels = plotting.new_grid(count, 3)
+        axes = iter(panels)
         if self.features:
             strongest = self.features[:FEATURES_SHOWN]
             weights = [feature.weight for feature in strongest]
             plotting.feature_bars([feature.name for feature in strongest], weights, next(axes))
+        for each in self.effects:
+            each.plot(EFFECTS_DRAWN, axes)
         for policy in played:
-            title = plotting.shorten(json.dumps(policy.context, ensure_ascii=False))
-            policy.distribution.plot(next(axes)).set_title(title)
-            if policy.route is not None:
-                steps = policy.route.steps
-                names = [f"node {step.node}, {step.side}{' (forced)' if step.forced else ''}" for step in steps]
-                bars = plotting.feature_bars(names, [step.margin for step in steps], next(axes))
-                bars.set_xlabel("margin (left if negative, right if positive)")
-                bars.set_ylabel("level")
-                bars.set_title(f"path to leaf {policy.route.leaf} of {policy.route.leaves:,}")
-        return row[0].figure.canvas.figure
+            policy.plot(axes)
+        return panels[0].figure.canvas.figure
+
+    def _repr_html_(self) -> str:
+        return text_block(self)
 
     def __str__(self) -> str:
         return text(self)
 
 
-def inspect(path: str | Path, *contexts: Context) -> Inspection:
-    """Inspect the agent or policy in a file, and its policy in the given contexts.
+def inspect(path: str | Path, *contexts: Context, data: str | Path | None = None) -> Inspection:
+    """Inspect the agent or policy in a file, its policy in the given contexts, and the effects of its features over a table.
+
+    `data` is a file with contexts, a table or a log, whose other columns are ignored.
 
     >>> import tempfile, manul
     >>> agent = manul.Cats(leaves=8, bandwidth=1/8)
@@ -214,8 +249,16 @@ def inspect(path: str | Path, *contexts: Context) -> Inspection:
         memory=getattr(agent, "nbytes", None) or sum(array.nbytes for array in arrays.values()),
         features=_features(inside, _column_names(agent)),
         report=report,
-        played=tuple(_policy_in(agent, context) for context in contexts),
+        played=tuple(policy_in_context(agent, context) for context in contexts),
+        effects=() if data is None else _effects(agent, data),
     )
+
+
+def _effects(policy: Any, data: str | Path) -> tuple[Effects, ...]:
+    table, knobs = read_contexts(data, policy), getattr(policy, "knobs", None)
+    if knobs is None:
+        return (effects(policy, table),)
+    return tuple(effects(policy, table, knob=name) for name, knob in knobs.knobs if not isinstance(knob, Choice))
 
 
 def parse_context(given: str) -> Context:
@@ -283,7 +326,13 @@ def _weights(player: _core.CatsPlayer | _core.LinearPlayer, features: list[int])
     return [float(weights[columns.get(feature, feature % len(weights))]) for feature in features], [0.0] * len(features)
 
 
-def _policy_in(policy: Policy, context: Context) -> PolicyInContext | KnobsInContext:
+def policy_in_context(policy: Any, context: Context) -> PolicyInContext | KnobsInContext:
+    """What a policy plays in a context, and why.
+
+    >>> import manul
+    >>> policy_in_context(manul.Auto(actions=(10, 50)), [0.5]).window
+    (10.0, 50.0)
+    """
     inside, seen = (policy.agent, policy.map(context)) if isinstance(policy, Mapped) else (policy, context)
     if isinstance(inside, AutoKnobs):
         return knobs_in_context(inside, seen, shown=context)
@@ -320,4 +369,4 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
-    return value
+    return value.isoformat() if isinstance(value, date | time) else value

@@ -46,7 +46,7 @@ class KnobEffect:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss along the knob and mark the best value."""
-        from manul.utils import knob_plots
+        from manul.utils import knob_plots, plot_style
 
         chooses = isinstance(self.knob, Choice)
         places: Any = range(len(self.values)) if chooses else self.values
@@ -54,7 +54,7 @@ class KnobEffect:
         dots = not isinstance(self.knob, Span)
         drawn = knob_plots.loss_plot(places, self.losses, (best, self.best_loss), axes, dots=dots)
         knob_plots.label_knob(drawn, self.name)
-        return knob_plots.label_options(drawn, self.values) if chooses else drawn
+        return plot_style.label_options(drawn, self.values) if chooses else drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class PairEffect:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss as a heat map and mark the best pair of values."""
-        from manul.utils import knob_plots
+        from manul.utils import knob_plots, plot_style
 
         parts = list(zip(self.knobs, self.values, self.best, strict=True))
         edges = [_edges(knob, values) for knob, values, _ in parts]
@@ -78,7 +78,7 @@ class PairEffect:
         drawn = knob_plots.loss_map((edges[0], edges[1]), self.losses, (place[0], place[1]), axes)
         for knob, values, up in zip(self.knobs, self.values, (False, True), strict=True):
             if isinstance(knob, Choice):
-                knob_plots.label_options(drawn, values, up=up)
+                plot_style.label_options(drawn, values, up=up)
         drawn.set_xlabel(self.names[0])
         drawn.set_ylabel(self.names[1])
         return drawn

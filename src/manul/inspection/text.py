@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from manul.actions.knobs import Choice
+from manul.inspection.context_table import effect_text, value_text
 from manul.inspection.knob_effects import KnobEffect
 from manul.inspection.knobs_in_context import KnobsInContext
 
 if TYPE_CHECKING:
+    from manul.inspection.feature_effects import Effects, FeatureEffect
     from manul.inspection.inspect import Feature, Inspection, PolicyInContext, Route
 
 FEATURES_SHOWN = 15
@@ -28,10 +30,54 @@ def text(inspection: Inspection) -> str:
       memory          0.5 KiB
     <BLANKLINE>
     features by weight (numeric features: per standard deviation)
-      age  +0.5000  raises the action
+      age  +0.5000
     """
     parts = [_settings_text(inspection), _features_text(inspection.features), _report_text(inspection)]
+    parts += map(effects_text, inspection.effects)
     return "\n\n".join(part for part in (*parts, *map(_played_text, inspection.played)) if part)
+
+
+def effects_text(effects: Effects) -> str:
+    """Format the effect of each feature, and of each category.
+
+    >>> from manul.inspection.feature_effects import Effects, FeatureEffect, ValueEffect
+    >>> ends = [ValueEffect(age, 10, effect, effect, effect, "no clear direction") for age, effect in ((1, -0.25), (9, 0.25))]
+    >>> print(effects_text(Effects((FeatureEffect("age", "number", tuple(ends), 0.5, 0.4, 0.6, "raises the action"),), 20)))
+    effects on the mean action, averaged over 20 contexts (accumulated local effects)
+      feature  values  change  95 % interval
+      age      1 to 9  +0.5    +0.4 to +0.6   raises the action
+    """
+    title = f"effects on the {effects.action}, averaged over {effects.rows:,} contexts (accumulated local effects)"
+    rows: list[Sequence[str]] = [("feature", "values", "change", "95 % interval")]
+    for effect in effects.features[:FEATURES_SHOWN]:
+        rows += _category_rows(effect) if effect.kind == "category" else [_number_row(effect)]
+    lines = [title, *_table(rows)]
+    if len(effects) > FEATURES_SHOWN:
+        lines.append(f"  and {len(effects) - FEATURES_SHOWN:,} features with smaller effects")
+    if any(effect.kind == "category" for effect in effects.features[:FEATURES_SHOWN]):
+        lines.append("  categories: compared with the mean over the contexts, in the order of their mean action")
+    if effects.left_out:
+        lines.append(
+            f"  left out, because they have fewer than two values: {', '.join(effects.left_out[:FEATURES_SHOWN])}"
+        )
+    return "\n".join(lines)
+
+
+def _number_row(effect: FeatureEffect) -> tuple[str, ...]:
+    values = f"{value_text(effect.values[0].value)} to {value_text(effect.values[-1].value)}"
+    return (
+        effect.name,
+        values,
+        effect_text(effect.change),
+        f"{effect_text(effect.low)} to {effect_text(effect.high)}",
+        effect.direction,
+    )
+
+
+def _category_rows(effect: FeatureEffect) -> Iterator[tuple[str, ...]]:
+    for number, each in enumerate(effect.values):
+        name, interval = "" if number else effect.name, f"{effect_text(each.low)} to {effect_text(each.high)}"
+        yield name, value_text(each.value), effect_text(each.effect), interval, each.direction
 
 
 def _settings_text(inspection: Inspection) -> str:
@@ -75,7 +121,7 @@ def _features_text(features: Sequence[Feature]) -> str:
     if not features:
         return ""
     few = f", the strongest {FEATURES_SHOWN} of {len(features):,}" if len(features) > FEATURES_SHOWN else ""
-    rows = [(feature.name, f"{feature.weight:+.4f}", feature.meaning) for feature in features[:FEATURES_SHOWN]]
+    rows = [(feature.name, f"{feature.weight:+.4f}") for feature in features[:FEATURES_SHOWN]]
     return "\n".join([f"features by weight{few} (numeric features: per standard deviation)", *_table(rows)])
 
 

@@ -22,12 +22,14 @@ from manul.logs.frame_mixin import FrameMixin
 from manul.logs.knob_views import check_knobs, knob_views, lengths
 from manul.logs.view_mixin import Contexts, ViewMixin
 from manul.types import Floats, Within
+from manul.utils import html_cards
 from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 65_536  # rows: large enough for speed, small enough for memory
+SHOWN, COLUMNS_SHOWN = 5, 20  # rows and columns of a log in a notebook
 Selection = slice | npt.NDArray[np.int64]
 
 
@@ -218,6 +220,11 @@ class Log(ViewMixin, FrameMixin):
 
     def __len__(self) -> int:
         return len(self._views["losses"]) if self._table is None else len(self._table)
+
+    def _repr_html_(self) -> str:
+        shown = self.rows(slice(SHOWN)).table
+        names = shown.column_names[:COLUMNS_SHOWN]
+        return html_cards.table(repr(self), names, zip(*(shown[name].to_pylist() for name in names), strict=True))
 
     def __repr__(self) -> str:
         return f"Log({len(self)} rows, {columns.describe(self.table.schema)})"

@@ -46,7 +46,7 @@ class NewRollout(Request, kw_only=True):
     confidence: float = 0.95
     steps: tuple[float, ...] = (0.05, 0.25, 1.0)
     holdout: float = 0.02
-    least_decisions: int = 200
+    least_decisions: Annotated[int, Meta(le=1_000_000_000)] = 200
     least_seconds: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     budget: float = 100.0
     patience: Annotated[int, Meta(le=1_000_000)] = 10_000
@@ -82,13 +82,13 @@ class RolloutLook(Struct, kw_only=True):
 class Rollout(Struct, kw_only=True):
     """A rollout: its settings, its state, and a sentence that says it in words.
 
-    `excess` bounds the learner's mean loss minus what is tolerated in the present step; null if nothing is known yet. `judged`
-    are the decisions behind it, and `in_flight` those that are not judged yet. `learner_decisions` and `baseline_decisions`
-    have losses, and count from the start. `spent` is an upper bound of what the learner has cost beyond the tolerance, of the
-    `budget`, both in units of the loss. If `limited`, the budget leaves less traffic than the step. `needed` is about how many
-    more decisions the next step takes, null if it cannot be foreseen, and `not_before` the earliest time of it, if that is in
-    the future. `unsent` are moves that the webhook has not received yet. If the loop has `rewards`, losses are negative
-    rewards.
+    `excess` bounds the learner's mean loss minus what is tolerated in the present step; null if nothing is known yet.
+    `judged` are the decisions behind it, and `in_flight` those of which the learner had a share that are not judged yet.
+    `learner_decisions` and `baseline_decisions` have losses, and count from the start. `spent` is an upper bound of what the
+    learner has cost beyond the tolerance, of the `budget`, both in units of the loss. If `limited`, the budget leaves less
+    traffic than the step. `needed` is about how many more decisions the next step takes, null if it cannot be foreseen, and
+    `not_before` the earliest time of it, if that is in the future. `unsent` are moves that the webhook has not received yet.
+    If the loop has `rewards`, losses are negative rewards.
     """
 
     loop: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.utils.plotting import COLOURS, from_zero, new_axes, shorten, style
+from manul.utils.plot_style import COLOURS, from_zero, label_options, new_axes, spread_ticks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,29 +82,10 @@ def loss_map(
 
 
 def label_knob(axes: Axes, name: str) -> Axes:
-    """Name the horizontal axis after a knob, with few ticks if its numbers are long.
+    """Name the horizontal axis after a knob.
 
     >>> label_knob(new_axes(), "price").get_xlabel()
     'price'
     """
     axes.set_xlabel(name)
-    if max(len(f"{end:,.10g}") for end in axes.get_xlim()) > 8:
-        axes.locator_params(axis="x", nbins=3)
-    return axes
-
-
-def label_options(axes: Axes, options: Sequence[Any], *, up: bool = False) -> Axes:
-    """Write options at 0, 1, … of the horizontal axis, or of the vertical one.
-
-    >>> [tick.get_text() for tick in label_options(new_axes(), ["plain", True]).get_xticklabels()]
-    ['plain', 'True']
-    """
-    labels = [shorten(str(option)) for option in options]
-    if up:
-        axes.set_yticks(range(len(labels)), labels)
-        axes.set_ylim(-0.5, len(labels) - 0.5)
-        return axes
-    crowded = max(map(len, labels)) * len(labels) > 32
-    axes.set_xticks(range(len(labels)), labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
-    axes.set_xlim(-0.5, len(labels) - 0.5)
-    return axes
+    return spread_ticks(axes)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,73 +15,65 @@ import numpy.typing as npt
 
 from manul.actions.ranges import fraction
 from manul.contexts.typical import sweep
-from manul.errors import InputError, MissingDependency, ParameterError
+from manul.errors import InputError, ParameterError
 from manul.utils.atomic_files import atomic_path, write_csv
+from manul.utils.plot_style import (
+    COLOURS,
+    GREY,
+    Axes,
+    Figure,
+    QuadMesh,
+    from_zero,
+    label_dates,
+    label_options,
+    label_values,
+    new_axes,
+    new_column,
+    new_figure,
+    new_grid,
+    new_row,
+    num2date,
+    number_text,
+    shorten,
+    spread_ticks,
+    style,
+)
 from manul.utils.validation import check_shape
-
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.collections import QuadMesh
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-    from matplotlib.figure import Figure
-except ImportError:
-    raise MissingDependency("Plots need matplotlib. Install it: pip install 'manul[plot]'.") from None
 
 if TYPE_CHECKING:
     from manul.types import Policy
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for the colour-blind
-GREY = "#777777"
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "atoms_plot",
+    "cell_map",
+    "density_plot",
+    "feature_bars",
+    "from_zero",
+    "interval_plot",
+    "label_options",
+    "label_values",
+    "level",
+    "loss_curve",
+    "new_axes",
+    "new_column",
+    "new_figure",
+    "new_grid",
+    "new_row",
+    "number_text",
+    "policy_map",
+    "recent_rounds",
+    "save",
+    "shorten",
+    "spread_ticks",
+    "style",
+]
 FORMATS = (".png", ".svg", ".pdf")
 CENTRE = "centre of the window"
 Floats = npt.NDArray[np.float64]
 _POINTS = 400  # per curve: enough for a smooth line at this size
 _DOTS = 1500  # per scatter plot: more would merge into a blot
-
-
-def new_axes() -> Axes:
-    """Create empty axes on a new figure.
-
-    >>> new_axes().get_title()
-    ''
-    """
-    axes = Figure(figsize=(10, 4.8), dpi=120, layout="constrained").subplots()
-    axes.set_prop_cycle(color=COLOURS)
-    return axes
-
-
-def new_row(count: int) -> list[Axes]:
-    """Create empty axes side by side on a new figure.
-
-    >>> len(new_row(2))
-    2
-    """
-    grid = Figure(figsize=(7 * count, 4.8), dpi=120, layout="constrained").subplots(1, count, squeeze=False)
-    return list(grid[0])
-
-
-def new_grid(count: int, columns: int = 4) -> list[Axes]:
-    """Create empty axes on a new figure, at most `columns` side by side.
-
-    >>> len(new_grid(6))
-    6
-    """
-    across = min(count, columns)
-    down = -(-count // across)
-    figure = Figure(figsize=(max(5 * across, 7), 3.6 * down), dpi=120, layout="constrained")
-    grid = [axes for row in figure.subplots(down, across, squeeze=False) for axes in row]
-    for axes in grid[count:]:
-        axes.remove()
-    return grid[:count]
-
-
-def shorten(name: str) -> str:
-    """Cut a name to 40 characters, to fit next to a plot.
-
-    >>> len(shorten("a" * 100))
-    40
-    """
-    return name if len(name) <= 40 else f"{name[:39]}…"
 
 
 def feature_bars(names: Sequence[str], weights: Sequence[float], axes: Axes | None = None) -> Axes:
@@ -94,9 +87,9 @@ def feature_bars(names: Sequence[str], weights: Sequence[float], axes: Axes | No
         colour = COLOURS[0] if weight >= 0 else COLOURS[1]
         axes.plot([0, weight], [rank, rank], color=colour, linewidth=9, solid_capstyle="butt", label=f"_{name}")
     axes.vlines(0, 0.4, len(names) + 0.6, color=GREY, linewidth=1)
-    axes.set_yticks(range(1, len(names) + 1), [shorten(name) for name in names])
+    style(axes, "weight", "rank").set_yticks(range(1, len(names) + 1), [shorten(name) for name in names])
     axes.set_ylim(len(names) + 0.6, 0.4)
-    return style(axes, "weight", "rank")
+    return axes
 
 
 def density_plot(edges: npt.ArrayLike, densities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
@@ -207,13 +200,10 @@ def policy_map(
     (_bars if line.labels else _band)(axes, line.positions, lows, highs)
     style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
     if line.dates:
-        locator = AutoDateLocator()  # type: ignore[no-untyped-call]
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        return label_dates(axes)
     if line.labels:
-        axes.set_xticks(line.positions, [shorten(label) for label in line.labels])
-        axes.set_xlim(-0.5, len(line.labels) - 0.5)
-    return axes
+        return label_options(axes, line.labels)
+    return label_values(axes, line.observed[np.isfinite(line.observed)].tolist())
 
 
 def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None) -> Axes:
@@ -275,28 +265,6 @@ def save(plot: Axes | Figure, path: str | Path) -> None:
     _write_table(target.with_suffix(".csv"), list(_rows(figure)))
 
 
-def from_zero(axes: Axes) -> Axes:
-    """Let the vertical axis start at zero if nothing is below."""
-    axes.autoscale(axis="y")
-    if axes.dataLim.y0 >= 0:
-        axes.set_ylim(bottom=0)
-    return axes
-
-
-def style(axes: Axes, across: str, up: str) -> Axes:
-    """Name the axes, and apply the look that all plots share."""
-    axes.set_xlabel(across)
-    axes.set_ylabel(up)
-    axes.xaxis.set_major_formatter("{x:,.10g}")
-    axes.margins(x=0.01)
-    axes.grid(visible=True, color="#DDDDDD", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, borderaxespad=0)
-    return axes
-
-
 def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> None:
     check_shape("targets", targets, len(values))
     sample = slice(None, None, -(-len(values) // _DOTS))
@@ -328,8 +296,10 @@ def _rows(figure: Figure) -> Iterator[dict[str, str | float]]:
         across, up = axes.get_xlabel() or "x", axes.get_ylabel() or "y"
         for line in axes.lines:
             series = str(line.get_label()).lstrip("_")
+            times = isinstance(next(iter(np.ravel(line.get_xdata(orig=True))), None), date)
             for x, y in np.asarray(line.get_xydata(), dtype=np.float64):
-                yield {"series": series, across: float(x), up: float(y)}
+                place = num2date(x).isoformat() if times else float(x)  # type: ignore[no-untyped-call]
+                yield {"series": series, across: place, up: float(y)}
         for mesh in axes.collections:
             if isinstance(mesh, QuadMesh):
                 yield from _mesh_rows(mesh, across, up)

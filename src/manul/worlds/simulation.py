@@ -21,6 +21,7 @@ from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
 from manul.logs.log import Log
 from manul.types import Agent, Floats, Within
+from manul.utils.html_cards import card, curve
 from manul.utils.rewards import numeric_range, outcome_of
 from manul.worlds import ScaledWorld, World
 from manul.worlds.several import Several
@@ -49,6 +50,14 @@ class Run:
     def exploration_cost(self) -> ExplorationCost | None:
         """What the actions outside the greedy windows cost; None if the agent always drew from the whole range."""
         return exploration_cost(self.log)
+
+    def _repr_html_(self) -> str:
+        rounds = len(self.log)
+        rows = [("rounds", f"{rounds:,}"), ("seconds", round(self.seconds, 3))]
+        if not rounds:
+            return card("Run", rows)
+        numbers = np.arange(1, rounds + 1)
+        return card("Run", [*rows, ("mean loss", self.mean_loss)], curve(numbers, np.cumsum(self.log.losses) / numbers))
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Plot the running mean of the losses and the mean of the last 5 % of the rounds."""

@@ -146,6 +146,7 @@ def check_baseline(baseline: Any, actions: Within) -> Baseline:
     Traceback (most recent call last):
     manul.errors.ParameterError: baseline must be in [0, 1], the range of actions, got 2.0.
     """
+    _check_width(actions)
     if isinstance(baseline, str) and baseline == CALLER:
         return CallerBaseline(actions)
     if isinstance(baseline, Real) and not isinstance(baseline, bool):
@@ -161,3 +162,13 @@ def check_baseline(baseline: Any, actions: Within) -> Baseline:
             raise ParameterError(f"baseline must have the actions of the agent, {actions}, got {own}.", "baseline")
         return PolicyBaseline(baseline, actions)
     raise ParameterError(f"baseline must be an action, a policy or 'caller', got {baseline!r:.60}.", "baseline")
+
+
+def _check_width(actions: Within) -> None:
+    """Refuse a range of actions in which a cell has hardly any numbers, or no finite density."""
+    width, spacing = (actions[1] - actions[0]) / CELLS, float(np.spacing(max(map(abs, actions))))
+    if width < 4 * spacing or width < np.finfo(float).tiny:
+        raise ParameterError(
+            f"actions must be a range in which numbers are closer than 1/{4 * CELLS} of it for a rollout, got {actions}.",
+            "actions",
+        )

@@ -37,6 +37,7 @@ from manul.types import Floats, Within
 
 COHORT = 50  # judged decisions between two looks at the evidence
 _FARTHEST = 2.0**40  # decisions: a longer forecast says nothing
+_SMALLEST = 1e-9  # of the share of a step: less is nothing, so that a budget is used up at some time
 
 Reason = Literal["not worse", "worse", "aborted"]
 
@@ -134,7 +135,10 @@ class Progress:
 
     def share(self, in_flight: float = 0.0) -> float:
         """The share of the learner in the next decision."""
-        return max(0.0, min(self.plan.shares[self.level], self.allowed(in_flight))) if self.level >= 0 else 0.0
+        if self.level < 0:
+            return 0.0
+        share = min(step := self.plan.shares[self.level], self.allowed(in_flight))
+        return share if share >= _SMALLEST * step else 0.0
 
     def ticket(self, *, learner: bool, share: float) -> Ticket:
         """The ticket of a decision that is made now, with a share, by the learner or the baseline."""
@@ -153,9 +157,15 @@ class Progress:
                 if ticket is not None:
                     self._judge(ticket, loss)
             elif self.latest - self.next >= self.plan.patience:
-                self.next = min(*self.arrived, self.latest - self.plan.patience + 1)
+                self.next = self._next_after(self.latest - self.plan.patience + 1)
             else:
                 break
+
+    def _next_after(self, end: int) -> int:
+        """The first number with a loss, or `end` if that comes before."""
+        if end - self.next > len(self.arrived):
+            return min(*self.arrived, end)
+        return next((number for number in range(self.next, end) if number in self.arrived), end)
 
     def go_back(self) -> None:
         """Go back to the baseline, because the owner says so."""
@@ -195,7 +205,8 @@ class Progress:
     def _review(self) -> None:
         self.spent = sum(map(self._spent, range(len(self.guarantee)), self.guarantee, self.centres))
         if self.judged == COHORT:  # the first losses only show how large losses are
-            self.centres[0] = self._mean_loss
+            if self.tested:  # none of them counts if the owner aborted the rollout or replaced the model before
+                self.centres[0] = self._mean_loss
             self._begin_period()
         elif self.level >= 0:
             self._move()

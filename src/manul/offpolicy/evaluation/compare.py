@@ -27,6 +27,7 @@ from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
 from manul.types import Floats, Objection, Policy, Within
 from manul.utils.atomic_files import write_csv
+from manul.utils.html_cards import text_block
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_has_rows, check_number
 
@@ -80,6 +81,9 @@ class Comparison:
     def usable(self) -> bool:
         """Whether no objection is an error."""
         return all(objection.severity != "error" for row in self.rows for objection in row.objections)
+
+    def _repr_html_(self) -> str:
+        return text_block(self)
 
     def __str__(self) -> str:
         table = [_HEADER, *map(_cells, self.rows)]

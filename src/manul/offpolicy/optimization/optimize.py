@@ -29,6 +29,7 @@ from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidt
 from manul.offpolicy.optimization.verdict import Verdict
 from manul.policies.restricted import Restricted
 from manul.types import Within
+from manul.utils.html_cards import text_block
 from manul.utils.validation import check_choice, check_number, check_range
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ class Optimized:
         if not cells:
             raise _no_trees()
         return cell_map(cells, axes)
+
+    def _repr_html_(self) -> str:
+        return text_block(self)
 
     def __str__(self) -> str:
         closing = self.verdict or self.without_densities

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from manul.service.engine.admission import check_context
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Fact, Loop, refusal
 from manul.service.engine.losses import stated_loss
-from manul.service.engine.write_operations import OWN, Future, WriteBlock, WriteDecisions, decision_answer
+from manul.service.engine.write_operations import OWN, Future, WriteBlock, WriteDecisions, WriteVoids, decision_answer
 from manul.service.errors import Conflict, Invalid
 from manul.service.store import Store
 from manul.service.store.blocks import DecisionRow, pack_columns
@@ -71,9 +71,19 @@ class Decider:
 
     def _take(self, loop: Loop, count: int) -> int | None:
         """Decision numbers, if they are at hand; a rollout needs them in the order of the decisions of all replicas."""
-        if loop.rollout is not None:
-            self._store.keep_no_numbers(loop.number)
+        self._void_dropped(loop)
         return self._store.reserve(loop.number, count)
+
+    def _void_dropped(self, loop: Loop) -> None:
+        for numbers in self._store.keep_numbers(loop.number, ahead=loop.rollout is None):
+            loop.void(numbers)
+
+    def store_voids(self, loops: Iterable[Loop]) -> None:
+        """Store which numbers no decision has got, also if no further decision is made here."""
+        for loop in loops:
+            self._void_dropped(loop)
+            if loop.voids:
+                self._writer.submit(WriteVoids(loop, self._now(), self._learn))
 
     async def _reserve(self, loop: Loop, count: int) -> int:
         """Reserve decision numbers, reading more from the store if necessary."""

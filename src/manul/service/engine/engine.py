@@ -323,6 +323,7 @@ class Engine:
     async def _sweep(self) -> None:
         while True:
             self.end_waits()
+            self._decider.store_voids(list(self.loops.values()))
             self.purge()
             waits = [loop.settings.wait for loop in list(self.loops.values()) if loop.settings.wait is not None]
             await asyncio.sleep(min(1.0, max(0.05, min(waits, default=1.0) / 4)))

@@ -147,11 +147,10 @@ class Loop:
         within: models.Within | None,
         offered: float | None,
     ) -> Drawn:
-        # Each replica knows only its own decisions, and the others may have as many.
-        arm, ticket = rollout.draw(
-            self.agent, key, features, within, offered, self.in_flight.total * max(1, self.replicas())
-        )
-        self.in_flight.add(number, Ticket(*ticket[1:]))
+        arm, ticket = rollout.draw(self.agent, key, features, within, offered, self.in_flight.total)
+        # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
+        if ticket.share > 0:
+            self.in_flight.add(number, Ticket(*ticket[1:])._replace(share=ticket.share * max(1, self.replicas())))
         if self._shape is None:
             self._shape = features if isinstance(features, dict) else features.tolist()
         return Drawn(Decision(arm.action, arm.density, within, arm.floor), self.model, ticket)
@@ -171,8 +170,9 @@ class Loop:
 
     def void(self, numbers: Sequence[int]) -> None:
         """Note numbers that no decision has got, so that a rollout does not wait for their losses."""
-        if self.rollout is not None:
-            self.voids.extend(numbers)
+        rollout = self.rollout
+        if rollout is not None:
+            self.voids.extend(number for number in numbers if number >= rollout.progress.next)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -325,7 +325,8 @@ class Loop:
                     self.model = event.number
             if self.rollout is not None:
                 for event, decision in facts:
-                    self.rollout.add(event, decision)
+                    with self._skip_on_error(event):  # the model has learned them, and must not do so again
+                        self.rollout.add(event, decision)
                 self.in_flight.forget_before(self.rollout.progress.next)
             self.refused += sum(event.kind == "damaged" for event, _ in facts)
             self.model = facts[-1][0].number if facts else self.model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -28,11 +29,15 @@ MAX_LOOKS = 400
 
 
 class OwnerAct(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What an owner does to a rollout, as it is stored under an event; `first` is the first decision that it can judge."""
+    """What an owner does to a rollout, as it is stored under an event; `first` is the first decision that it can judge.
+
+    "notified" says that the webhook has received so many moves of the rollout that an event started.
+    """
 
     act: Literal["start", "pause", "resume", "abort", "end", "notified"]
     settings: NewRollout | None = None
     first: int = 0
+    rollout: int = 0
     moves: int = 0
 
 
@@ -121,7 +126,8 @@ class LoopRollout:
     def apply(self, event: Event, act: OwnerAct) -> None:
         """Pause, resume or abort."""
         if act.act == "notified":
-            self.notified = max(self.notified, min(act.moves, len(self.moves)))
+            if act.rollout == self.event:
+                self.notified = max(self.notified, min(act.moves, len(self.moves)))
             return
         reasons: dict[str, Step] = {"pause": "paused", "resume": "resumed", "abort": "aborted"}
         origin = self.progress.level + 1
@@ -241,7 +247,7 @@ def check_contexts(rollout: LoopRollout, context: Any) -> None:
         raise Invalid(f"The baseline does not accept this loop's contexts: {error}", "baseline") from None
 
 
-def in_flight(rollout: LoopRollout, decisions: list[DecisionRow]) -> InFlight:
-    """The decisions of a rollout that are stored but not judged."""
+def in_flight(rollout: LoopRollout, decisions: Iterable[DecisionRow]) -> InFlight:
+    """The decisions of a rollout that are stored but not judged, and that the learner could make."""
     tickets = ((each.number, rollout.own_ticket(each)) for each in decisions if each.number >= rollout.progress.next)
-    return InFlight({number: ticket for number, ticket in tickets if ticket is not None})
+    return InFlight({number: ticket for number, ticket in tickets if ticket is not None and ticket.share > 0})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_rollout import in_flight
@@ -34,10 +35,9 @@ def restore_loop(store: Store, row: LoopRow) -> Loop:
     return loop
 
 
-def _recent_decisions(store: Store, loop: Loop, first: int) -> list[DecisionRow]:
+def _recent_decisions(store: Store, loop: Loop, first: int) -> Iterator[DecisionRow]:
     """The decisions from a number on; the block that contains it may start before it."""
-    decisions, after = [], max(0, first - MAX_BLOCK)
+    after = max(0, first - MAX_BLOCK)
     while blocks := store.blocks(loop.number, after, 64):
-        decisions += [each for block in blocks for each in block.decisions() if each.number >= first]
+        yield from (each for block in blocks for each in block.decisions() if each.number >= first)
         after = blocks[-1].last
-    return decisions

@@ -53,9 +53,10 @@ class RolloutControl:
         if loop.rollout is not None:
             await self._store_act(loop, OwnerAct(act="end"))
 
-    async def note_sent(self, loop: Loop, moves: int) -> None:
-        """Note how many moves the webhook has received."""
-        await self._store_act(loop, OwnerAct(act="notified", moves=moves))
+    async def note_sent(self, loop: Loop, rollout: int, moves: int) -> None:
+        """Note how many moves of the rollout that an event started the webhook has received."""
+        if loop.rollout is not None and loop.rollout.event == rollout:
+            await self._store_act(loop, OwnerAct(act="notified", rollout=rollout, moves=moves))
 
     async def _store_act(self, loop: Loop, act: OwnerAct) -> None:
         if loop.paused:
@@ -95,7 +96,7 @@ def describe_all(loops: Iterable[Loop], now: float) -> list[Rollout]:
 
 
 def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
-    evidence = evidence_of(rollout.progress, loop.in_flight.total * max(1, loop.replicas()))
+    evidence = evidence_of(rollout.progress, loop.in_flight.total)
     settings, waits = rollout.settings, rollout.not_before if rollout.not_before > now else None
     known = all(abs(end) < float("inf") for end in evidence.excess)
     plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}

@@ -23,8 +23,9 @@ from manul.service.errors import Problem
 from manul.service.rollout_schema import RolloutMove, Webhook
 
 log = logging.getLogger("manul.service")
-# Seconds between two looks for moves, for one attempt to send, and the longest pause after failed attempts.
-POLL_SECONDS, SEND_SECONDS, LONGEST_PAUSE = 1.0, 10.0, 300.0
+# Seconds between two looks for moves, of silence that end an attempt to send, of any attempt, and the longest pause after
+# failed attempts.
+POLL_SECONDS, SEND_SECONDS, LONGEST_SEND, LONGEST_PAUSE = 1.0, 10.0, 20.0, 300.0
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -81,7 +82,11 @@ async def send_in_background(webhook: Webhook, loop: str, move: RolloutMove) -> 
             waiting.call_soon_threadsafe(finish, error)
 
     threading.Thread(target=work, name="manul-webhook", daemon=True).start()
-    if (error := await sent) is not None:
+    try:
+        error = await asyncio.wait_for(sent, LONGEST_SEND)
+    except TimeoutError:  # a receiver may send a byte now and then
+        raise OSError(f"no response within {LONGEST_SEND:g} seconds") from None
+    if error is not None:
         raise OSError(str(error) or type(error).__name__)
 
 
@@ -121,8 +126,8 @@ class Webhooks:
         except OSError as error:
             self._note_failure(loop, error)
         try:
-            if sent > rollout.notified and loop.rollout is rollout:
-                await self._control.note_sent(loop, sent)
+            if sent > rollout.notified:
+                await self._control.note_sent(loop, rollout.event, sent)
         except Problem as problem:
             log.warning("a move was sent, but this could not be noted; it will be sent again (%s)", problem)
 

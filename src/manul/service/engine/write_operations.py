@@ -92,6 +92,7 @@ class WriteDecisions(Operation):
 
     def apply(self, transaction: Transaction) -> None:
         """Store new decisions; those whose id exists are answered from the store."""
+        self._facts = []
         if all(each.id is None for each in self._decisions):
             fresh, self._answers = self._decisions, list(self._decisions)
         else:
@@ -105,14 +106,12 @@ class WriteDecisions(Operation):
             self._add_voids(transaction, fresh)
 
     def _add_voids(self, transaction: Transaction, fresh: Sequence[DecisionRow]) -> None:
-        """Store which numbers no decision has: those of repeated requests here, and of earlier requests that failed."""
-        while self._loop.voids:
-            self._voids.append(self._loop.voids.popleft())
-        used = {each.number for each in fresh}
+        """Store which numbers the rollout need not wait for: those of repeated requests and of observations here, and of
+        earlier requests that failed."""
+        take_voids(self._loop, self._voids)
+        used = {each.number for each in fresh if each.ticket is not None}
         unused = [*self._voids, *(each.number for each in self._decisions if each.number not in used)]
-        events = [Event(0, number, "void", 0.0, self._decisions[0].time) for number in unused]
-        added = transaction.add_events(self._loop.number, events) if events else []
-        self._facts = [(event, None) for event in added]
+        self._facts = add_voids(transaction, self._loop, unused, self._decisions[0].time)
 
     def _find_new(self, transaction: Transaction) -> list[DecisionRow]:
         ids = [each.id for each in self._decisions if each.id is not None]
@@ -198,6 +197,43 @@ class WriteBlock(Operation):
         if error is not None:
             self._loop.forget_unstored()
         resolve(self._future, None, error)
+
+
+def take_voids(loop: Loop, voids: list[int]) -> None:
+    """Move the numbers that no decision has got from a loop to a list."""
+    while loop.voids:
+        voids.append(loop.voids.popleft())
+
+
+def add_voids(transaction: Transaction, loop: Loop, numbers: Sequence[int], time: float) -> list[Fact]:
+    """Store that the rollout need not wait for the losses of some numbers."""
+    events = [Event(0, number, "void", 0.0, time) for number in numbers]
+    return [(event, None) for event in (transaction.add_events(loop.number, events) if events else [])]
+
+
+class WriteVoids(Operation):
+    """Numbers that no decision has got, if no decision is written that would store them too."""
+
+    def __init__(self, loop: Loop, time: float, learn: Callable[[Loop, list[Fact]], None]) -> None:
+        self._loop, self._time, self._learn = loop, time, learn
+        self._voids: list[int] = []
+        self._facts: list[Fact] = []
+
+    def apply(self, transaction: Transaction) -> None:
+        """Store them, unless the rollout has ended."""
+        take_voids(self._loop, self._voids)
+        numbers = [] if self._loop.rollout is None else self._voids
+        self._facts = add_voids(transaction, self._loop, numbers, self._time)
+
+    def on_commit(self) -> None:
+        """Pass them to the learner."""
+        if self._facts:
+            self._learn(self._loop, self._facts)
+
+    def answer(self, error: Exception | None) -> None:
+        """Keep them for later if they could not be stored."""
+        if error is not None:
+            self._loop.void(self._voids)
 
 
 class WriteLosses(Operation):

@@ -199,8 +199,11 @@ class Store(Protocol):
     def refill(self, loop: int, count: int) -> None:
         """Fetch decision numbers until at least `count` are at hand; it may wait for the store."""
 
-    def keep_no_numbers(self, loop: int) -> None:
-        """Reserve no numbers ahead from now on, and drop those at hand, so that numbers are in the order of decisions."""
+    def keep_numbers(self, loop: int, *, ahead: bool) -> list[range]:
+        """Reserve numbers ahead of decisions, or none, so that numbers are in the order of decisions.
+
+        Returns numbers that no decision gets: those that were at hand when reserving ahead ended.
+        """
 
     def loops(self) -> list[LoopRow]:
         """All loops in the order of their creation."""

@@ -23,6 +23,7 @@ class Numbers(threading.Thread):
         self._chunks: dict[int, list[range]] = {}
         self._sizes: dict[int, int] = {}
         self._none_ahead: set[int] = set()
+        self._dropped: dict[int, list[range]] = {}
         self._due: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
         self._fetching: set[int] = set()
         self._stopping = False
@@ -51,20 +52,34 @@ class Numbers(threading.Thread):
             size = count if loop in self._none_ahead else size
         first = self._fetch(loop, size)
         with self._lock:
-            chunks = [chunk for chunk in self._chunks.get(loop, []) if chunk]
-            self._chunks[loop] = [*chunks, range(first, first + size)][-CHUNKS_PER_LOOP:]
+            # More were ordered than are needed if `keep` was called meanwhile.
+            end = first + (count if loop in self._none_ahead else size)
+            chunks = [chunk for chunk in self._chunks.get(loop, []) if chunk] + [range(first, end)]
+            self._chunks[loop] = chunks[-CHUNKS_PER_LOOP:]
+            self._drop(loop, [*chunks[:-CHUNKS_PER_LOOP], range(end, first + size)])
 
-    def keep_none(self, loop: int) -> None:
-        """Drop the numbers at hand, and fetch only as many as are needed from now on."""
+    def keep(self, loop: int, *, ahead: bool) -> list[range]:
+        """Fetch chunks, or only as many numbers as are needed; returns the numbers that no decision gets because of this."""
+        if ahead != (loop in self._none_ahead) and loop not in self._dropped:
+            return []
         with self._lock:
-            if loop not in self._none_ahead:
+            if ahead:
+                self._none_ahead.discard(loop)
+                self._dropped.pop(loop, None)
+            elif loop not in self._none_ahead:
                 self._none_ahead.add(loop)
-                self._chunks.pop(loop, None)
+                self._drop(loop, self._chunks.pop(loop, []))
+            return self._dropped.pop(loop, [])
+
+    def _drop(self, loop: int, chunks: list[range]) -> None:
+        if loop in self._none_ahead and any(chunks):
+            self._dropped.setdefault(loop, []).extend(chunk for chunk in chunks if chunk)
 
     def drop(self, loop: int) -> None:
         """Forget a loop."""
         with self._lock:
             self._none_ahead.discard(loop)
+            self._dropped.pop(loop, None)
             self._chunks.pop(loop, None)
             self._sizes.pop(loop, None)
 

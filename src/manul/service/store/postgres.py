@@ -91,9 +91,9 @@ class PostgresStore(Reading):
         """Fetch decision numbers until at least `count` are at hand."""
         self._numbers.refill(loop, count)
 
-    def keep_no_numbers(self, loop: int) -> None:
-        """Reserve no numbers ahead from now on, and drop those at hand."""
-        self._numbers.keep_none(loop)
+    def keep_numbers(self, loop: int, *, ahead: bool) -> list[range]:
+        """Reserve numbers ahead of decisions or not; returns numbers that no decision gets."""
+        return self._numbers.keep(loop, ahead=ahead)
 
     def loops(self) -> list[LoopRow]:
         """All loops in the order of their creation."""

@@ -87,8 +87,9 @@ class SqliteStore(Reading):
     def refill(self, loop: int, count: int) -> None:
         """Numbers are always at hand."""
 
-    def keep_no_numbers(self, loop: int) -> None:
+    def keep_numbers(self, loop: int, *, ahead: bool) -> list[range]:  # noqa: ARG002
         """Numbers are always in the order of decisions."""
+        return []
 
     def loops(self) -> list[LoopRow]:
         """All loops in the order of their creation."""

@@ -1,0 +1,61 @@
+"""Contexts of a table or log in a file, for the effects of a policy's features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from manul import _core
+from manul.contexts.maps import Columns
+from manul.errors import InputError
+from manul.inspection.context_table import ContextTable, context_table
+from manul.logs.log import Log
+from manul.worlds.tables.table_columns import read_columns
+
+LOG_COLUMNS = {"action", "density"}  # a table with both is a log
+_CONVERSIONS: dict[_core.Kind, Callable[[Any], Any]] = {
+    _core.Kind.text: lambda value: f"{value:g}" if isinstance(value, float) else str(value),
+    _core.Kind.flag: lambda value: str(value).lower() in ("true", "1", "1.0", "yes"),
+    _core.Kind.time: lambda value: datetime.fromtimestamp(value, UTC) if isinstance(value, float) else value,
+}
+
+
+def read_contexts(path: str | Path, policy: Any) -> ContextTable:
+    """The contexts in a table or log: the columns that the policy uses, with values of the types that it knows.
+
+    >>> import tempfile, manul
+    >>> agent = manul.Auto()
+    >>> agent.learn({"age": 3.0}, agent.decide({"age": 3.0}), loss=0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "cars.csv").write_text("age,price\\n1,20\\n9,5\\n")
+    ...     read_contexts(Path(folder, "cars.csv"), agent).columns
+    {'age': [1.0, 9.0]}
+    """
+    columns = {name: column.to_pylist() for name, column in read_columns(path).items()}
+    table = context_table(Log.read(path) if columns.keys() >= LOG_COLUMNS else columns)
+    used = _used_columns(policy)
+    if used is None:
+        return table
+    if not used.keys() & table.columns.keys():
+        rule = f"must have columns that the policy uses: {', '.join(sorted(used)[:12])}"
+        raise InputError(f"{path}: {rule}; got {', '.join(list(table.columns)[:12])}.", "data")
+    known = table.only(used)
+    converted = {name: _convert(column, used[name]) for name, column in known.columns.items()}
+    return ContextTable(converted, known.named)
+
+
+def _used_columns(policy: Any) -> dict[str, _core.Kind | None] | None:
+    """The fields that a policy has seen, with their types; None if it takes rows of numbers, or any fields."""
+    if isinstance(getattr(policy, "features", None), Columns):
+        return {column.name: None for column in policy.features.columns}
+    player = getattr(policy, "player", None)
+    if isinstance(player, _core.BasePlayer) and getattr(policy, "named", False):
+        return dict(player.fields) or None
+    return None
+
+
+def _convert(column: list[Any], kind: _core.Kind | None) -> list[Any]:
+    convert = _CONVERSIONS.get(kind) if kind is not None else None
+    return column if convert is None else [None if value is None else convert(value) for value in column]

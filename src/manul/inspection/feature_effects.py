@@ -1,0 +1,283 @@
+"""The averaged effect of each feature on the action: accumulated local effects over contexts, with 95 % intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.actions.knobs import Knobs, Span, Stepped
+from manul.errors import ParameterError
+from manul.inspection.context_table import ContextTable, context_table, effect_text, is_missing, value_text
+from manul.inspection.local_effects import Ladder, LocalEffects, Z, category_ladder, local_effects, number_ladder
+from manul.types import Floats, Within
+from manul.utils.html_cards import text_block
+from manul.utils.suggestions import remedy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The time grows with the rows and the columns, and the standard errors hardly shrink further.
+MOST_ROWS, MOST_ROWS_OF_KNOBS, LEAST_ROWS, MOST_CELLS = 2000, 400, 200, 50_000
+# A direction is stated if the interval excludes 0, three quarters of the local changes have its sign, and the change is
+# at least this share of the range of actions and of the largest change of any feature: a smaller one may be an error of the model.
+CONSISTENT, MATERIAL, BESIDE_THE_LARGEST = 0.5, 0.05, 0.1
+Direction = Literal["raises the action", "lowers the action", "no clear direction"]
+Kind = Literal["number", "time", "category"]
+Ints = npt.NDArray[np.int64]
+Predict = Callable[[Any], Floats]
+
+
+@dataclass(frozen=True)
+class ValueEffect:
+    """The effect of one value of a feature, compared with the mean over all contexts, its 95 % interval and its direction.
+
+    `count` is the number of contexts with this value, or nearest to it.
+    """
+
+    value: Any
+    count: int
+    effect: float
+    low: float
+    high: float
+    direction: Direction
+
+
+@dataclass(frozen=True)
+class FeatureEffect:
+    """The effect of one feature on the action.
+
+    `change` is the change of the action from the first to the last of the `values`, and `low` and `high` its 95 % interval.
+    Numbers and times ascend, and cover the middle 90 % of the contexts. Categories are in the order of the mean action of
+    their contexts; each has a direction, and the feature has none.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[ValueEffect, ...]
+    change: float
+    low: float
+    high: float
+    direction: Direction
+
+    @property
+    def size(self) -> float:
+        """The difference between the largest and the smallest effect of any value."""
+        effects = [value.effect for value in self.values]
+        return max(effects) - min(effects)
+
+    def sentences(self) -> Iterator[str]:
+        """What the feature does to the action, if that is clear.
+
+        >>> value = ValueEffect("Oslo", 10, -0.3, -0.4, -0.2, "lowers the action")
+        >>> list(FeatureEffect("city", "category", (value,), 0.0, 0.0, 0.0, "no clear direction").sentences())
+        ['city = Oslo lowers the action by 0.3.']
+        """
+        if self.kind != "category" and self.direction != "no clear direction":
+            ends = f"from {value_text(self.values[0].value)} to {value_text(self.values[-1].value)}"
+            yield f"{self.name} {self.direction} by {effect_text(abs(self.change))[1:]} {ends}."
+        for value in self.values if self.kind == "category" else ():
+            if value.direction != "no clear direction":
+                yield f"{self.name} = {value_text(value.value)} {value.direction} by {effect_text(abs(value.effect))[1:]}."
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the effect of each value and its 95 % interval."""
+        from manul.utils import effect_plots
+
+        effects, lows, highs = (
+            np.array([getattr(each, end) for each in self.values]) for end in ("effect", "low", "high")
+        )
+        values = [each.value for each in self.values]
+        draw = effect_plots.category_effects if self.kind == "category" else effect_plots.number_effects
+        return draw(self.name, values, (effects, lows, highs), axes)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The effects of all features of contexts on the action, or on one of several knobs; the largest effect is first.
+
+    `rows` is the number of contexts, and `left_out` are features without an effect to show: those with one value, or lists.
+    """
+
+    features: tuple[FeatureEffect, ...]
+    rows: int
+    action: str = "mean action"
+    left_out: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> FeatureEffect:
+        found = {feature.name: feature for feature in self.features}
+        if name not in found:
+            raise ParameterError(f"unknown feature {name!r}. {remedy(name, found, 'Use one of features.')}", "feature")
+        return found[name]
+
+    def __iter__(self) -> Iterator[FeatureEffect]:
+        return iter(self.features)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def sentences(self) -> list[str]:
+        """What each feature does to the action, if that is clear."""
+        return [sentence for feature in self.features for sentence in feature.sentences()]
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per feature and value, for a data frame or a file."""
+        return [
+            {"feature": feature.name, "value": each.value, "contexts": each.count, "effect": each.effect}
+            | {"low": each.low, "high": each.high}
+            for feature in self.features
+            for each in feature.values
+        ]
+
+    def plot(self, most: int = 12, panels: Iterator[Axes] | None = None) -> Figure:
+        """Draw the largest effects, at most `most`, on the same vertical scale; on the next of `panels` if they are given."""
+        from manul.utils import plotting
+
+        if not self.features:
+            raise ParameterError("nothing to plot: the contexts have no feature with two values.", "features")
+        shown = self.features[:most]
+        panels = iter(plotting.new_grid(len(shown), 3)) if panels is None else panels
+        ends = [end for feature in shown for value in feature.values for end in (value.low, value.high)]
+        margin = 0.05 * (max(ends) - min(ends) or 1.0)
+        for feature in shown:
+            axes = feature.plot(next(panels))
+            axes.set_ylim(min(ends) - margin, max(ends) + margin)
+            axes.set_ylabel(f"effect on the {self.action}")
+        return axes.figure.canvas.figure
+
+    def _repr_html_(self) -> str:
+        return text_block(self)
+
+    def __str__(self) -> str:
+        from manul.inspection.text import effects_text
+
+        return effects_text(self)
+
+
+def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effects:
+    """The averaged effect of each feature of the contexts on the mean action of a policy, or on the best value of a knob.
+
+    `contexts` are a matrix, a data frame, columns by name, a list of dicts, or a log. Of more than 2,000, or
+    fewer if they have many columns, a random sample is used.
+    `knob` names one of several knobs; by default, the first one with numbers.
+
+    >>> import manul
+    >>> world = manul.worlds.Regression(contexts := np.random.default_rng(0).random((5000, 2)), contexts[:, 0])
+    >>> agent = manul.Cats(leaves=32, bandwidth=1/16)
+    >>> run = manul.simulate(agent, world)
+    >>> [(effect.name, effect.direction) for effect in effects(agent, contexts)]
+    [('column 0', 'raises the action'), ('column 1', 'no clear direction')]
+    """
+    knobs = getattr(policy, "knobs", None)
+    _check_seen(policy)
+    table = contexts if isinstance(contexts, ContextTable) else context_table(contexts)
+    most = MOST_ROWS if knobs is None else MOST_ROWS_OF_KNOBS
+    table = table.sample(max(min(most, MOST_CELLS // len(table.columns)), LEAST_ROWS))
+    if table.named and getattr(policy, "width", None):
+        table = table.as_rows()
+    predict, (low, high), action = _mean_action(policy) if knobs is None else _best_value(policy, knobs, knob)
+    actions = predict(table.contexts)
+    ladders = {name: _ladder(column, actions) for name, column in table.columns.items()}
+    measured = [
+        (name, kind, ladder, local_effects(ladder, partial(_moved, predict, table, name)))
+        for name, (kind, ladder) in ladders.items()
+        if ladder is not None
+    ]
+    largest = max((float(np.ptp(found.effects)) for *_, found in measured), default=0.0)
+    least = max(MATERIAL * (high - low), BESIDE_THE_LARGEST * largest)
+    features = [_feature(name, kind, ladder, found, least) for name, kind, ladder, found in measured]
+    left_out = tuple(name for name, (_, ladder) in ladders.items() if ladder is None)
+    return Effects(tuple(sorted(features, key=lambda feature: -feature.size)), len(table), action, left_out)
+
+
+def _check_seen(policy: Any) -> None:
+    inside = getattr(policy, "agent", policy)
+    if getattr(inside, "player", inside) is None:
+        raise ParameterError("the agent has seen no contexts yet, so features have no effect.", "policy")
+
+
+def _mean_action(policy: Any) -> tuple[Predict, Within, str]:
+    moments = getattr(policy, "moments_many", None)
+    if moments is not None:
+        return lambda contexts: moments(contexts)[0], policy.actions, "mean action"
+
+    def means(contexts: Any) -> Floats:
+        return np.array([policy.distribution(context).mean() for context in contexts])
+
+    return means, policy.actions, "mean action"
+
+
+def _best_value(policy: Any, knobs: Knobs, name: str | None) -> tuple[Predict, Within, str]:
+    numeric = {each: knob for each, knob in knobs.knobs if isinstance(knob, Span | Stepped)}
+    if name is None:
+        name = next(iter(numeric), None)
+    if name is None or name not in numeric:
+        rule = f"The knobs with numbers are {', '.join(numeric)}." if numeric else "No knob has numbers."
+        raise ParameterError(f"unknown knob {name!r}. {remedy(str(name), numeric, rule)}", "knob")
+
+    def best(contexts: Any) -> Floats:
+        return np.array([policy.best(context)[name] for context in contexts], dtype=np.float64)
+
+    return best, (float(numeric[name].low), float(numeric[name].high)), f"best {name}"
+
+
+def _moved(predict: Predict, table: ContextTable, name: str, rows: Ints, values: list[Any]) -> Floats:
+    return predict(table.with_values(name, rows, values))
+
+
+def _ladder(column: Sequence[Any], actions: Floats) -> tuple[Kind, Ladder | None]:
+    """The kind of a column and the ladder of its values; None if it has fewer than two, or values that are neither."""
+    rows = np.array([row for row, value in enumerate(column) if not is_missing(value)], dtype=np.int64)
+    known = [column[row] for row in rows.tolist()]
+    if all(isinstance(value, str | bool | np.bool_) for value in known):
+        kind: Kind = "category"
+        ladder = category_ladder(known, actions[rows], rows)
+    elif all(isinstance(value, int | float | np.number | Decimal) for value in known):
+        kind, ladder = "number", number_ladder(np.array(known, dtype=np.float64), known, rows)
+    elif all(isinstance(value, date | time) for value in known):
+        kind, ladder = "time", number_ladder(np.array(list(map(_seconds, known))), known, rows)
+    else:
+        return "category", None
+    return kind, ladder if len(ladder.values) > 1 else None
+
+
+def _seconds(moment: date | time) -> float:
+    if isinstance(moment, datetime):
+        return moment.timestamp()
+    if isinstance(moment, date):
+        return 86400.0 * moment.toordinal()
+    return 3600.0 * moment.hour + 60.0 * moment.minute + moment.second
+
+
+def _feature(name: str, kind: Kind, ladder: Ladder, found: LocalEffects, least: float) -> FeatureEffect:
+    values = []
+    ranges = zip(found.effects.tolist(), (Z * found.errors).tolist(), found.consistencies.tolist(), strict=True)
+    for value, count, (effect, half, consistency) in zip(ladder.values, ladder.counts.tolist(), ranges, strict=True):
+        direction = _direction(
+            effect, half, consistency, least / 2
+        )  # the difference from the mean, not from end to end
+        values.append(ValueEffect(value, count, effect, effect - half, effect + half, direction))
+    half = Z * found.change_error
+    ends = found.change - half, found.change + half
+    direction = _direction(found.change, half, found.change_consistency, least)
+    if kind == "category":
+        direction = "no clear direction"
+    return FeatureEffect(name, kind, tuple(values), found.change, *ends, direction)
+
+
+def _direction(effect: float, half: float, consistency: float, least: float) -> Direction:
+    """The direction of an effect whose interval extends by `half` to both sides.
+
+    >>> _direction(0.2, 0.05, 0.9, least=0.03), _direction(0.2, 0.05, 0.1, least=0.03)
+    ('raises the action', 'no clear direction')
+    """
+    if abs(effect) <= half or abs(effect) < least or abs(consistency) < CONSISTENT:
+        return "no clear direction"
+    return "raises the action" if effect > 0 else "lowers the action"

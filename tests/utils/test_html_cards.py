@@ -1,0 +1,68 @@
+"""Cards in notebooks: small, escaped, fast, and without matplotlib."""
+
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import manul
+from manul.utils.html_cards import LONGEST, card, curve
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def run():
+    return manul.simulate(manul.Cats(leaves=16, bandwidth=1 / 16), manul.worlds.linear(rounds=50_000, width=3))
+
+
+def shown_values(run):
+    context, agent = [0.1, 0.2, 0.3], manul.Cats(leaves=16, bandwidth=1 / 16)
+    knobs = manul.Auto(actions={"price": (10, 50), "days": manul.Stepped(1, 9, 1), "text": manul.Choice(["a", "b"])})
+    mapped = manul.Mapped(agent=manul.Auto(), features=manul.maps.Crosses())
+    distributions = [agent.distribution(context), manul.DiscreteTree(leaves=8).distribution(context)]
+    estimate = manul.evaluate(agent, run.log)
+    return [agent, knobs, mapped, run, run.log, estimate, knobs.distribution(context), *distributions]
+
+
+def test_every_card_is_small_and_fast(run):
+    for value in shown_values(run):
+        value._repr_html_()  # imports what it needs
+        started = time.process_time()
+        html = value._repr_html_()
+        assert time.process_time() - started < 0.05
+        assert html.startswith("<div><b>")
+        assert len(html) < 20_000
+
+
+def test_cards_need_no_matplotlib(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert all(value._repr_html_() for value in shown_values(run))
+
+
+def test_names_and_values_of_users_are_escaped():
+    log = manul.Log.from_table({EVIL: [EVIL, "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
+    knobs = manul.Auto(actions={EVIL: (10, 50), "text": manul.Choice([EVIL, "b"])})
+    objection = manul.Objection("error", EVIL, EVIL)
+    estimate = manul.Estimate(0.2, 0.1, 0.3, 9.0, 1.0, 1.0, 9, estimator=EVIL, objections=(objection,))
+    for value in (log, knobs, knobs.distribution([0.5]), estimate):
+        html = value._repr_html_()
+        assert "<script" not in html
+        assert "&lt;script&gt;" in html
+
+
+def test_a_log_shows_its_first_rows_and_a_long_value_is_cut(run):
+    assert run.log._repr_html_().count("<tr>") == 6
+    assert "a" * LONGEST not in card("x", [("y", "a" * 1000)])
+
+
+def test_an_empty_run_has_a_card(run):
+    empty = manul.Run(run.log.rows(slice(0)), 0.0)
+    assert "<svg" not in empty._repr_html_()
+    assert "<svg" in run._repr_html_()
+
+
+def test_a_curve_of_many_points_is_short():
+    assert len(curve(np.arange(100_000), np.zeros(100_000))) < 6000
