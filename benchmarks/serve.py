@@ -1,8 +1,9 @@
 """Durable decisions per second, compared with a bare ASGI application that only decodes and encodes JSON.
 
-    python -m benchmarks.serve [--seconds 5] [--connections 64] [--agent auto --agent cats] [--postgres]
+    python -m benchmarks.serve [--seconds 5] [--connections 64] [--agent auto --agent cats] [--postgres] [--measure losses]
 
-With --postgres the store is a PostgreSQL server that is started for the run.
+With --postgres the store is a PostgreSQL server that is started for the run. Decisions with losses (`benchmarks/replicas.py`) are
+measured with 1, 2 and 4 replicas on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 
 AGENTS: dict[str, Any] = {"auto": "auto", "cats": {"kind": "cats", "leaves": 128, "bandwidth": 1 / 16}}
 MANUL = Path(sys.executable).with_name("manul")
+MEASURES, REPLICAS = ("decisions", "losses"), (1, 2, 4)
 LEARNED, BATCH, WIDTH = 2000, 1000, 20  # decisions learned before the measurement and per batch, features
 
 
@@ -138,19 +140,36 @@ def measure(folder: Path, store: str, agent: str, seconds: float, connections: i
     }
 
 
+def cases(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, float]]]:
+    """Measure each case; yields its name and results."""
+    from benchmarks import replicas
+
+    options: dict[str, Any] = {"seconds": arguments.seconds, "connections": arguments.connections}
+    for agent in arguments.agent or sorted(AGENTS):
+        if "decisions" in (arguments.measure or MEASURES):
+            with tempfile.TemporaryDirectory() as folder, new_store(folder, postgres=arguments.postgres) as store:
+                yield agent, measure(Path(folder), store, agent, **options)
+        for count in (arguments.replicas or REPLICAS) if arguments.postgres else [1]:
+            if "losses" in (arguments.measure or MEASURES):
+                with tempfile.TemporaryDirectory() as folder, new_store(folder, postgres=arguments.postgres) as store:
+                    name = f"{agent} with losses, {count} replicas"
+                    yield name, replicas.measure(Path(folder), store, agent, replicas=count, **options)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--agent", action="append", choices=sorted(AGENTS))
+    parser.add_argument("--measure", action="append", choices=MEASURES)
     parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--replicas", action="append", type=int)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     results = {}
-    for agent in arguments.agent or sorted(AGENTS):
-        with tempfile.TemporaryDirectory() as folder, new_store(folder, postgres=arguments.postgres) as store:
-            results[agent] = measure(Path(folder), store, agent, arguments.seconds, arguments.connections)
-        print(f"{agent}: " + ", ".join(f"{name} {value:,.2f}" for name, value in results[agent].items()))
+    for case, result in cases(arguments):
+        results[case] = result
+        print(f"{case}: " + ", ".join(f"{name} {value:,.2f}" for name, value in result.items()), flush=True)
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(results, indent=2))

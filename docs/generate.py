@@ -59,12 +59,17 @@ def help_text(command: click.Command, name: str) -> str:
 def cli() -> str:
     """Generate the page of the command line."""
     context = click.Context(main, info_name="manul")
-    parts = [CLI, f"## manul\n\n```text\n{help_text(main, 'manul')}\n```\n"]
-    for name in main.list_commands(context):
-        command = main.get_command(context, name)
-        assert command is not None
-        parts.append(f"## manul {name}\n\n```text\n{help_text(command, f'manul {name}')}\n```\n")
+    parts = [CLI, f"## manul\n\n```text\n{help_text(main, 'manul')}\n```\n", *_commands(main, context, "manul")]
     return "\n".join(parts)
+
+
+def _commands(group: click.Group, context: click.Context, prefix: str) -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"## {prefix} {name}\n\n```text\n{help_text(command, f'{prefix} {name}')}\n```\n"
+        if isinstance(command, click.Group):
+            yield from _commands(command, click.Context(command, info_name=name), f"{prefix} {name}")
 
 
 def http() -> str:

@@ -1,8 +1,9 @@
 """Makes the page and the notebook of each tutorial from its script: `python docs/tutorial_pages.py [NAME ...]`.
 
 A tutorial is a script in `examples/tutorials/`, in the percent format: `# %% [markdown]` begins text, and `# %%` begins code.
-It is run once; what each piece of code prints, the value of its last expression and its figures go into the page
-`docs/tutorials/NAME.md` and into the notebook beside the script. The tests run the scripts again and compare.
+It is run once; what each piece of code prints, the value of its last expression (unless it is a part of a figure) and its
+figures go into the page `docs/tutorials/NAME.md` and into the notebook beside the script. The tests run the scripts again and
+compare.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _run_cell(cell: Cell, names: dict[str, Any]) -> None:
         exec(compile(ast.Module(body, []), "tutorial", "exec"), names)
         if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), "tutorial", "eval"), names)
-            if value is not None and not cell.source.rstrip().endswith(";"):
+            if value is not None and not type(value).__module__.startswith("matplotlib"):
                 print(value)
     cell.printed = output.getvalue().rstrip("\n")
     for number in plt.get_fignums():

@@ -3,6 +3,9 @@
 import os
 import shutil
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -57,11 +60,54 @@ def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_lea
     assert '"decisions":1' in printed
     assert '{"error":' not in printed
     assert "<title>manul</title>" in printed
-    made = {"cars.manul", "better.manul", "estimate.png", "run.parquet", "decisions.db", "mine"}
+    made = {"cars.manul", "better.manul", "estimate.png", "run.parquet", "decisions.db"}
     assert {path.name for path in clone.iterdir()} >= made
 
 
 @pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="builds everything anew: make soak")
 def test_the_whole_path_from_nothing(tmp_path):
     typed(f"git clone -q '{ROOT}' clone", tmp_path)
-    assert "95% empirical-likelihood" in typed("set +u\n" + readme("sh install", "sh", "sh long"), tmp_path / "clone")
+    assert "95% empirical-likelihood" in typed("set +u\n" + readme("sh install", "sh"), tmp_path / "clone")
+
+
+COMPILERS = (
+    "cc",
+    "c++",
+    "c89",
+    "c99",
+    "cpp",
+    "g++",
+    "gcc",
+    "clang",
+    "x86_64-",
+    "aarch64-",
+    "cmake",
+    "ninja",
+    "make",
+    "gmake",
+)
+
+
+@pytest.fixture
+def tools_without_compilers(tmp_path):
+    """A folder with the programs of this machine that do not build others."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for path in [*Path("/bin").iterdir(), *Path("/usr/bin").iterdir()]:
+        if not path.name.startswith(COMPILERS) and not (folder / path.name).is_symlink():
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="installs everything anew: make soak")
+def test_readme_works_with_a_wheel_where_nothing_can_be_built(tmp_path, clone, tools_without_compilers, monkeypatch):
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    wheel = next((ROOT / "dist").glob(f"manul-*-{tag}-manylinux*.whl"), "no wheel; build it with make wheels")
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "empty" / "bin" / "python"))  # its folder is first in PATH
+    monkeypatch.setenv("PATH", str(tools_without_compilers))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    typed("if command -v gcc g++ cc c++ clang cmake make; then exit 1; fi", clone)
+    typed(f"pip install -q '{wheel}[plot,serve,client]'", clone)
+    assert typed("python -c 'import manul; print(manul.__file__)'", clone).startswith(str(tmp_path / "empty"))
+    assert "95% empirical-likelihood" in typed(readme("sh"), clone)

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import sys
 
 import pytest
 
@@ -15,6 +16,7 @@ SCRIPTS = sorted((ROOT / "examples" / "tutorials").glob("*.py"))
 def builder():
     spec = importlib.util.spec_from_file_location("tutorial_pages", ROOT / "docs" / "tutorial_pages.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look up the module that they are in
     spec.loader.exec_module(module)
     return module
 

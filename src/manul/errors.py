@@ -57,3 +57,14 @@ class ServiceError(ManulError):
 
 class ContextWarning(UserWarning):
     """A context was accepted, but probably has a misspelt field."""
+
+
+def require_package(package: str) -> None:
+    """Raise MissingDependency if an optional package is not installed.
+
+    >>> require_package("numpy")
+    """
+    try:
+        __import__(package)
+    except ImportError:
+        raise MissingDependency(f"This needs {package}. Install it: pip install {package}.") from None

@@ -164,6 +164,8 @@ def test_a_bad_setting_gets_one_sentence(settings, sentence):
 def test_a_rollout_needs_a_known_range_of_losses():
     with pytest.raises(ParameterError, match="losses must be two numbers"):
         Rollout(manul.Auto(losses="auto"), baseline=0.5)
+    with pytest.raises(ParameterError, match="rewards must be two numbers"):
+        Rollout(manul.Auto(rewards="auto"), baseline=0.5)
 
 
 def test_an_agent_with_single_actions_is_refused_before_anything_changes():

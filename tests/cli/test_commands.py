@@ -10,16 +10,37 @@ from click.testing import CliRunner
 
 import manul
 from manul.cli import main
+from manul.service.store.backup import backup
+from manul.service.store.store_registry import open_store
 
-COMMANDS = {name: main.get_command(click.Context(main), name) for name in main.list_commands(click.Context(main))}
-ENDING = [name for name in COMMANDS if name != "serve"]
+
+def leaves(group, prefix=""):
+    """All commands by name; those of a group have two words."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from leaves(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
+
+
+COMMANDS = dict(leaves(main))
+# The examples of these serve, or need a service.
+ENDING = [name for name in COMMANDS if not name.startswith(("serve", "rollout"))]
 CARS = "age,fuel,doors,price\n" + "".join(
     f"{age},{fuel},{'' if age == 3 else 5},{20_000 - 1500 * age + 900 * (fuel == 'diesel')}\n"
     for age in range(9)
     for fuel in ("petrol", "diesel", "")
 )
 # Where a command asks for files of these names, they are there.
-MISSPELT = {"cars.csv": "cas.csv", "run.parquet": "rum.parquet", "policy.manul": "polcy.manul", "log.vw": "lg.vw"}
+MISSPELT = {
+    "cars.csv": "cas.csv",
+    "run.parquet": "rum.parquet",
+    "policy.manul": "polcy.manul",
+    "log.vw": "lg.vw",
+    "decisions.db": "decision.db",
+    "monday.zip": "munday.zip",
+}
 SUFFIXES = {"cars.csv": "cars.csvv", "run.parquet": "run.parket", "policy.manul": "policy.mnul", "log.vw": "log.vww"}
 
 
@@ -47,6 +68,8 @@ def folder(tmp_path, monkeypatch):
     assert made.exit_code == 0, made.output
     log = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), manul.worlds.linear(rounds=50)).log
     manul.Log(log.contexts, log.actions, log.densities, log.losses).write("log.vw")
+    open_store("decisions.db").close()
+    backup("decisions.db", "monday.zip")
     return tmp_path
 
 

@@ -16,11 +16,11 @@ def optimize(monkeypatch):
     return lambda *arguments: CliRunner().invoke(main, ["optimize", "run.parquet", *map(str, arguments)])
 
 
-def test_the_ten_best_cells_are_printed(optimize):
+def test_the_table_has_a_line_for_each_of_the_ten_best_cells(optimize):
     result = optimize("--grid", "authors", "--rule", "paper", "--penalty", "1")
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == 1 + 10 + 1
-    assert result.stdout.endswith("and 68 more candidates with higher objectives\n")
+    assert result.stdout.endswith("and 68 more candidates\n")
     assert result.stdout.count("<- lowest") == 1
 
 
@@ -34,7 +34,7 @@ def test_the_policy_and_its_table_are_written(optimize, tmp_path):
 
 def test_the_critic_competes_with_trees_and_the_verdict_is_a_sentence(optimize):
     lines = optimize().stdout.splitlines()
-    assert any(line.startswith("auto ") for line in lines)
+    assert lines[1].startswith("auto ")
     assert sum(line.endswith("<- chosen") for line in lines) == 1
     assert lines[-1].startswith("Expected gain over the logged policy: ")
 

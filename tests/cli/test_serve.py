@@ -71,6 +71,7 @@ def test_a_port_that_does_not_exist_is_refused():
     assert refused("--port", "65536", status=2) == (
         "--port must be an integer from 0 to 65535, got '65536'. See manul serve --help."
     )
+    assert "rate must be a number of at least 0.1 per second, got inf" in refused("--max-rate", "inf", status=2)
     assert "--snapshot-seconds must be at least 0.1, got '1/20'" in refused("--snapshot-seconds", "1/20", status=2)
 
 
@@ -121,6 +122,28 @@ def test_a_token_is_added_to_the_others_and_counts(folder):
         assert made["rights"] == rights
         tokens.read(folder / made["file"]).require(f"Bearer {made['token']}".encode(), "decide")
     assert len((folder / "tokens").read_text().splitlines()) == 2
+
+
+def test_a_token_may_be_for_some_loops_and_have_a_rate_of_its_own(folder):
+    words = ["token", "decide", "--loop", "heating", "--loop", "price-*", "--rate", "100", "--json"]
+    made = json.loads(CliRunner().invoke(main, words).stdout)
+    assert (made["loops"], made["rate"]) == (["heating", "price-*"], 100)
+    access = tokens.read(folder / "tokens").find(f"Bearer {made['token']}".encode())
+    assert (access.includes("price-1"), access.includes("heating-2"), access.rate) == (True, False, 100)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "status"),
+    [
+        (("--loop", "a b"), "loop must be a name, or the beginning of names and a star such as price-*, got 'a b'", 2),
+        (("--rate", "0"), "--rate must be at least 0.1, got '0'. See manul token --help.", 2),
+        (("--rate", "inf"), "rate must be a number of at least 0.1 per second, got inf", 2),
+    ],
+)
+def test_a_token_for_nothing_sensible_is_not_created(folder, words, expected, status):
+    result = CliRunner().invoke(main, ["token", "decide", *words], prog_name="manul")
+    assert (one_sentence(result), result.exit_code) == (expected, status)
+    assert not (folder / "tokens").exists()
 
 
 def test_a_file_that_cannot_be_added_to_is_one_sentence(folder):

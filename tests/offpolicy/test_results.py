@@ -1,25 +1,27 @@
-"""The printed table of optimization."""
+"""The printed table of candidates."""
 
 from manul.offpolicy.optimization.results import Row, Table
 
 
 def rows(count):
-    return tuple(Row("Cats", 0.25, 4, 0.1 * number, 0.0, 0.1 * number) for number in range(count, 0, -1))
+    return tuple(Row("Cats", 0.25, 4, 0.0, 0.0, float(n * 7 % count)) for n in range(count))
 
 
-def test_of_a_long_table_the_ten_best_rows_are_printed_lowest_first():
-    lines = str(Table(rows(30))).splitlines()
-    assert len(lines) == 12
-    assert lines[1].endswith("0.10000  <- lowest")
-    assert lines[10].endswith("1.00000")
-    assert lines[11] == "and 20 more candidates with higher objectives"
+def test_the_ten_best_of_many_candidates_are_printed_best_first():
+    head, *lines, last = str(Table(rows(40))).splitlines()
+    assert head.split()[-1] == "objective"
+    assert [float(line.split()[5]) for line in lines] == list(range(10))
+    assert lines[0].endswith("<- lowest")
+    assert last == "and 30 more candidates"
 
 
-def test_the_chosen_row_is_printed_even_if_it_is_not_among_the_best():
-    lines = str(Table(rows(30), chosen=0)).splitlines()
-    assert lines[11].endswith("3.00000  <- chosen")
-    assert lines[12] == "and 19 more candidates with higher objectives"
+def test_the_chosen_candidate_is_always_printed():
+    lines = str(Table(rows(40), chosen=3)).splitlines()
+    assert [line for line in lines if line.endswith("<- chosen")] == [lines[11]]
+    assert lines[-1] == "and 29 more candidates"
 
 
-def test_a_short_table_keeps_its_order():
-    assert str(Table(rows(3))).splitlines()[3].endswith("<- lowest")
+def test_few_candidates_are_printed_in_their_order():
+    lines = str(Table(rows(10), (Row("logged", None, None, 0.5, 0.0, 0.5),))).splitlines()
+    assert [float(line.split()[5]) for line in lines[1:11]] == [float(n * 7 % 10) for n in range(10)]
+    assert lines[11].startswith("logged")

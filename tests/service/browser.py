@@ -10,6 +10,27 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
 PACKAGES = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+# What is where on the page, and which texts are cut off.
+BOXES = """
+const seen = node => node.getClientRects().length > 0
+const box = node => { const { left, right, top, bottom } = node.getBoundingClientRect(); return { left, right, top, bottom } }
+const named = node => [box(node), node.outerHTML.slice(0, 80)]
+const cards = [...document.querySelectorAll(".card")].filter(seen)
+return {
+  width: innerWidth, scroll: document.documentElement.scrollWidth,
+  background: getComputedStyle(document.body).backgroundColor,
+  cards: cards.map(box), parts: cards.map(card => [...card.querySelectorAll("*")].filter(seen).map(named)),
+  canvases: [...document.querySelectorAll(".chart canvas")].filter(seen).map(node => [box(node), box(node.closest(".card"))]),
+  cut: [...document.querySelectorAll("h1, h2, h3, p, dt, dd, button, td, th, label, .key, .badge, .empty")]
+    .filter(node => seen(node) && node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).display !== "inline")
+    .map(node => node.outerHTML.slice(0, 80)),
+}
+"""
+# The picture on the canvas of a chart.
+PAINTED = """
+const canvas = document.querySelector(`[data-chart=${arguments[0]}] canvas`)
+return canvas ? canvas.toDataURL() : ""
+"""
 
 
 def missing():

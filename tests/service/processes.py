@@ -21,7 +21,7 @@ class Process:
         with Path(folder, "service.log").open("ab") as log:
             began, self.killed = log.tell(), False
             self.process = subprocess.Popen(command, stderr=log, cwd=folder)
-        self.port = self._listening(began)
+        self.port, self.token = self._listening(began), None
 
     def _listening(self, began):
         while True:
@@ -39,7 +39,8 @@ class Process:
         """The status and what was answered."""
         speaking = connection or self.connection()
         try:
-            speaking.request(method, path, None if body is None else json.dumps(body))
+            headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+            speaking.request(method, path, None if body is None else json.dumps(body), headers)
             answer = speaking.getresponse()
             return answer.status, json.loads(answer.read())
         finally:

@@ -95,7 +95,7 @@ def stored(store, loop=1):
 def leading(place):
     """A store whose former leader is gone, with nobody else on it."""
     store = open_store(place)
-    while store.replicas is not None and not store.replicas.leads():
+    while store.replicas is not None and not (store.replicas.leads() and all(map(store.replicas.learns, range(32)))):
         time.sleep(0.01)
     return store
 

@@ -7,38 +7,21 @@ import numpy as np
 import pytest
 from selenium.webdriver import ActionChains
 
-from tests.service.browser import browsing, missing
+from manul.service.http import tokens as token_file
+from tests.service.browser import BOXES, PAINTED, browsing, missing
 from tests.service.processes import MANUL, Process
 from tests.service.several_knobs import OFFERS
 from tests.service.several_knobs import loss_of as offer_loss
+from tests.service.wire import exchanged, request
 
 BEST, RANGE = 30.0, (20.0, 70.0)
 SIZES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
-BOXES = """
-const seen = node => node.getClientRects().length > 0
-const box = node => { const { left, right, top, bottom } = node.getBoundingClientRect(); return { left, right, top, bottom } }
-const named = node => [box(node), node.outerHTML.slice(0, 80)]
-const cards = [...document.querySelectorAll(".card")].filter(seen)
-return {
-  width: innerWidth, scroll: document.documentElement.scrollWidth,
-  background: getComputedStyle(document.body).backgroundColor,
-  cards: cards.map(box), parts: cards.map(card => [...card.querySelectorAll("*")].filter(seen).map(named)),
-  canvases: [...document.querySelectorAll(".chart canvas")].filter(seen).map(node => [box(node), box(node.closest(".card"))]),
-  cut: [...document.querySelectorAll("h1, h2, h3, p, dt, dd, button, td, th, label, .key, .badge, .empty")]
-    .filter(node => seen(node) && node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).display !== "inline")
-    .map(node => node.outerHTML.slice(0, 80)),
-}
-"""
 NOT_READY = """
 const usual = window.fetch
 const answer = () => new Response('{"error":{"message":"Not ready: the learner has stopped."}}', { status: 503 })
 window.fetch = (path, options) => path === "readyz" ? Promise.resolve(answer()) : usual(path, options)
 """
 CHARTS = ("loss", "density", "moved", "policy", "rate", "latency", "waits")
-PAINTED = """
-const canvas = document.querySelector(`[data-chart=${arguments[0]}] canvas`)
-return canvas ? canvas.toDataURL() : ""
-"""
 
 
 @pytest.fixture(scope="module")
@@ -318,4 +301,24 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser, tmp_path):
     browser.until(lambda: "No loops yet" in browser.text("main"))
     browser.driver.refresh()
     browser.until(lambda: "No loops yet" in browser.text("main"))
+    assert service.stop() == 0
+
+
+def test_a_token_for_some_loops_shows_and_creates_only_those(browser, tmp_path):
+    everything, some = (token_file.add(tmp_path / "tokens", ["admin"], loops) for loops in ([], ["heat*"]))
+    service = Process(tmp_path, "decisions.db", "--token-file", tmp_path / "tokens")
+    for name in ("heat", "other"):
+        body, header = {"name": name, "actions": [20, 70]}, f"Authorization: Bearer {everything}"
+        assert exchanged(service.port, request("POST", "/v1/loops", body, header), count=1)[0].status == 201
+    browser.open(f"http://127.0.0.1:{service.port}/#other")
+    browser.until(lambda: browser.find("#token").is_displayed())
+    browser.enter("#token [name=token]", some)
+    browser.find("#token [type=submit]").click()
+    browser.until(lambda: browser.run("return [...document.getElementById('loops').options].map(each => each.value)"))
+    assert browser.run("return [...document.getElementById('loops').options].map(each => each.value)") == ["heat"]
+    browser.find("#new").click()
+    for field, text in {"name": "other-2", "action_low": "20", "action_high": "70"}.items():
+        browser.enter(f"#create [name={field}]", text)
+    browser.find("#create [type=submit]").click()
+    browser.until(lambda: "does not give access to a loop named 'other-2'" in browser.text("#create .error"))
     assert service.stop() == 0

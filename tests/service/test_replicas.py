@@ -1,4 +1,4 @@
-"""Three replicas on one PostgreSQL: any decides, one learns, and when it dies another takes over."""
+"""Three replicas on one PostgreSQL: any decides, one learns each loop, and when it dies another takes over."""
 
 import http.client
 import random
@@ -9,15 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import numpy as np
+import psycopg
 import pytest
 
+from manul.service.store.postgres_schema import LEARNING
 from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
 from tests.service.several_knobs import OFFERS
 from tests.service.test_crash import AGENT, LOOP, ROLLOUT, Known, check_store
 from tests.service.test_modes import HEAT
 from tests.service.test_modes import model as model_of
-from tests.service.test_recovery import play
+from tests.service.test_recovery import play, replayed
 from tests.service.test_several_knobs import play as play_offers
 
 TAKEOVER, PAUSE = 10, 5
@@ -73,10 +75,26 @@ def replicas(tmp_path, postgres):
     for folder in folders:
         folder.mkdir()
     with ThreadPoolExecutor() as pool:
-        running = list(pool.map(lambda folder: Process(folder, store, "--snapshot-seconds", "0.2"), folders))
+        running = list(pool.map(lambda folder: start(folder, store), folders))
     yield running
     for replica in running:
         replica.kill()
+
+
+def start(folder, store):
+    return Process(folder, f"{store}&application_name={folder.name}", "--snapshot-seconds", "0.2")
+
+
+def learner(replicas, loop=1):
+    """The one that learns a loop; None if none does."""
+    query = (
+        "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
+        "WHERE locktype = 'advisory' AND objid = %s AND datname = current_database()"
+    )
+    with psycopg.connect(replicas[0].store) as connection:
+        names = [name for (name,) in connection.execute(query, [(LEARNING + loop) & 0xFFFFFFFF])]
+    assert len(names) <= 1
+    return next((each for each in replicas if [each.folder.name] == names), None)
 
 
 def leads(replica):
@@ -105,18 +123,18 @@ def model(replica):
 def test_another_replica_takes_over_and_nothing_is_lost(replicas):
     known = Known()
     wait_for(lambda: sum(map(leads, replicas)) == 1, TAKEOVER)
-    leader = next(filter(leads, replicas))
-    living = [each for each in replicas if each is not leader]
-    living[0].ask("POST", "/v1/loops", LOOP)
-    living[0].ask("PUT", "/v1/loops/a/rollout", ROLLOUT | {"baseline": 0.5})
+    replicas[0].ask("POST", "/v1/loops", LOOP)
+    replicas[0].ask("PUT", "/v1/loops/a/rollout", ROLLOUT | {"baseline": 0.5})
     callers = [Caller(f"c{place}", home, list(replicas), known) for place, home in enumerate([*replicas, *replicas])]
     for caller in callers:
         caller.start()
     wait_for(lambda: all(len(caller.times) > 20 for caller in callers), 60)
-    leader.kill()
-    wait_for(lambda: sum(map(leads, living)) == 1, TAKEOVER)
+    killed = learner(replicas)
+    killed.kill()
+    living = [each for each in replicas if each is not killed]
+    wait_for(lambda: sum(map(leads, living)) == 1 and learner(living) is not None, TAKEOVER)
     taken = time.monotonic()
-    survivors = [caller for caller in callers if caller.home is not leader]
+    survivors = [caller for caller in callers if caller.home is not killed]
     wait_for(lambda: all(caller.times[-1] > taken + 0.5 for caller in survivors), 60)
     for caller in callers:
         caller.stopping = True
@@ -189,6 +207,8 @@ async def test_whatever_is_changed_at_one_replica_holds_at_the_other(postgres):
         await follower.post("/heat/resume")
         await play(leader, 5)
         assert (await follower.client.put("/v1/loops/heat/model", content=early)).status_code == 200
+        await leader.learned("heat", 10)
+        await follower.learned("heat", 10)
         assert await model_of(leader) == await model_of(follower) == early
         await follower.refused(422, "/v1/loops/heat/decisions", {"context": [1, 2]}, field="context")
         assert await follower.post("", 200, **HEAT) | {"model": 0} == await leader.get("/heat") | {"model": 0}
@@ -201,6 +221,7 @@ async def test_what_the_leader_learns_in_its_first_turn_reaches_the_others(postg
         await play(follower, 5)
         await leader.post("/heat/resume")
         await follower.learned("heat", 5)
+        await leader.learned("heat", 5)
         assert await model_of(leader) == await model_of(follower)
 
 
@@ -215,7 +236,8 @@ async def test_a_follower_plays_the_rollout_that_the_leader_judges(postgres):
             await leader.post(f"/heat/decisions/{each['id']}/loss", loss=0.5)
         numbers = [int(each["id"][1:]) for each in made]
         assert numbers == list(range(numbers[0], numbers[0] + 120))
-        await follower.learned("heat", 120)
+        for each in (leader, follower):
+            await each.learned("heat", 120)
         looks = [each.engine.loop("heat").rollout.looks for each in (leader, follower)]
         assert looks[0] == looks[1] != []
         assert (await follower.post("/heat/rollout/abort"))["status"] == "aborted"
@@ -224,10 +246,30 @@ async def test_a_follower_plays_the_rollout_that_the_leader_judges(postgres):
 
 
 @run
+async def test_each_replica_learns_its_part_of_the_loops_and_the_survivor_all(postgres):
+    store = postgres.database()
+    one, other = Service(store), Service(store)
+    async with one.running():
+        async with other.running():
+            await until(lambda: other.engine.store.replicas.learns(1))
+            learned = [[each.engine.store.replicas.learns(loop) for loop in range(32)] for each in (one, other)]
+            assert [sum(each) for each in learned] == [16, 16]
+            assert learned[0] == [not each for each in learned[1]]
+            await one.post("", 201, **HEAT)
+            await play(one, 5)
+            await one.learned("heat", 5)
+        await until(lambda: all(map(one.engine.store.replicas.learns, range(32))))
+        await play(one, 5)
+        await one.learned("heat", 10)
+        assert replayed(one.engine, "heat")[1:] == (10, 10)
+
+
+@run
 async def test_a_follower_sets_several_knobs_with_the_leaders_model(postgres):
     async with leader_and_follower(postgres) as (leader, follower):
         await leader.post("", 201, **OFFERS)
         made = await play_offers(follower, 40)
+        await leader.learned("offers", 40)
         models = [(await each.client.get("/v1/loops/offers/model")).content for each in (leader, follower)]
         assert models[0] == models[1]
         assert np.sum((await follower.get("/offers/pair"))["count"]) == 40

@@ -130,6 +130,8 @@ void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t dept
   if (PyDict_Check(value)) return walk_members(encoder, path, value, depth + 1);
   if (PyList_Check(value) || PyTuple_Check(value)) return walk_items(encoder, path, value, depth + 1);
   if (!PyLong_Check(value) && walk_time(encoder, path, value)) return;
+  if (has_type(value, "numpy.bool") || has_type(value, "numpy.bool_"))
+    return encoder.flag(path, as_number(encoder, path, value) != 0.0);
   encoder.number(path, as_number(encoder, path, value));
 }
 

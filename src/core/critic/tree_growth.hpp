@@ -179,7 +179,7 @@ class TreeGrowth {
       const float right = sum - left, on_right = all - on_left;
       const float below_left = on_left + shrinkage, below_right = on_right + shrinkage;
       const float gain = (left * left * below_right + right * right * below_left) / (below_left * below_right);
-      gains[bin] = (on_left >= least) & (on_right >= least) ? gain : -1.0f;
+      gains[bin] = ((on_left >= least) & (on_right >= least)) ? gain : -1.0f;
     }
     for (std::size_t bin = count; bin % wide != 0; ++bin) gains[bin] = -1.0f;
     Lanes top = Lanes{} - 1.0f;

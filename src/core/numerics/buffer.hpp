@@ -4,11 +4,10 @@
 // sizes of its arrays can be compared with those of a file before memory is used.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
-#include <cstdlib>
 #include <new>
+
+#include "numerics/pages.hpp"
 
 namespace manul {
 
@@ -30,9 +29,9 @@ class Buffer {
   explicit Buffer(std::size_t size) : size_(size), data_(static_cast<T*>(zeros(bytes(size)))) {}
   ~Buffer() {
     if (reserved(bytes(size_)))
-      munmap(data_, bytes(size_));
+      delete_pages(data_, bytes(size_));
     else
-      std::free(data_);
+      ::operator delete(data_, std::align_val_t{line});
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -61,14 +60,8 @@ class Buffer {
   static constexpr bool reserved(std::size_t bytes) { return bytes >= large; }
 
   static void* zeros(std::size_t bytes) {
-    if (!reserved(bytes)) {
-      void* block = std::aligned_alloc(line, bytes);
-      if (block == nullptr) throw std::bad_alloc();
-      return __builtin_memset(block, 0, bytes);
-    }
-    void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (block == MAP_FAILED) throw std::bad_alloc();
-    return block;
+    if (reserved(bytes)) return new_pages(bytes);
+    return __builtin_memset(::operator new(bytes, std::align_val_t{line}), 0, bytes);
   }
 
   std::size_t size_;

@@ -10,6 +10,14 @@
 
 namespace manul {
 
+// Joins its threads at the end, as std::jthread does, which not every standard library has.
+struct Crew {
+  std::vector<std::thread> threads;
+  ~Crew() {
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
 // Runs tasks 0..count-1, each in the next free thread; the first failure is reported when all are done.
 template <class Task>
 void in_threads(std::size_t count, std::size_t threads, Task&& task) {
@@ -24,8 +32,8 @@ void in_threads(std::size_t count, std::size_t threads, Task&& task) {
       }
   };
   {
-    std::vector<std::jthread> crew;
-    for (std::size_t i = 1; i < threads && i < count; ++i) crew.emplace_back(work);
+    Crew crew;
+    for (std::size_t i = 1; i < threads && i < count; ++i) crew.threads.emplace_back(work);
     work();
   }
   if (failure) std::rethrow_exception(failure);

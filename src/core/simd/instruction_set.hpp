@@ -6,6 +6,7 @@
 #include <string>
 
 #include "simd/kernels.hpp"
+#include "simd/processor.hpp"
 
 namespace manul {
 
@@ -17,15 +18,13 @@ struct InstructionSet {
 inline bool available(const std::string& name) {
   if (name == "baseline") return true;
 #ifdef MANUL_X86
-  if (name == "avx2") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (name == "avx512")
-    return available("avx2") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+  if (name == "avx2") return processor_has_avx2();
+  if (name == "avx512") return processor_has_avx2() && processor_has_avx512();
 #endif
   return false;
 }
 
-inline InstructionSet instruction_set(const std::string& name) {
+inline InstructionSet instruction_set([[maybe_unused]] const std::string& name) {
 #ifdef MANUL_X86
   if (name == "avx512") return {name, avx512::kernels()};
   if (name == "avx2") return {name, avx2::kernels()};

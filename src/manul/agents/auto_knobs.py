@@ -25,7 +25,7 @@ from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.knob_limits import KnobLimits, Limits, Narrow
 from manul.agents.player_host import COUNTERS, PlayerHost
 from manul.errors import InputError, ParameterError
-from manul.types import Context, Floats, KnobsDecision, KnobsDecisions
+from manul.types import Context, Contexts, Floats, KnobsDecision, KnobsDecisions
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
 from manul.utils.validation import (
@@ -132,17 +132,17 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         """What the joint density of positions is divided by."""
         return math.prod(knob.unit for _, knob in self.knobs.knobs)
 
-    def decide_many(self, contexts: npt.ArrayLike, within: Sequence[Within | None] | None = None) -> KnobsDecisions:
+    def decide_many(self, contexts: Contexts, within: Sequence[Within | None] | None = None) -> KnobsDecisions:
         """Set all knobs for each row; `within` has one mapping per row."""
         first = self.decisions
-        batch = self.batch(contexts)
-        decisions = self.decide_many_again(np.arange(first, first + len(batch), dtype=np.uint64), contexts, within)
+        batch: Any = self.batch(contexts)
+        decisions = self.decide_many_again(np.arange(first, first + len(batch), dtype=np.uint64), batch, within)
         if self.player is not None:
             self.player.decisions += len(batch)
         return decisions
 
     def decide_many_again(
-        self, numbers: npt.ArrayLike, contexts: npt.ArrayLike, within: Sequence[Within | None] | None = None
+        self, numbers: npt.ArrayLike, contexts: Contexts, within: Sequence[Within | None] | None = None
     ) -> KnobsDecisions:
         """Draw the decision with each row's number without counting them as new decisions."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
@@ -192,7 +192,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     def learn_many(
         self,
-        contexts: npt.ArrayLike,
+        contexts: Contexts,
         decisions: KnobsDecisions,
         losses: npt.ArrayLike | None = None,
         *,
@@ -210,9 +210,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             player.learn_many(rows, positions, densities * self.knobs.volume, values)
         self.warn_of_late_fields(batch, stacklevel=2)
 
-    def densities_many(
-        self, contexts: npt.ArrayLike, actions: Any, within: Sequence[Within | None] | None = None
-    ) -> Floats:
+    def densities_many(self, contexts: Contexts, actions: Any, within: Sequence[Within | None] | None = None) -> Floats:
         """The joint density of each row's action, which any policy may have drawn."""
         batch = self.batch(contexts)
         positions = self._positions(actions, len(batch))
@@ -228,7 +226,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         joint: Floats = (densities / self.knobs.units).prod(axis=1)
         return joint
 
-    def predict_losses(self, contexts: npt.ArrayLike, actions: Any) -> Floats:
+    def predict_losses(self, contexts: Contexts, actions: Any) -> Floats:
         """The predicted loss of each row's action, or of several per row: an array of rows, actions and positions."""
         batch = self.batch(contexts)
         shape = np.shape(actions)[:2] if isinstance(actions, np.ndarray) and actions.ndim == 3 else (len(batch),)

@@ -21,7 +21,7 @@ from manul.agents.player import AnyPlayer, Draw
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
 from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
-from manul.types import Context, Decision, Decisions, Floats, KnobsDecision, KnobsDecisions, Policy, Within
+from manul.types import Context, Contexts, Decision, Decisions, Floats, KnobsDecision, KnobsDecisions, Policy, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
 from manul.utils.validation import check_half_life, check_outcomes, check_range, check_seed, check_shape
@@ -169,7 +169,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
             player.learn(features, float(action), float(density), float(loss), low, high)
         self.warn_of_late_fields([features], stacklevel=2)
 
-    def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
+    def decide_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Decisions:
         """Draw an action for each row; `within` has one (low, high) per row."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
@@ -195,7 +195,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         return Decision(action, density, within, floor)
 
     def decide_many_again(
-        self, numbers: npt.ArrayLike, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None
+        self, numbers: npt.ArrayLike, contexts: Contexts, within: npt.ArrayLike | None = None
     ) -> Decisions:
         """Draw the decision with each row's number without counting them as new decisions."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
@@ -223,9 +223,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         finally:
             player.decisions = decisions
 
-    def densities_many(
-        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
-    ) -> Floats:
+    def densities_many(self, contexts: Contexts, actions: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The density of each row's action, which any policy may have drawn."""
         batch, points = self.batch(contexts), _numbers(actions)
         check_shape("actions", points, len(batch))
@@ -237,7 +235,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
             player.densities_many(rows, lows, highs, points, densities)
             return densities
 
-    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+    def largest_densities_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Floats:
         """The largest density of any action of each row."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
@@ -248,7 +246,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
             player.largest_densities_many(rows, lows, highs, densities)
             return densities
 
-    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+    def moments_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
@@ -261,7 +259,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
 
     def learn_many(
         self,
-        contexts: npt.ArrayLike,
+        contexts: Contexts,
         decisions: Decisions,
         losses: npt.ArrayLike | None = None,
         *,

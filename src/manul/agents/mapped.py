@@ -18,7 +18,7 @@ from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.errors import InputError, ManulError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
-from manul.types import Agent, Context, Decision, Decisions, Floats, Within
+from manul.types import Agent, Context, Contexts, Decision, Decisions, Floats, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange
 
@@ -134,16 +134,14 @@ class Mapped(PlotMixin):
         self._fix(context, mapped)
         return decision
 
-    def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
+    def decide_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Decisions:
         """Draw an action for each row; `within` has one (low, high) per row."""
         rows, mapped = self._map_many(contexts)
         decisions = self.agent.decide_many(mapped, within)
         self._fix_many(rows, mapped)
         return decisions
 
-    def densities_many(
-        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
-    ) -> Floats:
+    def densities_many(self, contexts: Contexts, actions: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The density of each row's action, which any policy may have drawn."""
         _, mapped = self._map_many(contexts)
         batch = getattr(self.agent, "densities_many", None)
@@ -151,7 +149,7 @@ class Mapped(PlotMixin):
             return cast(Floats, batch(mapped, actions, within))
         return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
 
-    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+    def largest_densities_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Floats:
         """The largest density of any action of each row."""
         _, mapped = self._map_many(contexts)
         batch = getattr(self.agent, "largest_densities_many", None)
@@ -159,7 +157,7 @@ class Mapped(PlotMixin):
             return cast(Floats, batch(mapped, within))
         return largest_densities_by_row(self.agent, mapped, within)
 
-    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+    def moments_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
         _, mapped = self._map_many(contexts)
         batch = getattr(self.agent, "moments_many", None)
@@ -169,7 +167,7 @@ class Mapped(PlotMixin):
 
     def learn_many(
         self,
-        contexts: npt.ArrayLike,
+        contexts: Contexts,
         decisions: Decisions,
         losses: npt.ArrayLike | None = None,
         *,

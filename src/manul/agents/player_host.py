@@ -16,6 +16,7 @@ from manul.agents.player import HostedPlayer
 from manul.contexts import conversion
 from manul.contexts.misspelt_fields import warn_of_misspelt_fields
 from manul.contexts.named_batches import NamedBatch, named_batch
+from manul.contexts.records import is_record
 from manul.errors import InputError
 from manul.utils import model_files
 
@@ -129,14 +130,17 @@ class PlayerHost(ABC, Generic[HostedPlayer]):
 
     def batch(self, contexts: Any) -> conversion.Row | NamedBatch:
         """Many contexts, as rows of numbers or with named fields; empty ones fit both."""
-        if self.player is not None and not self._named:
-            return conversion.matrix(contexts)
+        if self._takes_rows():
+            return conversion.number_rows(contexts)
         if self._named and isinstance(contexts, list) and not contexts:
             return NamedBatch([], 0)
         batch = named_batch(contexts)
         if batch is None:
             return conversion.matrix(contexts)
         return np.empty((len(batch), 0), np.float32) if self.player is None and batch.is_empty() else batch
+
+    def _takes_rows(self) -> bool:
+        return self.player is not None and not self._named
 
     @contextmanager
     def player_and_contexts(self, batch: conversion.Row | NamedBatch) -> Iterator[tuple[HostedPlayer, Any]]:
@@ -162,11 +166,12 @@ class PlayerHost(ABC, Generic[HostedPlayer]):
 
     def player_and_context(self, context: Any) -> tuple[HostedPlayer, Any]:
         """The player, and the context converted for it; an empty context fits rows and named fields."""
-        if conversion.is_named(context):
+        named = conversion.is_named(context) and not (self._takes_rows() and is_record(context))
+        if named:
             fields = conversion.to_dict(context)
             if self._named or fields:
                 return self._player_for_names(), fields
-        row = conversion.row(None if conversion.is_named(context) else context)
+        row = conversion.row(None if named else context)
         if self._named and not len(row):
             return self._player_for_names(), {}
         return self.player_for(row), row

@@ -73,11 +73,14 @@ def run(
 ) -> None:
     """Run an agent online over the rows of TABLE: .csv, .tsv, .parquet, .arff or .vw, optionally gzipped."""
     from manul.logs.formats import format_of
+    from manul.worlds.table_report import describe_columns
     from manul.worlds.table_run import TargetTable, run_agent
 
     if log is not None:
         format_of(log)
     rows = TargetTable.read(table, target=targets, actions=actions)
+    if not as_json:
+        click.echo(f"{describe_columns(rows)}\n")
     _print_notes(rows, table)
     rows = rows.shuffle(seed) if shuffle else rows
     result = run_agent(rows, bandwidth=bandwidth, seed=seed, progress=True, **settings)
@@ -102,5 +105,8 @@ def _print_notes(rows: Any, table: Path) -> None:
         click.echo(
             f"99 % of the targets are between {low:g} and {high:g}; consider --actions {low:g} {high:g}.", err=True
         )
+    for column in rows.profiles:
+        for sentence in column.warnings:
+            click.echo(f"{table}: {sentence}", err=True)
     for name in rows.renamed_columns:
         click.echo(f"Column {name!r} was renamed to '{name}_' because every log has a column {name!r}.", err=True)

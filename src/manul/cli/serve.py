@@ -55,6 +55,7 @@ def _defaults() -> dict[str, str]:
 @click.option("--archive", type=FILE, help="Folder to which old decisions are moved, as Parquet.")
 @click.option("--archive-after", type=Number(0), help="Age in days at which decisions are archived.")
 @click.option("--log-level", type=Choice(LEVELS), help="Lowest level to log.")
+@click.option("--otel-endpoint", metavar="URL", help="OpenTelemetry collector that gets traces, over OTLP/HTTP.")
 @click.option("--max-head-bytes", "head", type=Integer(1), help="Maximum size of a head.")
 @click.option("--max-headers", "headers", type=Integer(1), help="Maximum number of headers.")
 @click.option("--max-body-bytes", "body", type=Integer(1), help="Maximum size of a body.")
@@ -74,6 +75,7 @@ def _defaults() -> dict[str, str]:
 @click.option("--max-head-seconds", "head_seconds", type=Number(0.1), help="Time limit for a head.")
 @click.option("--max-body-seconds", "body_seconds", type=Number(0.1), help="Time limit for a body.")
 @click.option("--max-idle-seconds", "idle_seconds", type=Number(0.1), help="Time limit when idle.")
+@click.option("--max-rate", "rate", type=Number(0.1), help="Requests per second of each token; unlimited by default.")
 @click.option(
     "--config",
     type=File(".toml"),

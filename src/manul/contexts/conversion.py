@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.contexts import data_frames
+from manul.contexts.records import is_record, to_fields
 from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError
 from manul.types import Context
@@ -32,6 +33,8 @@ def row(context: Context) -> Row:
     >>> row([1, 2.5])
     array([1. , 2.5], dtype=float32)
     """
+    if is_record(context):
+        context = list(to_fields(context).values())
     values = _numbers([] if context is None else context, "context")
     if values.ndim != 1:
         raise InputError(
@@ -59,13 +62,33 @@ def matrix(contexts: Any) -> Row:
     return values
 
 
+def number_rows(contexts: Any) -> Row:
+    """Convert many contexts for an agent whose contexts are rows of numbers; the columns of a table are in its order.
+
+    >>> number_rows({"size": [1, 3], "age": [2, 4]}).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    columns = data_frames.columns(contexts)
+    if columns is None:
+        is_records = isinstance(contexts, list | tuple) and len(contexts) > 0 and is_record(contexts[0])
+        return matrix([row(each) for each in contexts] if is_records else contexts)
+    for name, values in columns.items():
+        wrong = (
+            None if isinstance(values, np.ndarray) else next((each for each in values if isinstance(each, str)), None)
+        )
+        if wrong is not None:
+            rule = "numbers like the first ones"
+            raise InputError(f"contexts must be {rule}, got {wrong!r:.60} in column {name!r}.", "contexts")
+    return matrix(np.column_stack([_numbers(values, "contexts") for values in columns.values()]))
+
+
 def is_named(context: object) -> bool:
-    """Return whether a context has named fields: a mapping, or a sparse row, whose fields are its column numbers.
+    """Return whether a context has named fields: a mapping, a row of a data frame, or a sparse row (by column number).
 
     >>> is_named({"age": 31}), is_named([31])
     (True, False)
     """
-    return isinstance(context, Mapping) or is_sparse(context)
+    return isinstance(context, Mapping) or is_sparse(context) or is_record(context)
 
 
 def is_sparse(context: object) -> bool:
@@ -87,6 +110,8 @@ def to_dict(context: Any) -> Fields:
         return context
     if isinstance(context, Mapping):
         return dict(context)
+    if is_record(context):
+        return to_fields(context)
     sparse = context.tocoo()
     return {str(column): float(value) for column, value in zip(sparse.coords[-1], sparse.data, strict=True)}
 
@@ -184,6 +209,9 @@ def _numbers(values: Any, name: str) -> Row:
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(numbers, dtype=np.float32)
     except (TypeError, ValueError):
+        if name == "context" and data_frames.is_table(values):
+            rule = f"one row, got a table of shape {values.shape}. For several contexts, use the _many methods."
+            raise InputError(f"context must be {rule}", "context") from None
         raise InputError(
             f"{name} must be a row of numbers or a mapping of fields, got {_short(values)}. Try {{'city': 'Oslo'}}.",
             name,
@@ -202,5 +230,5 @@ def _check_finite(values: Row, name: str) -> None:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,13 +1,14 @@
-"""The columns of pandas, polars and Arrow tables."""
+"""The columns of tables: data frames of pandas and polars, Arrow tables, and mappings of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts.records import distinct_names
 from manul.errors import InputError
 
 Values = list[Any] | npt.NDArray[Any]
@@ -20,16 +21,18 @@ def columns(table: Any) -> dict[str, Values] | None:
     >>> import pyarrow
     >>> columns(pyarrow.table({"city": ["Oslo", None], "age": [31, None]}))
     {'city': ['Oslo', None], 'age': array([31., nan])}
+    >>> columns({"city": ["Oslo", None], "age": np.array([31, 7])})
+    {'city': ['Oslo', None], 'age': array([31.,  7.])}
     """
-    pairs = _pairs(table)
-    if pairs is None:
-        return None
-    values: dict[str, Values] = {}
-    for name, column in pairs:
-        if name in values:
-            raise InputError(f"contexts must have distinct column names, got {name!r} twice. Rename one.", "contexts")
-        values[name] = column
-    return values
+    if _is_polars(table):
+        return _by_name(table.columns, map(_from_polars, table.iter_columns()))
+    if _is_arrow(table):
+        return _by_name(table.schema.names, map(_from_arrow, table.columns))
+    if _is_pandas(table):
+        return _by_name(table.columns.tolist(), (_from_pandas(column) for _, column in table.items()))
+    if isinstance(table, Mapping):
+        return _by_name([*table], _from_mapping(table))
+    return None
 
 
 def lists(table: Any) -> dict[str, list[Any]] | None:
@@ -42,11 +45,85 @@ def lists(table: Any) -> dict[str, list[Any]] | None:
     if _is_polars(table):
         return {column.name: column.to_list() for column in table.iter_columns()}
     if _is_arrow(table):
-        columns: dict[str, list[Any]] = table.to_pydict()
-        return columns
+        return _by_name(table.schema.names, (column.to_pylist() for column in table.columns))
     if _is_pandas(table):
-        return {str(name): table[name].tolist() for name in table.columns}
+        return _by_name(table.columns.tolist(), (column.tolist() for _, column in table.items()))
+    if isinstance(table, Mapping):
+        values = {name: column if isinstance(column, list) else _any_list(column) for name, column in table.items()}
+        return _by_name([*values], _from_mapping(values))
     return None
+
+
+def row_count(table: Any) -> int:
+    """The number of rows of a table.
+
+    >>> row_count({"city": ["Oslo", None]})
+    2
+    """
+    return len(next(iter(table.values()))) if isinstance(table, Mapping) else len(table)
+
+
+def from_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The columns of rows with named fields; an absent field is None.
+
+    >>> from_rows([{"age": 31}, {"city": "Rome"}])
+    {'age': [31, None], 'city': [None, 'Rome']}
+    """
+    records = list(rows)
+    names = dict.fromkeys(name for record in records for name in record)
+    return {name: [record.get(name) for record in records] for name in names}
+
+
+def is_table(table: Any) -> bool:
+    """Return whether a value is a data frame or an Arrow table.
+
+    >>> is_table([[1.0]])
+    False
+    """
+    return _is_polars(table) or _is_arrow(table) or _is_pandas(table)
+
+
+def _by_name(names: list[Any], values: Iterable[Any]) -> dict[str, Any]:
+    return dict(zip(distinct_names(names, "contexts"), values, strict=True))
+
+
+def _from_mapping(table: Mapping[str, Any]) -> list[Values]:
+    values = [_from_any(name, column) for name, column in table.items()]
+    lengths = sorted({len(column) for column in values})
+    if len(lengths) != 1:
+        problem = f"got lengths {', '.join(map(str, lengths))}" if lengths else "got no columns"
+        raise InputError(f"contexts must be columns of one length, {problem}.", "contexts")
+    return values
+
+
+def _from_any(name: str, column: Any) -> Values:
+    """A column of any kind; those of pandas, its arrays included, have a `dtype` that is none of NumPy's."""
+    if isinstance(column, list):
+        return column
+    if isinstance(column, np.ndarray) and column.ndim == 1:
+        return _array(column) if column.dtype.kind in _NUMERIC else _any_list(column)
+    no_column = isinstance(column, str | bytes | Mapping | Set | np.ndarray) or is_table(column)
+    if no_column or not hasattr(column, "__len__"):
+        raise InputError(
+            f"contexts must map names to columns of values, got {_short(column)} in {name!r}. For one context, use a "
+            "method without _many.",
+            "contexts",
+        )
+    if hasattr(column, "to_pylist"):
+        return _from_arrow(column)
+    if hasattr(column, "to_list") and hasattr(column.dtype, "is_integer"):
+        return _from_polars(column)
+    return _from_pandas(column) if hasattr(column, "tolist") else list(column)
+
+
+def _any_list(column: Any) -> Any:
+    """Times of NumPy stay as they are, because those in nanoseconds would become numbers."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
+        return list(column)
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, method):
+            return getattr(column, method)()
+    return column
 
 
 def _is_polars(table: Any) -> bool:
@@ -54,21 +131,13 @@ def _is_polars(table: Any) -> bool:
 
 
 def _is_pandas(table: Any) -> bool:
-    return hasattr(table, "columns") and hasattr(table, "to_dict")
+    return hasattr(table, "to_dict") and hasattr(
+        table, "columns"
+    )  # in this order: a lazy frame warns if asked for columns
 
 
 def _is_arrow(table: Any) -> bool:
     return hasattr(table, "to_pydict") and hasattr(table, "schema")
-
-
-def _pairs(table: Any) -> Iterator[tuple[str, Values]] | None:
-    if _is_polars(table):
-        return ((column.name, _from_polars(column)) for column in table.iter_columns())
-    if _is_arrow(table):
-        return zip(table.schema.names, map(_from_arrow, table.columns), strict=True)
-    if _is_pandas(table):
-        return ((str(name), _from_pandas(column)) for name, column in table.items())
-    return None
 
 
 def _from_polars(column: Any) -> Values:
@@ -108,3 +177,7 @@ def _texts(column: Any) -> list[str | None]:
 def _array(values: npt.NDArray[Any]) -> Values:
     """An array that the core reads."""
     return np.ascontiguousarray(values, dtype=np.bool_ if values.dtype.kind == "b" else np.float64)
+
+
+def _short(value: object) -> str:
+    return " ".join(repr(value).split())[:60]

@@ -50,11 +50,13 @@ def named_batch(contexts: Any) -> NamedBatch | None:
     NamedBatch(contexts=[{'age': 31}, {'age': 7}], count=2)
     >>> named_batch([[31], [7]])
     """
+    if isinstance(contexts, NamedBatch):
+        return contexts
     if conversion.is_sparse(contexts):
         return _sparse(contexts)
     columns = data_frames.columns(contexts)
     if columns is not None:
-        return NamedBatch(columns, len(contexts))
+        return NamedBatch(columns, data_frames.row_count(contexts))
     rows = conversion.to_dicts(contexts)
     return None if rows is None else NamedBatch(rows, len(rows))
 

@@ -1,7 +1,7 @@
 """Encoding of columns with text and missing values as rows of numbers.
 
 A missing number is replaced by the mean and flagged in a column `name=?`. A categorical column is one-hot encoded, with the
-rarest of many texts together in a column `name=other`; a missing text is the text `?`.
+rarest of many texts together in a column `name=other`; a missing text is the text `?`. For dates, see `time_encoding`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts import data_frames
+from manul.contexts.records import is_missing
+from manul.contexts.time_encoding import Time, is_time
 from manul.errors import InputError
 from manul.utils.suggestions import remedy
 
@@ -111,24 +114,24 @@ class Columns:
     array([5., 0., 0., 1.])
     """
 
-    columns: tuple[Number | Text, ...]
+    columns: tuple[Number | Text | Time, ...]
 
     @classmethod
-    def fit(cls, table: Mapping[str, Values], *, levels: int | None = LEVELS) -> Columns:
-        """Fit the map to a table; at most `levels` texts of a categorical column get a column each."""
-        return cls(
-            tuple(
-                Text.fit(name, values, levels) if _has_text(values) else Number.fit(name, values)
-                for name, values in table.items()
-            )
-        )
+    def fit(cls, table: Any, *, levels: int | None = LEVELS, dates: Mapping[str, str] | None = None) -> Columns:
+        """Fit the map to a data frame or columns by name; at most `levels` texts of a categorical column get a column each.
+
+        `dates` maps columns of text to the format of their dates, as in `datetime.strptime`, or to "iso".
+        """
+        layouts = dates or {}
+        return cls(tuple(_fit(name, values, levels, layouts.get(name)) for name, values in _columns(table).items()))
 
     def names(self, width: int = 0) -> list[str]:  # noqa: ARG002 - the signature of all maps
         """The names of the encoded columns."""
         return [name for column in self.columns for name in column.names]
 
-    def rows(self, table: Mapping[str, Values], rows: int = 0) -> npt.NDArray[np.float32]:
+    def rows(self, table: Any, rows: int = 0) -> npt.NDArray[np.float32]:
         """Encode a table as rows of numbers; an absent column counts as missing values, `rows` of them if all are absent."""
+        table = _columns(table)
         self._check(table)
         count = len(next(iter(table.values()))) if table else rows
         blocks = [column.encode(table.get(column.name, [None] * count)) for column in self.columns]
@@ -231,7 +234,15 @@ def from_description(description: Mapping[str, Any]) -> Columns:
     return Columns(tuple(_column(**column) for column in description["columns"]))
 
 
-def _column(*, kind: str, **settings: Any) -> Number | Text:
+def _fit(name: str, values: Values, levels: int | None, layout: str | None) -> Number | Text | Time:
+    if layout is not None or is_time(values):
+        return Time.fit(name, values, layout or "iso")
+    return Text.fit(name, values, levels) if _has_text(values) else Number.fit(name, values)
+
+
+def _column(*, kind: str, **settings: Any) -> Number | Text | Time:
+    if kind == "Time":
+        return Time.from_description(settings)
     column = Number(**settings) if kind == "Number" else Text(**settings | {"levels": tuple(settings["levels"])})
     fits = isinstance(column.name, str) and (
         isinstance(column.mean, int | float) and math.isfinite(column.mean) and isinstance(column.gaps, bool)
@@ -243,13 +254,22 @@ def _column(*, kind: str, **settings: Any) -> Number | Text:
     return column
 
 
+def _columns(table: Any) -> Mapping[str, Values]:
+    if isinstance(table, Mapping):
+        return table
+    columns = data_frames.columns(table)
+    if columns is None:
+        raise InputError(f"table must be a data frame or a mapping of columns, got {type(table).__name__}.", "table")
+    return columns
+
+
 def _has_text(values: Values) -> bool:
     numeric = isinstance(values, np.ndarray) and values.dtype.kind != "O"
     return not numeric and any(isinstance(value, str) for value in values)
 
 
 def _text(value: object) -> str:
-    return MISSING if value is None or value != value else str(value)
+    return MISSING if is_missing(value) else str(value)
 
 
 def _numbers(name: str, values: Values) -> Matrix:
@@ -258,6 +278,8 @@ def _numbers(name: str, values: Values) -> Matrix:
     try:
         return np.array([math.nan if value is None else float(value) for value in values], dtype=np.float64)
     except (TypeError, ValueError):
+        if any(type(value).__name__ == "NAType" for value in values):
+            return _numbers(name, [None if is_missing(value) else value for value in values])
         wrong = next(value for value in values if isinstance(value, str) or not hasattr(value, "__float__"))
         raise InputError(
             f"field {name!r} must be a number, as in the table, got {wrong!r}. Omit it if it is missing.",

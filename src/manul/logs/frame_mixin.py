@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from manul.errors import MissingDependency, ParameterError
+from manul.errors import ParameterError, require_package
 from manul.logs.formats import frame_tables
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class FrameMixin:
 
     def to_pandas(self) -> pandas.DataFrame:
         """The log as a pandas data frame; see `from_pandas` for an example."""
-        _require("pandas")
+        require_package("pandas")
         return frame_tables.to_pandas(self.table)
 
     @classmethod
@@ -118,7 +118,7 @@ class FrameMixin:
 
     def to_polars(self) -> polars.DataFrame:
         """The log as a polars data frame; see `from_polars` for an example."""
-        _require("polars")
+        require_package("polars")
         frame: polars.DataFrame = frame_tables.to_polars(self.table)
         return frame
 
@@ -128,10 +128,3 @@ def _check_type(table: Any, method: str, kind: str) -> None:
         raise ParameterError(
             f"table must be {kind}, got {type(table).__name__}. Use Log.from_table for others.", "table"
         )
-
-
-def _require(package: str) -> None:
-    try:
-        __import__(package)
-    except ImportError:
-        raise MissingDependency(f"This needs {package}. Install it: pip install {package}.") from None

@@ -47,8 +47,9 @@ class Log(ViewMixin, FrameMixin):
 
     A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
     not logged but estimated; the mark is kept in files. If actions have several `knobs`, given as to an agent, actions and
-    `densities_by_knob` are columns by knob, and `within` has the narrower ranges of each round, or None. `arms` says which
-    arm of a rollout decided, "learner" or "baseline"; the column is called `rollout_arm`.
+    `densities_by_knob` are columns by knob, and `within` has the narrower ranges of each round, or None. Contexts are
+    rows of numbers, or a data frame, columns by name or a list of rows with names. `arms` says which arm of a rollout
+    decided, "learner" or "baseline"; the column is called `rollout_arm`.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -58,7 +59,7 @@ class Log(ViewMixin, FrameMixin):
 
     def __init__(
         self,
-        contexts: Contexts,
+        contexts: Contexts | object,
         actions: Floats | Mapping[str, npt.ArrayLike],
         densities: Floats,
         losses: Floats,
@@ -81,6 +82,8 @@ class Log(ViewMixin, FrameMixin):
             raise ParameterError(
                 "lows and highs must both be given or both be omitted.", "lows" if lows is None else "highs"
             )
+        named = frame_tables.context_table(contexts)
+        contexts = contexts if named is None else named
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
         given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids}
         given |= {"arms": arms}
@@ -92,8 +95,10 @@ class Log(ViewMixin, FrameMixin):
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
         self._metadata = Metadata(**flags).with_ranges(_range("action", action_range), _range("loss", loss_range))
         self._views = given
-        self._table: pa.Table | None = None
+        self._table: pa.Table | None = None if named is None else arrays.named_table_of(given, self._metadata)
         self.skipped = 0
+        if named is not None:
+            del self._views["contexts"]
 
     @classmethod
     def from_table(

@@ -24,7 +24,7 @@ class PlotMixin:
     ) -> Axes:
         """Plot the policy as a function of one feature, by number or name, with the others at typical values.
 
-        `contexts` are rows of numbers, columns by name, or a log; `targets` are the best actions, if known, drawn as dots.
+        `contexts` are as in `decide_many`, or a log; `targets` are the best actions, if known, drawn as dots.
         """
         from manul.utils.plotting import policy_map
 

@@ -14,6 +14,7 @@ from manul.utils.suggestions import missing_file, remedy
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
+Rate = Annotated[float, msgspec.Meta(ge=0.1)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,7 +23,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Per request: bytes of the request line and headers (`head`), number of headers, bytes of the body (`batch_body` and
     `model` for a batch or a model), elements of a batch, features of a context. In total: loops, bytes of a loop's model in
     memory, open connections, bytes of bodies in memory. In seconds: for the head to arrive, for the body, and for an idle
-    connection.
+    connection. Requests per second of each token (`rate`), or of all callers if there are no tokens; a batch counts as its
+    elements.
     """
 
     head: Count = 32 * 2**10
@@ -39,6 +41,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     head_seconds: Seconds = 10.0
     body_seconds: Seconds = 60.0
     idle_seconds: Seconds = 60.0
+    rate: Rate | None = None
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,6 +57,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     snapshot_events: Count = 200_000
     archive: Path | None = None
     archive_after: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    otel_endpoint: str | None = None
     limits: Limits = Limits()
 
     def check(self, *, tokens: bool) -> None:

@@ -31,7 +31,7 @@ class Unauthorized(Problem, status=401, code="unauthorized"):
 
 
 class Forbidden(Problem, status=403, code="forbidden"):
-    """The token lacks the required right or, without tokens, the request is for a foreign host or from another site."""
+    """The token lacks the required right or is for other loops; without tokens, the request is for a foreign host or from another site."""
 
 
 class Unknown(Problem, status=404, code="not_found"):
@@ -60,6 +60,14 @@ class Invalid(Problem, status=422, code="invalid"):
 
 class HeadTooLarge(Problem, status=431, code="head_too_large"):
     """The request line and headers exceed the size limit."""
+
+
+class TooManyRequests(Problem, status=429, code="too_many_requests"):
+    """The rate limit of the token is exceeded. Nothing was changed; retry after the seconds in Retry-After."""
+
+    def __init__(self, message: str, seconds: int) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class Unavailable(Problem, status=503, code="unavailable"):

@@ -83,13 +83,16 @@ class Rollout(Struct, kw_only=True):
     """A rollout: its settings, its state, and a sentence that says it in words.
 
     `excess` bounds the learner's mean loss minus what is tolerated in the present step; null if nothing is known yet. `judged`
-    are the decisions behind it, and `in_flight` those that are not judged yet. `spent` is an upper bound of what the
-    learner has cost beyond the tolerance, of the `budget`, both in units of the loss. If `limited`, the budget leaves less
-    traffic than the step. `needed` is about how many more decisions the next step takes, null if it cannot be foreseen, and
-    `not_before` the earliest time of it, if that is in the future. `unsent` are moves that the webhook has not received yet.
+    are the decisions behind it, and `in_flight` those that are not judged yet. `learner_decisions` and `baseline_decisions`
+    have losses, and count from the start. `spent` is an upper bound of what the learner has cost beyond the tolerance, of the
+    `budget`, both in units of the loss. If `limited`, the budget leaves less traffic than the step. `needed` is about how many
+    more decisions the next step takes, null if it cannot be foreseen, and `not_before` the earliest time of it, if that is in
+    the future. `unsent` are moves that the webhook has not received yet. If the loop has `rewards`, losses are negative
+    rewards.
     """
 
     loop: str
+    rewards: bool
     started: float
     event: int
     status: Status
@@ -110,6 +113,8 @@ class Rollout(Struct, kw_only=True):
     limited: bool
     judged: int
     in_flight: int
+    learner_decisions: int
+    baseline_decisions: int
     excess: tuple[float, float] | None
     learner_loss: float | None
     baseline_loss: float | None

@@ -168,8 +168,9 @@ class Losses(Struct, kw_only=True):
 
 
 class Status(Struct, kw_only=True):
-    """The status of a loop. `waiting` are decisions without an outcome, `learned` the outcomes that the model contains. A
-    reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`."""
+    """The status of a loop. `waiting` are decisions without an outcome, `learned` the outcomes that the model contains, and
+    `epsilon` the share of uniform exploration in the next decision. A reward is a negative loss: if a loop has `rewards`, its
+    mean reward is `-mean_loss`."""
 
     name: str
     actions: Actions
@@ -192,6 +193,7 @@ class Status(Struct, kw_only=True):
     events: int
     model: int
     width: int | None
+    epsilon: float | None = None
 
 
 class Deleted(Struct, kw_only=True):
@@ -316,7 +318,7 @@ class KnobSummary(Struct, kw_only=True):
 class Summary(Struct, kw_only=True):
     """Everything that the dashboard shows of a loop. `density` is over equal parts of the range of actions, averaged over
     the latest contexts; `examined` is up to a few seconds old, and null at first. A loop with several knobs has `knobs`
-    instead of `density`, and of `played` and `best_constant` in its history."""
+    instead of `density`, and of `played` and `best_constant` in its history. `rollout` says whether the loop has one."""
 
     time: float
     status: Status
@@ -325,6 +327,7 @@ class Summary(Struct, kw_only=True):
     density: list[float]
     features: list[str]
     examined: Examined | None
+    rollout: bool
     knobs: list[KnobSummary] | UnsetType = UNSET
 
 

@@ -72,8 +72,11 @@ def put_in_place(partial: Path, path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or the names in a folder, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Flush a file, or the names in a folder, to disk; Windows flushes only files, and only those open for writing."""
+    windows = os.name == "nt"
+    if windows and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -24,6 +24,7 @@ from manul.utils.plot_style import (
     Figure,
     QuadMesh,
     from_zero,
+    label_dates,
     label_options,
     label_values,
     new_axes,
@@ -51,6 +52,7 @@ __all__ = [
     "feature_bars",
     "from_zero",
     "interval_plot",
+    "label_dates",
     "label_options",
     "label_values",
     "level",
@@ -184,7 +186,7 @@ def policy_map(
 ) -> Axes:
     """Draw a policy as a function of one feature, with the others at their medians or most common values.
 
-    `contexts` are rows of numbers, named columns, or a log; `feature` is a column number or a name.
+    `contexts` are rows of numbers or with named fields, a data frame, named columns, or a log; `feature` is a column number or a name.
 
     >>> import manul
     >>> world = manul.worlds.linear(rounds=100, width=2)
@@ -198,6 +200,8 @@ def policy_map(
     lows, highs = _windows(policy, line.contexts)
     (_bars if line.labels else _band)(axes, line.positions, lows, highs)
     style(axes, f"feature {feature}" if isinstance(feature, int) else feature, "action")
+    if line.dates:
+        return label_dates(axes)
     if line.labels:
         return label_options(axes, line.labels)
     return label_values(axes, line.observed[np.isfinite(line.observed)].tolist())

@@ -78,15 +78,16 @@ def check_ranges(
     return negate_range(span), span
 
 
-def known_range(span: AnyRange, purpose: str) -> tuple[float, float]:
-    """The range if it is known; otherwise an error that names the purpose.
+def known_range(span: AnyRange, purpose: str, *, rewards: bool = False) -> tuple[float, float]:
+    """The range of losses, or of rewards, if it is known; otherwise an error that names the purpose.
 
     >>> known_range("auto", "optimize")
     Traceback (most recent call last):
     manul.errors.ParameterError: losses must be two numbers (low, high) for optimize, got 'auto'.
     """
     if isinstance(span, str):
-        raise ParameterError(f"losses must be two numbers (low, high) for {purpose}, got {span!r}.", "losses")
+        name = "rewards" if rewards else "losses"
+        raise ParameterError(f"{name} must be two numbers (low, high) for {purpose}, got {span!r}.", name)
     return span
 
 

@@ -6,6 +6,7 @@ several targets, each is the best value of a knob, and the loss is the mean of t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,24 +24,26 @@ from manul.errors import ParameterError
 from manul.logs.formats.log_schema import Metadata, reserved_names
 from manul.logs.log import Log
 from manul.types import Floats, Within
-from manul.utils.rewards import negate
 from manul.utils.validation import check_choice, check_range, check_seed
 from manul.worlds import Regression
 from manul.worlds.several import Several
 from manul.worlds.simulation import Run, simulate
+from manul.worlds.table_report import TableRun
+from manul.worlds.tables import column_profiles
 from manul.worlds.tables.dataset import scale_targets
-from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_columns, target_numbers
+from manul.worlds.tables.regression_bound import held_out_predictions
+from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_table, target_numbers
 from manul.worlds.tables.vw_examples import LABEL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Column = Floats | list[str | None]
+Column = Floats | list[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class TargetTable:
-    """A table with targets: the columns of the contexts, their encoding, and the best actions."""
+    """A table with targets: the columns of the contexts, their encoding, the best actions, and what the columns look like."""
 
     fields: dict[str, Column]
     columns: Columns
@@ -49,6 +52,8 @@ class TargetTable:
     clipped: int
     renamed_columns: tuple[str, ...]
     actions: Any
+    target: str | None = None
+    profiles: tuple[column_profiles.Column, ...] = ()
 
     @staticmethod
     def read(
@@ -65,14 +70,11 @@ class TargetTable:
         >>> table.targets, table.actions, table.skipped
         (array([20.,  5.]), (5.0, 20.0), 1)
         """
-        cells = read_columns(path)
+        raw, cells = read_table(path)
         names = _names(target, cells, path)
         found = np.column_stack([target_numbers(cells, name, str(path)) for name in names])
-        columns = {
-            key: column.to_pylist() if str(column.type) == "string" else numbers_of(column)
-            for key, column in cells.items()
-            if key not in names
-        }
+        profiles = column_profiles.profile(raw, cells, names)
+        columns = {each.name: _column(each, raw, cells) for each in profiles if each.name not in names}
         known = np.isfinite(found).all(axis=1)
         targets, skipped = found[known], int((~known).sum())
         given = None if actions is None else check_range("actions", actions)
@@ -85,14 +87,16 @@ class TargetTable:
             for name, column in zip(names, targets.T, strict=True)
         ]
         renamed = tuple(key for key in columns if key in reserved_names(several=len(names) > 1))
-        fields = {f"{key}_" if key in renamed else key: _take(column, known) for key, column in columns.items()}
+        new_names = {key: f"{key}_" if key in renamed else key for key in columns}
+        fields = {new_names[key]: _take(column, known) for key, column in columns.items()}
+        dates = {new_names[each.name]: each.layout for each in profiles if each.layout and each.name in columns}
         low, high = np.array(ranges).T
         clipped = int(((targets < low) | (targets > high)).sum())
-        targets, encoding = np.clip(targets, low, high), Columns.fit(fields)
+        targets, encoding = np.clip(targets, low, high), Columns.fit(fields, dates=dates)
         if len(names) > 1:
             knobs = dict(zip(names, ranges, strict=True))
-            return KnobTable(fields, encoding, targets, skipped, clipped, renamed, knobs)
-        return TargetTable(fields, encoding, targets[:, 0], skipped, clipped, renamed, ranges[0])
+            return KnobTable(fields, encoding, targets, skipped, clipped, renamed, knobs, None, profiles)
+        return TargetTable(fields, encoding, targets[:, 0], skipped, clipped, renamed, ranges[0], names[0], profiles)
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -122,7 +126,7 @@ class TargetTable:
 
     def world(self, loss: Literal["absolute", "squared"] = "absolute") -> Regression:
         """The table as a world whose contexts are rows of numbers."""
-        return Regression(self.columns.rows(self.fields), self.targets, loss)
+        return Regression(self.columns.rows(self.fields, len(self)), self.targets, loss)
 
     def best_constant(self, loss: Literal["absolute", "squared"]) -> float:
         """The mean loss of the best action that is the same in all rows.
@@ -134,6 +138,29 @@ class TargetTable:
         """
         constant = float(np.median(self.targets) if loss == "absolute" else self.targets.mean())
         return float(self.world(loss).losses(np.full(len(self), constant), self.actions).mean())
+
+    def regression(self, loss: Literal["absolute", "squared"]) -> tuple[float, str] | None:
+        """The mean loss of a regression that knows the targets of other rows, and its model; None for a few rows.
+
+        >>> ages = {"age": np.arange(40.0)}
+        >>> TargetTable(ages, Columns.fit(ages), 2 * ages["age"], 0, 0, (), (0.0, 78.0)).regression("squared")[1]
+        'gradient boosting'
+        """
+        predictions = held_out_predictions(self.columns.rows(self.fields, len(self)), self.targets, loss)
+        if predictions is None:
+            return None
+        low, high = self.actions
+        shares = np.abs(np.clip(predictions.values, low, high) - self.targets[predictions.rows]) / (high - low)
+        return float((shares if loss == "absolute" else shares**2).mean()), predictions.model
+
+    def in_units(self, mean_loss: float, loss: Literal["absolute", "squared"]) -> float | None:
+        """A mean loss in units of the target: the mean absolute or the root mean square error.
+
+        >>> TargetTable({}, Columns(()), np.array([3.0, 1.0]), 0, 0, (), (0.0, 4.0)).in_units(0.25, "squared")
+        2.0
+        """
+        low, high = self.actions
+        return float((mean_loss if loss == "absolute" else math.sqrt(mean_loss)) * (high - low))
 
     @property
     def stated_actions(self) -> Any:
@@ -189,6 +216,22 @@ class KnobTable(TargetTable):
         losses: Floats = ((np.abs(chosen - targets) / spans) ** power).mean(axis=1)
         return losses
 
+    def regression(self, loss: Literal["absolute", "squared"]) -> tuple[float, str] | None:
+        """The mean loss of one regression per knob, and the model; None for a few rows."""
+        contexts = self.columns.rows(self.fields, len(self))
+        found = [held_out_predictions(contexts, column, loss) for column in self.targets.T]
+        known = [each for each in found if each is not None]
+        if len(known) < len(found):
+            return None
+        low, high = np.array([*self.actions.values()]).T
+        chosen = np.clip(np.column_stack([each.values for each in known]), low, high)
+        losses = self._losses(chosen, self.targets[known[0].rows], 1 if loss == "absolute" else 2)
+        return float(losses.mean()), known[0].model
+
+    def in_units(self, mean_loss: float, loss: Literal["absolute", "squared"]) -> float | None:  # noqa: ARG002
+        """None: several targets may have different units."""
+        return None
+
     def best_constant(self, loss: Literal["absolute", "squared"]) -> float:
         """The mean loss of the best action that is the same in all rows."""
         constant = np.median(self.targets, axis=0) if loss == "absolute" else self.targets.mean(axis=0)
@@ -202,47 +245,6 @@ class KnobTable(TargetTable):
     def describe_actions(self) -> str:
         """The ranges in words."""
         return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in self.actions.items())
-
-
-@dataclass(frozen=True, eq=False)
-class TableRun:
-    """The result of a run: the agent as a policy for the table's columns, the log, and the losses."""
-
-    agent: str
-    settings: dict[str, Any]
-    policy: Mapped
-    log: Log
-    run: Run
-    best_constant: float
-    table: TargetTable
-
-    def as_dict(self) -> dict[str, Any]:
-        """The results, for JSON."""
-        losses, exploration = self.run.log.losses, self.run.exploration_cost
-        recent = float(losses[-max(1, len(losses) // 20) :].mean())  # of the last 5 % of the rows
-        outcome, stated = ("loss", float) if self.log.rewards is None else ("reward", negate)
-        return {
-            "agent": self.agent,
-            **self.settings,
-            "rows": len(losses),
-            "left_out": self.table.skipped,
-            "actions": self.table.stated_actions,
-            f"mean_{outcome}": stated(self.run.mean_loss),
-            f"recent_{outcome}": stated(recent),
-            "best_constant": stated(self.best_constant),
-            "exploration": None if exploration is None else exploration.as_dict(),
-            "seconds": self.run.seconds,
-        }
-
-    def __str__(self) -> str:
-        exploration = str(self.run.exploration_cost or "cost unknown: every action was drawn from the whole range")
-        values = {**self.as_dict(), "actions": self.table.describe_actions(), "exploration": exploration}
-        labels = {"left_out": "skipped rows", "recent_loss": "last 5 %", "recent_reward": "last 5 %"}
-        return "\n".join(
-            f"{labels.get(name, name.replace('_', ' ')):<14} {_format(value)}"
-            for name, value in values.items()
-            if value != 0 or name != "left_out"
-        )
 
 
 def run_agent(
@@ -280,9 +282,8 @@ def run_agent(
     exploration = {} if epsilon is None else {"epsilon": epsilon}
     learner = entry.make(actions=table.actions, seed=seed, **exploration, **settings, **_ranges(losses, rewards))
     run = simulate(learner, table.world(loss), progress=progress)
-    best_constant = table.best_constant(loss)
-    policy = Mapped(agent=learner, features=table.columns)
-    return TableRun(name, settings, policy, table.log(run, rewards=rewards is not None), run, best_constant, table)
+    log, policy = table.log(run, rewards=rewards is not None), Mapped(agent=learner, features=table.columns)
+    return TableRun(name, settings, policy, log, run, table, loss)
 
 
 def _ranges(losses: str | None, rewards: str | None) -> dict[str, Any]:
@@ -309,12 +310,19 @@ def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:
     raise ParameterError(f"target must be a column of {path}, got none. It has {names}.", "target")
 
 
+def _column(profile: column_profiles.Column, raw: pa.Table, cells: Mapping[str, pa.Array]) -> Column:
+    import pyarrow as pa
+
+    if str(cells[profile.name].type) == "string":
+        return list(cells[profile.name].to_pylist())
+    if profile.layout is None:
+        return numbers_of(cells[profile.name])
+    times = raw.column(profile.name)
+    return list(times.cast(pa.timestamp("us", getattr(times.type, "tz", None)), safe=False).to_pylist())
+
+
 def _take(column: Column, rows: Any) -> Column:
     if isinstance(column, list):
         return [column[row] for row in np.arange(len(column))[rows].tolist()]
     values: Floats = column[rows]
     return values
-
-
-def _format(value: object) -> str:
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

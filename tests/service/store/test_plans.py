@@ -6,7 +6,7 @@ import sqlite3
 import psycopg
 import pytest
 
-from manul.service.store import Event, Snapshot, Store, Transaction
+from manul.service.store import Event, Lookup, Snapshot, Store, Transaction
 from manul.service.store.blocks import DecisionRow, pack
 from manul.service.store.store_registry import open_store
 
@@ -19,6 +19,7 @@ WRITES = {
     "numbers": lambda tx, loop, last: tx.numbers(loop, [f"o{last}", "o2", "none"]),
     "decisions": lambda tx, loop, last: tx.decisions(loop, [2, last // 2]),
     "events_of": lambda tx, loop, last: [tx.events_of(loop, some) for some in ([last // 2], [2, last // 2, last])],
+    "prefetch": lambda tx, loop, last: tx.prefetch([Lookup(loop, ["o3", f"o{last}"], [2, last // 2])]),
     "add_events": lambda tx, loop, last: tx.add_events(loop, [Event(0, last, "late", 0.5, 1.0)]),
     "take_expired": lambda tx, loop, last: tx.take_expired(loop, last + 1.0, 3),
     "add_model": lambda tx, loop, last: tx.add_model(loop, last + 1, b"model"),

@@ -117,8 +117,9 @@ class Rollout(PlotMixin):
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
             )
         self.agent, self.seed = agent, check_seed(seed)
-        self.actions, self.losses = agent.actions, known_range(agent.losses, "a rollout")
         self.rewards: AnyRange | None = getattr(agent, "rewards", None)
+        self.actions = agent.actions
+        self.losses = known_range(agent.losses, "a rollout", rewards=self.rewards is not None)
         self.baseline: Baseline = check_baseline(baseline, self.actions)
         self.progress = Progress(self.plan, self.losses)
         self.decisions = 0

@@ -39,10 +39,16 @@ class Evidence:
     moves: tuple[Move, ...] = ()
 
     def __str__(self) -> str:
+        return self.sentence("loss")
+
+    def sentence(self, outcome: Literal["loss", "reward"]) -> str:
+        """What is known, in words; a reward is a negative loss."""
         if self.status == "rolled back":
             return f"Rolled back after {self.moves[-1].judged:,} decisions: the learner was worse than tolerated."
-        known = self.learner_loss is not None and self.baseline_loss is not None
-        arms = f", mean loss {self.learner_loss:.4g} against {self.baseline_loss:.4g}" if known else ""
+        arms = ""
+        if self.learner_loss is not None and self.baseline_loss is not None:
+            means = [each if outcome == "loss" else 0 - each for each in (self.learner_loss, self.baseline_loss)]
+            arms = f", mean {outcome} {means[0]:.4g} against {means[1]:.4g}"
         limit = ", limited by the budget" if self.limited else ""
         text = f"Step {self.step} of {self.steps}: {100 * self.traffic:.3g} % of the traffic{limit}{arms}."
         if self.status == "done":

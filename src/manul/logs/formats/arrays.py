@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError
 from manul.logs.formats import knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
-from manul.logs.formats.arrow_tables import dense_column
+from manul.logs.formats.arrow_tables import SchemaAdapter, dense_column
+from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
 
 if TYPE_CHECKING:
@@ -56,6 +58,16 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
     data |= {column: pa.array(views[view], pa.string()) for view, column in TEXTS.items() if column in optional}
     data["context"] = dense_column(contexts)
     return pa.table(data, schema=schema)
+
+
+def named_table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
+    """Build a table from arrays and an Arrow table of contexts; their dates become seconds since 1970, as in files."""
+    contexts: pa.Table = views["contexts"]
+    table = table_of({**views, "contexts": np.empty((len(contexts), 0))}, metadata).drop_columns("context")
+    for name in contexts.column_names:
+        table = table.append_column(name, contexts[name])
+    adapter = SchemaAdapter(table.schema, Problems(Path("contexts"), knobs=metadata.knobs))
+    return adapter.piece(table, 1).table.replace_schema_metadata(metadata.to_arrow())
 
 
 def _knob_data(views: Mapping[str, Any], knobs: Knobs) -> dict[str, Any]:

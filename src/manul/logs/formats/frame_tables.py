@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manul.contexts import data_frames
+from manul.contexts.records import distinct_names, is_missing, is_record, to_fields
 from manul.errors import InputError
 from manul.logs.formats import knob_columns
 from manul.logs.formats.arrays import sparse_features
@@ -36,22 +38,50 @@ DENSE = "context_{}".format
 
 
 def arrow_table(table: Any) -> pa.Table:
-    """Any table as an Arrow table: a data frame, a dict of columns, or an Arrow table itself.
+    """Any table as an Arrow table: a data frame, a dict of columns, a list of rows with names, or an Arrow table itself.
 
     >>> arrow_table({"age": [30, 41]}).column_names
     ['age']
     """
     import pyarrow as pa
 
+    if isinstance(table, list | tuple) and table and all(isinstance(row, Mapping) or is_record(row) for row in table):
+        table = data_frames.from_rows(row if isinstance(row, Mapping) else to_fields(row) for row in table)
+
     if hasattr(table, "iter_columns"):
         return from_polars(table)
     if hasattr(table, "set_axis") and hasattr(table, "attrs"):
         return from_pandas(table)
+    if isinstance(table, Mapping):
+        table = dict(zip(distinct_names([*table], "table"), map(_without_gaps, table.values()), strict=True))
     try:
         return pa.table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
         expected = "an Arrow table, a data frame, or a dict of columns of one length"
         raise InputError(f"table must be {expected}: {error}.", "table") from None
+
+
+def context_table(contexts: Any) -> pa.Table | None:
+    """Contexts with named fields as an Arrow table; None if they are rows of numbers.
+
+    >>> context_table([{"age": 30}, {"age": 41}]).column_names, context_table([[30.0]])
+    (['age'], None)
+    """
+    is_rows = isinstance(contexts, list | tuple) and contexts
+    named = is_rows and (isinstance(contexts[0], Mapping) or is_record(contexts[0]))
+    for row, context in enumerate(contexts if named else ()):
+        if not (isinstance(context, Mapping) or is_record(context)):
+            raise InputError(
+                f"contexts must all have named fields, like the first one, got {context!r:.60} in row {row}.",
+                "contexts",
+            )
+    if not (named or isinstance(contexts, Mapping) or data_frames.is_table(contexts)):
+        return None
+    table = arrow_table(contexts)
+    for name in table.column_names:
+        if name in (*reserved_names(several=True), "reward", "estimated_density"):
+            raise InputError(f"contexts must not have a column {name!r}, as logs have. Rename it.", "contexts")
+    return table.replace_schema_metadata(None)
 
 
 def stated_table(table: pa.Table) -> pa.Table:
@@ -100,8 +130,8 @@ def from_pandas(frame: Any) -> pa.Table:
             "reset_index(drop=True).",
             "table",
         )
-    frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
     _check_distinct([*frame.columns])
+    distinct_names([*frame.columns], "table")
     metadata = _attributes(frame.attrs.get(KEY))
     contexts = [*frame["context"]] if "context" in frame.columns else []
     sparse = any(isinstance(context, Mapping) for context in contexts)
@@ -145,6 +175,13 @@ def from_polars(frame: Any) -> pa.Table:
         contexts = [None if row is None else {item["name"]: item["value"] for item in row} for row in rows]
         return _with_features(table.drop_columns("context"), contexts, Metadata())
     return _dense(table)
+
+
+def _without_gaps(column: Any) -> Any:
+    """A column with None for missing values that Arrow does not take: NaN among texts, `pandas.NA` and NaT."""
+    is_list = isinstance(column, list | tuple)
+    odd = is_list and any(isinstance(each, str) or type(each).__name__ in ("NAType", "NaTType") for each in column)
+    return [None if is_missing(each) else each for each in column] if odd else column
 
 
 def _check_distinct(names: list[str]) -> None:

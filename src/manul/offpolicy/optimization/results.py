@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from manul.utils.atomic_files import write_csv
 
-SHOWN = 10  # rows of a long table that are printed
+MOST_PRINTED = 10  # rows of a table; of more candidates, the best are printed
 
 
 class Row(NamedTuple):
@@ -27,8 +27,8 @@ class Row(NamedTuple):
 class Table:
     """One row per candidate, in the order of the grid; `references` are other policies, which are only printed.
 
-    `chosen` is the index of the chosen row, by default the one with the lowest objective. Of more than ten rows, those with
-    the lowest objectives are printed.
+    Of more than ten rows, the ten with the lowest objectives are printed, the lowest first. `chosen` is the index of the
+    chosen row, by default the one with the lowest objective.
 
     >>> print(Table((Row("Cats", 0.25, 4, 0.2, 0.01, 0.21), Row("Cats", 0.125, 8, 0.1, 0.02, 0.12))))
     candidate  bandwidth  leaves  estimate  penalty  objective
@@ -64,25 +64,24 @@ class Table:
         write_csv(path, Row._fields, (*self.rows, *self.references))
 
     def __str__(self) -> str:
-        marked, mark = (self.lowest, "lowest") if self.chosen is None else (self.chosen, "chosen")
-        shown = self._shown(marked)
-        cells = [Row._fields, *(_cells(row) for row in (*(self.rows[index] for index in shown), *self.references))]
+        printed = self._printed_rows()
+        rows = [*(self.rows[index] for index in printed), *self.references]
+        cells = [Row._fields, *map(_cells, rows)]
         widths = [max(len(row[column]) for row in cells) for column in range(len(Row._fields))]
         lines = []
         for row in cells:
             first, *rest = (text.rjust(width) for text, width in zip(row, widths, strict=True))
             lines.append("  ".join([row[0].ljust(len(first)), *rest]))
-        lines[1 + shown.index(marked)] += f"  <- {mark}"
-        if len(shown) < len(self):
-            lines.append(f"and {len(self) - len(shown)} more candidates with higher objectives")
-        return "\n".join(lines)
+        marked, mark = (self.lowest, "lowest") if self.chosen is None else (self.chosen, "chosen")
+        lines[1 + printed.index(marked)] += f"  <- {mark}"
+        left_out = len(self) - len(printed)
+        return "\n".join([*lines, *([f"and {left_out:,} more candidates"] if left_out else [])])
 
-    def _shown(self, marked: int) -> list[int]:
-        """The indices of the rows to print: all of a few, otherwise the lowest objectives first, and the marked one."""
-        if len(self) <= SHOWN:
+    def _printed_rows(self) -> list[int]:
+        if len(self) <= MOST_PRINTED:
             return list(range(len(self)))
-        ordered = sorted(range(len(self)), key=lambda index: self.rows[index].objective)
-        return ordered[:SHOWN] if marked in ordered[:SHOWN] else [*ordered[:SHOWN], marked]
+        best = sorted(range(len(self)), key=lambda index: self.rows[index].objective)[:MOST_PRINTED]
+        return best if self.chosen is None or self.chosen in best else [*best, self.chosen]
 
 
 def _cells(row: Row) -> tuple[str, ...]:

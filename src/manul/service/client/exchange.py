@@ -20,6 +20,8 @@ P = ParamSpec("P")
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 # The statuses of a service that is busy or unavailable, or of a proxy in front of it.
 BUSY = (502, 503, 504)
+# The status of a caller over its rate limit. Nothing was changed; if the service asks for a longer wait, the call fails at once.
+TOO_MANY, LONGEST_WAIT = 429, 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +95,7 @@ def send(request: Request, retries: int) -> Exchange[httpx.Response]:
         outcome = yield request
         if attempt == retries or not can_retry(request, outcome):
             break
-        yield Pause(pause(attempt))
+        yield Pause(pause(attempt, wait_seconds(outcome)))
     if isinstance(outcome, httpx.Response):
         if outcome.is_success:
             return outcome
@@ -107,8 +109,18 @@ def send(request: Request, retries: int) -> Exchange[httpx.Response]:
 def can_retry(request: Request, outcome: Outcome) -> bool:
     """Whether sending the request again can help and cannot do harm."""
     if isinstance(outcome, httpx.Response):
+        if outcome.status_code == TOO_MANY:
+            return wait_seconds(outcome) <= LONGEST_WAIT
         return outcome.status_code in BUSY if request.repeatable else outcome.status_code == 503
     return request.repeatable or isinstance(outcome, httpx.ConnectError | httpx.ConnectTimeout)
+
+
+def wait_seconds(outcome: Outcome) -> float:
+    """The seconds that a response to too many requests asks for in its Retry-After; 0 for other outcomes, and for a date."""
+    if not isinstance(outcome, httpx.Response) or outcome.status_code != TOO_MANY:
+        return 0.0
+    given = outcome.headers.get("retry-after", "")
+    return float(given) if given.isascii() and given.isdigit() else 0.0
 
 
 def decode(response: httpx.Response, kind: type[T]) -> T:
@@ -134,10 +146,12 @@ def refusal(response: httpx.Response) -> ServiceError:
     return ServiceError(error.message, status=response.status_code, code=error.code, field=field)
 
 
-def pause(attempt: int) -> float:
+def pause(attempt: int, least: float = 0.0) -> float:
     """Seconds before the next attempt: they double each time, and are randomized so that clients do not retry in step.
 
-    >>> 0.025 <= pause(0) <= 0.05
-    True
+    `least` is what the service asked for.
+
+    >>> 0.025 <= pause(0) <= 0.05, 1.025 <= pause(0, 1.0) <= 1.05
+    (True, True)
     """
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**attempt) * random.uniform(0.5, 1.0)
+    return least + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**attempt) * random.uniform(0.5, 1.0)

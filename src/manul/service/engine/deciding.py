@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 
 import numpy as np
 
@@ -36,8 +36,7 @@ class Decider:
         learn: Callable[[Loop, list[Fact]], None],
     ) -> None:
         self._store, self._writer, self._limits, self._now, self._learn = store, writer, limits, now, learn
-        self._pending: dict[int, tuple[Loop, list[tuple[DecisionRow, Future]]]] = {}
-        self._groups = 0
+        self._open: dict[int, WriteDecisions] = {}
         self._refills: dict[int, asyncio.Task[None]] = {}
         self._needed: dict[int, int] = {}
 
@@ -123,7 +122,7 @@ class Decider:
             keys = [number if each.id is None else models.key(loop.name, each.id) for number, each in pairs]
         decisions, model = loop.draw_many(keys, contexts, rows, withins)
         future = asyncio.get_running_loop().create_future()
-        self._measure(loop, future, len(requests), now)
+        self._measure(loop, future, requests, now)
         if not named and isinstance(decisions, Decisions):
             actions, densities = decisions.actions, decisions.densities
             columns = (numbers, actions, densities, contexts if rows is None else rows, withins, decisions.floors)
@@ -152,7 +151,7 @@ class Decider:
             loop.void(numbers)
             raise
         future = asyncio.get_running_loop().create_future()
-        self._measure(loop, future, len(rows), rows[0].time)
+        self._measure(loop, future, rows, rows[0].time)
         self._writer.submit(WriteDecisions(loop, rows, [future], self._note_first, self._learn, together=True))
         return [decision_answer(each) for each in await future]
 
@@ -191,35 +190,23 @@ class Decider:
         return stored
 
     def _enqueue(self, loop: Loop, decision: DecisionRow) -> Future:
-        """Decisions of one turn of the event loop, or made while others are being written, are written together."""
+        """Decisions that are made before the writer begins its next transaction are written together."""
         future = asyncio.get_running_loop().create_future()
-        if not self._pending and not self._groups:
-            asyncio.get_running_loop().call_soon(self.flush)
-        self._pending.setdefault(loop.number, (loop, []))[1].append((decision, future))
+        group = self._open.get(loop.number)
+        if group is None or not group.add(decision, future):
+            decisions = [decision]
+            group = self._open[loop.number] = WriteDecisions(
+                loop, decisions, [future], self._note_first, self._learn, together=False
+            )
+            self._measure(loop, future, decisions, decision.time)
+            self._writer.submit(group)
         return future
 
-    def flush(self) -> None:
-        """Submit all pending decisions to the writer."""
-        pending, self._pending = self._pending, {}
-        for loop, waiting in pending.values():
-            decisions, futures = [each for each, _ in waiting], [future for _, future in waiting]
-            self._groups += 1
-            operation = WriteDecisions(
-                loop, decisions, futures, self._note_first, self._learn, together=False, done=self._end_group
-            )
-            self._measure(loop, futures[0], len(decisions), decisions[0].time)
-            self._writer.submit(operation)
-
-    def _end_group(self) -> None:
-        self._groups -= 1
-        if self._pending and not self._groups:
-            self.flush()
-
-    def _measure(self, loop: Loop, written: Future, count: int, time: float) -> None:
+    def _measure(self, loop: Loop, written: Future, decided: Sized, time: float) -> None:
         def add(future: Future) -> None:
             if not future.cancelled() and future.exception() is None:
                 now = self._now()
-                loop.traffic.add(now, count, now - time)
+                loop.traffic.add(now, len(decided), now - time)
 
         written.add_done_callback(add)
 

@@ -66,7 +66,7 @@ class Engine:
         )
         self._decider = Decider(store, self.writer, self.limits, self.now, self._learn)
         self.rollouts = RolloutControl(store, self.write, self.now, self._learn)
-        self._webhooks = Webhooks(self.rollouts, lambda: list(self.loops.values()), self.learner.leads)
+        self._webhooks = Webhooks(self.rollouts, lambda: list(self.loops.values()), self.learner.learns)
         self._purging = True
         self._background: list[asyncio.Task[None]] = []
         self.ready = False
@@ -97,7 +97,6 @@ class Engine:
         self.ready = False
         for task in self._background:
             task.cancel()
-        self._decider.flush()
         for loop in list(self.loops.values()):
             loop.stop_waiting()
         await self._finish_threads()
@@ -118,8 +117,8 @@ class Engine:
         except TimeoutError:
             log.error("the store hangs; stopping without the last snapshots, the next start replays their events")
 
-    def trouble(self) -> str | None:
-        """Why the service is not ready; None if it is."""
+    def trouble(self, *, names: bool = True) -> str | None:
+        """Why the service is not ready, with or without the names of loops; None if it is."""
         if not self.ready:
             return "starting or stopping"
         for thread in (self.writer, self.learner):
@@ -128,7 +127,7 @@ class Engine:
         if self.writer.failing:
             return "the store is not writable"
         if self.learner.failing:
-            return f"learning fails for loop {', '.join(self.learner.failing)}"
+            return f"learning fails for loop {', '.join(self.learner.failing)}" if names else "a loop fails to learn"
         return None
 
     def loop(self, name: str) -> Loop:
@@ -316,11 +315,9 @@ class Engine:
             self.purge()
 
     def end_waits(self) -> None:
-        """Store outcomes for decisions whose wait has ended; only the leader does so."""
-        if not self.learner.leads():
-            return
+        """Store outcomes for decisions whose wait has ended; only the replica that learns the loop does so."""
         for loop in list(self.loops.values()):
-            if loop.settings.wait is not None:
+            if loop.settings.wait is not None and self.learner.learns(loop):
                 self.writer.submit(EndWaits(loop, self.now(), EXPIRED_PER_TRANSACTION, self._learn, self.end_waits))
 
     async def _sweep(self) -> None:

@@ -1,4 +1,4 @@
-"""Keeps a replica up to date: new and deleted loops, pauses and promotions, and the leader's snapshots."""
+"""Keeps a replica up to date: new and deleted loops, pauses and promotions, and snapshots."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Following:
 
     def __init__(self, store: Store, replicas: Replicas, served: Served) -> None:
         self._store, self._served = store, served
-        self._states, self.leads = replicas.states, replicas.leads
+        self._states, self.leads, self.learns = replicas.states, replicas.leads, replicas.learns
         self._seen: dict[int, State] = {}
         self._damaged: dict[int, int] = {}
         self._finding = threading.Lock()
@@ -87,6 +87,6 @@ class Following:
         except Exception:
             extra = {"loop": loop.name, "event": snapshot.event}
             log.exception(
-                "cannot load the leader's snapshot; deciding with the previous model until the next one", extra=extra
+                "cannot load the newest snapshot; deciding with the previous model until the next one", extra=extra
             )
             self._damaged[loop.number] = snapshot.event

@@ -9,8 +9,9 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
+from manul.service.engine.spans import SpanMaker, no_span
 from manul.service.errors import INTERNAL, Problem, Unavailable
-from manul.service.store import Collision, Store, StoreFailure, Transaction
+from manul.service.store import Collision, Lookup, Store, StoreFailure, Transaction
 
 log = logging.getLogger("manul.service")
 T = TypeVar("T")
@@ -22,6 +23,10 @@ UNWRITABLE = "The store is unreachable or not writable. Nothing was changed; ret
 
 class Operation:
     """Something to be written; its caller is told once it is durable, or why it is not."""
+
+    def begin(self) -> Lookup | None:
+        """Called before a transaction; returns what `apply` will read, to be read together for all operations."""
+        return None
 
     def apply(self, transaction: Transaction) -> None:
         """Read and write. A Problem may be raised only before anything is written."""
@@ -85,6 +90,7 @@ class Writer(threading.Thread):
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self.failing = False
         self.commits = 0
+        self.span: SpanMaker = no_span
         self._stopping = False
 
     def submit(self, operation: Operation) -> None:
@@ -143,8 +149,10 @@ class Writer(threading.Thread):
             self._log_failure(failure)
             return [(each, Unavailable(UNWRITABLE)) for each in operations]
         except Exception as error:
-            # Retry one by one, so that the failure of one does not affect the others.
+            # Retry one by one, so that the failure of one does not affect the others; most collisions do not happen twice.
             if len(operations) > 1:
+                if isinstance(error, Collision) and attempts == MAX_ATTEMPTS:
+                    return self._write(operations, attempts - 1)
                 return [pair for each in operations for pair in self._write([each])]
             return self._retry_or_fail(operations[0], error, attempts)
         if self.failing:
@@ -162,7 +170,9 @@ class Writer(threading.Thread):
 
     def _commit(self, operations: list[Operation]) -> Answers:
         answers: list[tuple[Operation, Exception | None]] = []
-        with self._store.transaction() as transaction:
+        lookups = [lookup for each in operations if (lookup := each.begin()) is not None]
+        with self.span("write", operations=len(operations)), self._store.transaction() as transaction:
+            transaction.prefetch(lookups)
             for each in operations:
                 try:
                     each.apply(transaction)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from manul.service.engine.following import Following
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Fact, Loop
+from manul.service.engine.spans import SpanMaker, no_span
 from manul.service.errors import Problem
 from manul.service.store import Event, Store, StoreFailure
 
@@ -49,9 +50,11 @@ class Learner(threading.Thread):
         if following is not None:
             self._seconds = min(seconds, REPLICA_SNAPSHOT_SECONDS)
         self._woken, self._stopped = threading.Event(), threading.Event()
+        self._has_more = False
         self._failed: dict[str, tuple[float, str]] = {}
         self._snapshots: dict[int, tuple[int, float]] = {}
         self._retry_at: dict[int, float] = {}
+        self.span: SpanMaker = no_span
 
     @property
     def _stopping(self) -> bool:
@@ -92,15 +95,17 @@ class Learner(threading.Thread):
             return
         if self._following is not None:
             self._following.refresh()
+        self._has_more = False
         busy = [self._guarded_turn(loop) for loop in self._loops()]
+        if self._following is not None:
+            # Events are read from the store, where large batches are cheaper.
+            self._stopped.wait(0 if self._has_more else POLL_SECONDS)
+            return
         if not any(busy):
             self._woken.wait(self._idle_seconds())
-        # With replicas, events are read from the store, where large batches are cheaper.
-        time.sleep(0 if self._following is None else POLL_SECONDS / 10)
+        time.sleep(0)
 
     def _idle_seconds(self) -> float:
-        if self._following is not None:
-            return POLL_SECONDS
         return min(self._seconds, FAILURE_SECONDS) if self._failed else self._seconds
 
     def _finish(self) -> None:
@@ -110,7 +115,7 @@ class Learner(threading.Thread):
         for loop in self._loops():
             while not loop.paused and time.monotonic() < deadline and self._guarded_turn(loop):
                 pass
-            if self.leads() and time.monotonic() < deadline:
+            if self.learns(loop) and time.monotonic() < deadline:
                 self._save_snapshot(loop)
 
     def _guarded_turn(self, loop: Loop) -> bool:
@@ -142,8 +147,12 @@ class Learner(threading.Thread):
         return sorted(self._failed)
 
     def leads(self) -> bool:
-        """Whether this replica is the leader, the only one that learns."""
+        """Whether this replica is the leader."""
         return self._following is None or self._following.leads()
+
+    def learns(self, loop: Loop) -> bool:
+        """Whether this replica learns a loop; no other does."""
+        return self._following is None or self._following.learns(loop.number)
 
     def catch_up(self, loop: Loop) -> None:
         """Learn everything in the store, in the caller's thread."""
@@ -152,11 +161,13 @@ class Learner(threading.Thread):
 
     def _turn(self, loop: Loop) -> bool:
         """Learn the next events of a loop; returns whether there may be more."""
-        if loop.paused or not self.leads():
+        if loop.paused or not self.learns(loop):
             return False
         self._snapshots.setdefault(loop.number, (loop.model, time.monotonic()))
         facts, moves = self._next(loop), _moves(loop)
-        loop.learn(facts, lambda event: self._store.model(loop.number, event))
+        self._has_more = self._has_more or len(facts) == EVENTS_PER_TURN
+        with (self.span if facts else no_span)("learn", loop=loop.name, events=len(facts)):
+            loop.learn(facts, lambda event: self._store.model(loop.number, event))
         if loop.behind:
             loop.update_behind(self._store.counts(loop.number).events)
         urgent = _moves(loop) != moves or any(event.kind in ("import", "rollout") for event, _ in facts)
@@ -176,6 +187,9 @@ class Learner(threading.Thread):
 
     def _read(self, loop: Loop) -> list[Fact]:
         """The next events in the store; if events are missing, the loop continues after them."""
+        facts = self._store.events(loop.number, loop.model, EVENTS_PER_TURN)
+        if facts:
+            return facts
         counted = self._store.counts(loop.number).events
         facts = self._store.events(loop.number, loop.model, EVENTS_PER_TURN)
         if not facts and counted > loop.model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -191,16 +192,34 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
     space = action_space(loop)
     if isinstance(space, SeveralKnobs):
         raise Invalid("A rollout takes one knob; this loop has several.", "loop")
+    if settings.webhook is not None:
+        check_url(settings.webhook.url)
     names = ("tolerance", "confidence", "steps", "holdout", "least_decisions", "budget", "patience")
     try:
         assert loop.losses is not None
         plan = RolloutPlan(**{name: getattr(settings, name) for name in names})
-        losses = known_range(loop.losses, "a rollout")
+        losses = known_range(loop.losses, "a rollout", rewards=loop.rewards is not None)
         return check_baseline(_baseline(settings.baseline), space.actions), plan, losses
     except Invalid:
         raise
     except ManulError as error:
         raise Invalid(str(error), error.field) from None
+
+
+def check_url(url: str) -> None:
+    """Refuse a URL that nothing can be sent to.
+
+    >>> check_url("https://example.com:https/moves")
+    Traceback (most recent call last):
+    manul.service.errors.Invalid: webhook.url must be a URL such as https://example.com/moves, got 'https://example.com:https/moves'.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0) and url.isascii()
+    except ValueError:
+        usable = False
+    if not usable:
+        raise Invalid(f"webhook.url must be a URL such as https://example.com/moves, got {url!r}.", "webhook.url")
 
 
 def _baseline(given: float | str | SavedPolicy) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -43,7 +43,7 @@ class RolloutControl:
         rollout = require_rollout(loop)
         ended = rollout.progress.level < 0
         if ended and act != "abort":
-            raise Conflict("The rollout has ended. Start a new one with PUT.", "rollout")
+            raise Conflict("The rollout has ended. Start a new one.", "rollout")
         unchanged = {"pause": rollout.paused, "resume": not rollout.paused, "abort": ended}
         if not unchanged[act]:
             await self._store_act(loop, OwnerAct(act=act))
@@ -74,46 +74,62 @@ class RolloutControl:
 def require_rollout(loop: Loop) -> LoopRollout:
     """The rollout of a loop."""
     if loop.rollout is None:
-        raise Unknown(f"loop {loop.name!r} has no rollout. Start one with PUT.", "rollout")
+        raise Unknown(f"loop {loop.name!r} has no rollout. Start one first.", "rollout")
     return loop.rollout
 
 
 def describe(loop: Loop, now: float) -> Rollout:
     """The rollout of a loop for its owner."""
     with loop.lock:
-        rollout = require_rollout(loop)
-        evidence = evidence_of(rollout.progress, loop.in_flight.total * loop.replicas())
-        settings, waits = rollout.settings, rollout.not_before if rollout.not_before > now else None
-        known = all(abs(end) < float("inf") for end in evidence.excess)
-        plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}
-        return Rollout(
-            loop=loop.name,
-            started=rollout.started,
-            event=rollout.event,
-            status=_status(rollout, evidence),
-            sentence=_sentence(rollout, evidence),
-            baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
-            **plan,
-            steps=list(settings.steps),
-            least_decisions=settings.least_decisions,
-            budget=evidence.budget,
-            patience=settings.patience,
-            webhook=None if settings.webhook is None else settings.webhook.url,
-            unsent=len(rollout.unsent),
-            step=evidence.step,
-            traffic=evidence.traffic,
-            limited=evidence.limited,
-            judged=evidence.judged,
-            in_flight=len(loop.in_flight.tickets),
-            excess=evidence.excess if known else None,
-            learner_loss=evidence.learner_loss,
-            baseline_loss=evidence.baseline_loss,
-            spent=evidence.spent,
-            needed=evidence.needed,
-            not_before=waits if evidence.status == "waiting" else None,
-            moves=list(rollout.moves),
-            looks=list(rollout.looks),
-        )
+        return _describe(loop, require_rollout(loop), now)
+
+
+def describe_all(loops: Iterable[Loop], now: float) -> list[Rollout]:
+    """The rollouts of all loops that have one."""
+    described = []
+    for loop in loops:
+        with loop.lock:
+            if loop.rollout is not None:
+                described.append(_describe(loop, loop.rollout, now))
+    return described
+
+
+def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
+    evidence = evidence_of(rollout.progress, loop.in_flight.total * max(1, loop.replicas()))
+    settings, waits = rollout.settings, rollout.not_before if rollout.not_before > now else None
+    known = all(abs(end) < float("inf") for end in evidence.excess)
+    plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}
+    return Rollout(
+        loop=loop.name,
+        rewards=loop.settings.rewards is not None,
+        started=rollout.started,
+        event=rollout.event,
+        status=_status(rollout, evidence),
+        sentence=_sentence(rollout, evidence, "loss" if loop.settings.rewards is None else "reward"),
+        baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
+        **plan,
+        steps=list(settings.steps),
+        least_decisions=settings.least_decisions,
+        budget=evidence.budget,
+        patience=settings.patience,
+        webhook=None if settings.webhook is None else settings.webhook.url,
+        unsent=len(rollout.unsent),
+        step=evidence.step,
+        traffic=evidence.traffic,
+        limited=evidence.limited,
+        judged=evidence.judged,
+        in_flight=len(loop.in_flight.tickets),
+        learner_decisions=rollout.counts[0],
+        baseline_decisions=rollout.counts[1],
+        excess=evidence.excess if known else None,
+        learner_loss=evidence.learner_loss,
+        baseline_loss=evidence.baseline_loss,
+        spent=evidence.spent,
+        needed=evidence.needed,
+        not_before=waits if evidence.status == "waiting" else None,
+        moves=list(rollout.moves),
+        looks=list(rollout.looks),
+    )
 
 
 def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
@@ -122,9 +138,9 @@ def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
     return "paused" if rollout.paused else evidence.status
 
 
-def _sentence(rollout: LoopRollout, evidence: Evidence) -> str:
+def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Literal["loss", "reward"]) -> str:
     if evidence.status == "rolled back" and evidence.moves[-1].reason == "aborted":
         return "Aborted by its owner. The baseline makes all decisions."
     started = "" if rollout.moves[0].reason == "started" else "This is a new test: earlier evidence does not count. "
     paused = " Paused: the learner can lose traffic, but does not get more." if rollout.paused else ""
-    return f"{started}{evidence}{paused}"
+    return f"{started}{evidence.sentence(outcome)}{paused}"

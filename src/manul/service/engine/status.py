@@ -34,4 +34,5 @@ def status(store: Store, loop: Loop) -> schema.Status:
         events=counts.events,
         model=loop.model,
         width=loop.agent.width,
+        epsilon=getattr(loop.agent, "current_epsilon", None),
     )

@@ -6,10 +6,13 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from http.client import HTTPException
 from typing import Any
 
 import msgspec
@@ -38,33 +41,67 @@ def sign(secret: str, body: bytes) -> str:
     """The signature of a body, as in the header X-Manul-Signature.
 
     >>> sign("a secret of yours", b"{}")[:20]
-    'sha256=58a28464c6b7d'
+    'sha256=1831f6fd86b9b'
     """
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 def send(webhook: Webhook, loop: str, move: RolloutMove) -> None:
-    """Send a move; raises OSError if it is not received."""
+    """Send a move; raises OSError, ValueError or HTTPException if it is not received."""
     body = msgspec.json.encode({"loop": loop, **msgspec.structs.asdict(move)})
     headers = {"Content-Type": "application/json", "X-Manul-Signature": sign(webhook.secret, body)}
     request = urllib.request.Request(webhook.url, body, headers, method="POST")
-    with _opener.open(request, timeout=SEND_SECONDS):
-        pass
+    try:
+        _opener.open(request, timeout=SEND_SECONDS).close()
+    except urllib.error.HTTPError as error:
+        with error:
+            raise OSError(f"the receiver responded with status {error.code}") from None
+
+
+async def send_in_background(webhook: Webhook, loop: str, move: RolloutMove) -> None:
+    """Send a move in a thread of its own, so that a receiver that hangs blocks neither other threads nor the end of the
+    process; raises OSError if it is not received."""
+    waiting = asyncio.get_running_loop()
+    sent: asyncio.Future[Exception | None] = waiting.create_future()
+
+    def finish(error: Exception | None) -> None:
+        if not sent.done():
+            sent.set_result(error)
+
+    def work() -> None:
+        error: Exception | None = None
+        try:
+            send(webhook, loop, move)
+        except (OSError, ValueError, HTTPException) as problem:
+            error = problem
+        except Exception as problem:
+            log.exception("a move cannot be sent")
+            error = problem
+        with suppress(RuntimeError):  # the service has stopped in the meantime
+            waiting.call_soon_threadsafe(finish, error)
+
+    threading.Thread(target=work, name="manul-webhook", daemon=True).start()
+    if (error := await sent) is not None:
+        raise OSError(str(error) or type(error).__name__)
 
 
 class Webhooks:
-    """Sends the moves of all loops; only the leader does so. What was sent is noted as an event of the loop."""
+    """Sends the moves of the loops that this replica learns. What was sent is noted as an event of the loop."""
 
-    def __init__(self, control: RolloutControl, loops: Callable[[], Iterable[Loop]], leads: Callable[[], bool]) -> None:
-        self._control, self._loops, self._leads = control, loops, leads
+    def __init__(
+        self, control: RolloutControl, loops: Callable[[], Iterable[Loop]], learns: Callable[[Loop], bool]
+    ) -> None:
+        self._control, self._loops, self._learns = control, loops, learns
         self._failures: dict[int, tuple[int, float]] = {}
 
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            due = [loop for loop in self._loops() if self._leads() and self._is_due(loop)]
-            await asyncio.gather(*(self._send_all(loop) for loop in due))
+            due = [loop for loop in self._loops() if self._learns(loop) and self._is_due(loop)]
+            for error in await asyncio.gather(*(self._send_all(loop) for loop in due), return_exceptions=True):
+                if isinstance(error, Exception):  # such as a loop that was deleted in the meantime
+                    log.error("moves of a rollout cannot be sent", exc_info=error)
 
     def _is_due(self, loop: Loop) -> bool:
         rollout = loop.rollout
@@ -78,10 +115,10 @@ class Webhooks:
         assert webhook is not None
         try:
             for move in moves:
-                await asyncio.to_thread(send, webhook, loop.name, move)
+                await send_in_background(webhook, loop.name, move)
                 sent += 1
             self._failures.pop(loop.number, None)
-        except (OSError, ValueError) as error:
+        except OSError as error:
             self._note_failure(loop, error)
         try:
             if sent > rollout.notified and loop.rollout is rollout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -14,7 +15,7 @@ from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Fact, Loop
 from manul.service.errors import Conflict, Unknown
-from manul.service.store import Collision, Event, Transaction
+from manul.service.store import Collision, Event, Lookup, Transaction
 from manul.service.store.blocks import Block, DecisionRow, pack
 
 Future = asyncio.Future[Any]
@@ -62,19 +63,32 @@ class WriteDecisions(Operation):
     def __init__(
         self,
         loop: Loop,
-        decisions: Sequence[DecisionRow],
-        futures: Sequence[Future],
+        decisions: list[DecisionRow],
+        futures: list[Future],
         note_first: Callable[[Loop], None],
         learn: Callable[[Loop, list[Fact]], None],
         *,
         together: bool,
-        done: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop, self._decisions, self._futures, self._together = loop, decisions, futures, together
-        self._note_first, self._learn, self._done = note_first, learn, done
+        self._note_first, self._learn = note_first, learn
+        self._begun, self._adding = False, threading.Lock()
         self._answers: list[DecisionRow | Conflict] = []
         self._voids: list[int] = []
         self._facts: list[Fact] = []
+
+    def add(self, decision: DecisionRow, future: Future) -> bool:
+        """Add a decision to a submitted operation; returns False if the writer has begun to write it."""
+        with self._adding:
+            if not self._begun:
+                self._decisions.append(decision)
+                self._futures.append(future)
+            return not self._begun
+
+    def begin(self) -> None:
+        """Take no more decisions."""
+        with self._adding:
+            self._begun = True
 
     def apply(self, transaction: Transaction) -> None:
         """Store new decisions; those whose id exists are answered from the store."""
@@ -136,7 +150,8 @@ class WriteDecisions(Operation):
 
     def answer(self, error: Exception | None) -> None:
         """Answer each caller."""
-        self._done()
+        # The writer refuses operations without beginning them if the service stops while the store fails.
+        self.begin()
         if error is not None:
             self._loop.forget_unstored()
             self._loop.void([*self._voids, *(each.number for each in self._decisions)])
@@ -202,6 +217,12 @@ class WriteLosses(Operation):
         self._learn, self._alone = learn, alone
         self._facts: list[Fact] = []
         self._answers: list[schema.Loss] = []
+
+    def begin(self) -> Lookup:
+        """The decisions, and their events."""
+        named = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
+        own = [own_number(loss.id) for loss in self._losses if loss.id.startswith(OWN)]
+        return Lookup(self._loop.number, named, [number for number in own if number is not None])
 
     def apply(self, transaction: Transaction) -> None:
         """Store those that are new."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from starlette.exceptions import HTTPException
 
 from manul.service.engine.group_commit import UNWRITABLE
-from manul.service.errors import INTERNAL, Problem, Unavailable, Unknown, WrongMethod
+from manul.service.errors import INTERNAL, Problem, TooManyRequests, Unavailable, Unknown, WrongMethod
 from manul.service.http.bodies import error_body
 from manul.service.store import StoreFailure
 
@@ -33,6 +33,8 @@ def refusal(problem: Problem) -> Answer:
         headers += ((b"www-authenticate", b"Bearer"),)
     elif problem.status == 503:
         headers += ((b"retry-after", RETRY_AFTER),)
+    elif isinstance(problem, TooManyRequests):
+        headers += ((b"retry-after", b"%d" % problem.seconds),)
     return Answer(problem.status, error_body(problem), headers)
 
 

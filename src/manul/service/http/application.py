@@ -21,7 +21,8 @@ from manul.service.http.bodies import BodyReader, Disconnected
 from manul.service.http.handlers import ROUTE, build
 from manul.service.http.origins import Origins
 from manul.service.http.request_metrics import OTHER, RequestMetrics
-from manul.service.http.tokens import Right, Tokens
+from manul.service.http.tokens import Access, Right, Tokens
+from manul.service.http.traces import Traces
 
 log = logging.getLogger("manul.service")
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -30,6 +31,7 @@ ONLY_ONCE = (b"host", b"authorization", b"content-length", b"origin", b"sec-fetc
 SLOW, LINES = 1.0, 20
 # The status that stands in the metrics for a caller that was gone before the answer.
 GONE = 499
+NO_HEADERS: Mapping[bytes, bytes] = {}
 
 
 class Replier:
@@ -57,9 +59,11 @@ class Replier:
 class Application:
     """All routes of an engine."""
 
-    def __init__(self, engine: Engine, tokens: Tokens, *, origins: Origins | None = None) -> None:
+    def __init__(
+        self, engine: Engine, tokens: Tokens, *, origins: Origins | None = None, traces: Traces | None = None
+    ) -> None:
         self.engine, self.limits, self.requests = engine, engine.limits, RequestMetrics()
-        self._tokens, self._origins = tokens, origins or Origins()
+        self._tokens, self._origins, self._traces = tokens, origins or Origins(), traces
         self._bodies = BodyReader(engine.limits.all_bodies)
         self._router = build(engine, tokens, self.requests, self._bodies)
         self._prefix, self._numbers = secrets.token_hex(6), count(1)
@@ -85,7 +89,8 @@ class Application:
             error = caught
             if not replier.status:
                 await replier.answer(answers.refusal(answers.problem_of(caught, scope["method"], scope["path"])))
-        self.note(scope.get(ROUTE, OTHER), replier.status, time.perf_counter() - began, replier.request_id, error)
+        told = (scope.get(ROUTE, OTHER), replier.status, time.perf_counter() - began, replier.request_id, error)
+        self.note(*told, loop=scope.get("path_params", {}).get("loop"), headers=headers)
         # An exception refers to this frame, and both would keep the body of the request until the garbage is collected.
         del error
 
@@ -103,10 +108,21 @@ class Application:
         return b"%s-%d" % (self._prefix.encode(), next(self._numbers))
 
     def note(
-        self, route: str, status: int, seconds: float, request_id: bytes, error: BaseException | None = None
+        self,
+        route: str,
+        status: int,
+        seconds: float,
+        request_id: bytes,
+        error: BaseException | None = None,
+        *,
+        loop: str | None = None,
+        headers: Mapping[bytes, bytes] = NO_HEADERS,
     ) -> None:
-        """Count a response, and log it if it is an error or slow."""
+        """Count a response, trace it, and log it if it is an error or slow."""
         self.requests.add(route, status, seconds)
+        if self._traces is not None:
+            told = (route, status, seconds, request_id)
+            self._traces.add_request(*told, loop=loop, traceparent=headers.get(b"traceparent"))
         if status < 400 and seconds < SLOW:
             return
         said = {"request_id": request_id.decode(), "route": route, "status": status, "ms": round(1000 * seconds, 1)}
@@ -122,15 +138,15 @@ class Application:
         self._second, self._lines = second, self._lines + 1 if second == self._second else 1
         return self._lines <= LINES
 
-    def refuses(self, path: str, headers: Mapping[bytes, bytes], right: Right) -> bool:
-        """Whether a POST without repeated headers is rejected because of its headers."""
+    def authorise(self, path: str, headers: Mapping[bytes, bytes], right: Right, loop: str) -> Access | None:
+        """What the caller of a POST without repeated headers may do; None if it is rejected because of its headers."""
         try:
             if b"host" in headers and not self._tokens:
                 self._origins.check("POST", path, headers)
-            self._tokens.require(headers.get(b"authorization"), right)
+            access = self._tokens.require(headers.get(b"authorization"), right, loop)
         except Problem:
-            return True
-        return b"host" not in headers
+            return None
+        return access if b"host" in headers else None
 
     def _admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         if len(headers) < len(scope["headers"]):

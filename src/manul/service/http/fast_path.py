@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import httptools
@@ -19,6 +20,7 @@ from manul.service.http import answers
 from manul.service.http.answers import Answer
 from manul.service.http.bodies import FREE_BYTES, MAX_DIGITS
 from manul.service.http.handlers import Encode, start_decision, start_loss_report
+from manul.service.http.tokens import Access, Right
 
 if TYPE_CHECKING:
     from manul.service.http.connection import Connection
@@ -93,10 +95,18 @@ class FastRequest:
     message_event = _NoEvent()
     response_started = False
 
-    def __init__(self, connection: Connection, line: re.Match[bytes], given_id: bytes | None, body: bytes) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        line: re.Match[bytes],
+        access: Access,
+        headers: Mapping[bytes, bytes],
+        body: bytes,
+    ) -> None:
         self._connection, self._application, self._body = connection, connection.application, body
+        self._access, self._headers = access, headers
         self._loop, self._decision = line[2].decode(), line[3].decode() if line[3] else None
-        self._request_id = self._application.request_id(given_id)
+        self._request_id = self._application.request_id(headers.get(b"x-request-id"))
         self._began = time.perf_counter()
         self.response_complete = self.disconnected = False
         self.keep_alive = True
@@ -112,9 +122,11 @@ class FastRequest:
         headers = connection.header_parser.read(data[start:end]) if end > start else None
         if headers is None or end + headers.length != len(data):
             return None
-        if connection.application.refuses(line[1].decode(), headers.values, "report" if line[3] else "decide"):
+        right: Right = "report" if line[3] else "decide"
+        access = connection.application.authorise(line[1].decode(), headers.values, right, line[2].decode())
+        if access is None:
             return None
-        return cls(connection, line, headers.values.get(b"x-request-id"), data[end:])
+        return cls(connection, line, access, headers.values, data[end:])
 
     def respond(self) -> None:
         """Respond once the decision or the loss is stored durably."""
@@ -136,6 +148,7 @@ class FastRequest:
         written.add_done_callback(answer)
 
     def _ask(self) -> tuple[Future, Encode]:
+        self._access.take()
         engine = self._application.engine
         if self._decision is None:
             return start_decision(engine, self._loop, self._body)
@@ -146,7 +159,8 @@ class FastRequest:
 
     def _send(self, answer: Answer, error: BaseException | None = None) -> None:
         route = "decide" if self._decision is None else "report_loss"
-        self._application.note(route, answer.status, time.perf_counter() - self._began, self._request_id, error)
+        told = (route, answer.status, time.perf_counter() - self._began, self._request_id, error)
+        self._application.note(*told, loop=self._loop, headers=self._headers)
         connection = self._connection
         self.response_complete = True
         if self.disconnected or connection.transport.is_closing():

@@ -21,12 +21,12 @@ from manul.service.engine.loop import Loop
 from manul.service.engine.rollout_control import Act, describe
 from manul.service.engine.status import status
 from manul.service.engine.write_operations import Future, decision_answer, id_of
-from manul.service.errors import Invalid, Unavailable
+from manul.service.errors import Forbidden, Invalid, Unavailable
 from manul.service.http import bodies, metrics
 from manul.service.http.openapi import document
 from manul.service.http.request_metrics import RequestMetrics
 from manul.service.http.route_table import OPERATIONS, PARQUET, Operation
-from manul.service.http.tokens import Tokens
+from manul.service.http.tokens import Access, Tokens
 from manul.service.insights import log_export, loop_report
 from manul.service.insights.examination import Examinations
 from manul.service.insights.knob_insights import pair_view
@@ -39,6 +39,8 @@ from manul.service.store.blocks import DecisionRow
 T = TypeVar("T")
 # The key in the scope of a request that holds the name of its operation.
 ROUTE = "manul.route"
+# The key that holds what the token of a request allows.
+ACCESS = "manul.access"
 DOCS = Path(__file__).with_name("docs.html")
 DASHBOARD = Path(__file__).with_name("dashboard")
 ONLY_HERE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "Cache-Control": "no-cache"}
@@ -88,13 +90,16 @@ class Routes:
     async def create(self, request: Request) -> Response:
         """Create a loop."""
         settings = await self._parse(request, NewLoop)
+        self._access(request).check_loop(settings.name)
         new = settings.name not in self.engine.loops
         loop = await self.engine.create(settings)
         return json(await self._status(loop), 201 if new else 200)
 
-    async def loops(self, request: Request) -> Response:  # noqa: ARG002
-        """All loops."""
+    async def loops(self, request: Request) -> Response:
+        """All loops that the token is for."""
+        access = self._access(request)
         loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
+        loops = [loop for loop in loops if access.includes(loop.name)]
         read = asyncio.to_thread(lambda: [status(self.engine.store, loop) for loop in loops])
         return json(schema.Loops(loops=await read))
 
@@ -127,7 +132,7 @@ class Routes:
     async def decide_many(self, request: Request) -> Response:
         """Decide in many contexts."""
         batch = await self._parse(request, schema.NewDecisions)
-        self._check_batch("decisions", len(batch.decisions))
+        self._check_batch(request, "decisions", len(batch.decisions))
         decisions = await self.engine.decide_many(await self._loop(request), batch.decisions)
         return json(schema.Decisions(decisions=decisions))
 
@@ -140,7 +145,7 @@ class Routes:
     async def report_losses(self, request: Request) -> Response:
         """Store many losses."""
         batch = await self._parse(request, schema.NewLosses)
-        self._check_batch("losses", len(batch.losses))
+        self._check_batch(request, "losses", len(batch.losses))
         return json(schema.Losses(losses=await self.engine.report_losses(request.path_params["loop"], batch.losses)))
 
     async def pause(self, request: Request) -> Response:
@@ -250,16 +255,18 @@ class Routes:
         return json(schema.Health(status="ok"))
 
     async def readyz(self, request: Request) -> Response:  # noqa: ARG002
-        """All loops are loaded, and the store is writable."""
-        trouble = self.engine.trouble()
+        """All loops are loaded, and the store is writable; with tokens, names of loops are not for everybody."""
+        trouble = self.engine.trouble(names=not self.tokens)
         if trouble is not None:
             raise Unavailable(f"Not ready: {trouble}.")
         return json(schema.Health(status="ok"))
 
-    async def metrics(self, request: Request) -> Response:  # noqa: ARG002
+    async def metrics(self, request: Request) -> Response:
         """Metrics for Prometheus, also while the store is unavailable."""
+        if self._access(request).restricted:
+            raise Forbidden("The metrics are about all loops, and the token is for some loops only.")
         statuses = await self.counts.read()
-        text = metrics.text(self.engine, statuses, self.requests)
+        text = metrics.text(self.engine, statuses, self.requests, self.tokens)
         return Response(text, 200, media_type="text/plain; version=0.0.4")
 
     async def _loop(self, request: Request) -> Loop:
@@ -282,12 +289,17 @@ class Routes:
         batches = (schema.NewDecisions, schema.NewLosses)
         return self.engine.limits.batch_body if kind in batches else self.engine.limits.body
 
-    def _check_batch(self, field: str, length: int) -> None:
+    def _access(self, request: Request) -> Access:
+        access: Access = request.scope[ACCESS]
+        return access
+
+    def _check_batch(self, request: Request, field: str, length: int) -> None:
         if not 1 <= length <= self.engine.limits.batch:
             raise Invalid(
                 f"{field} must have 1 to {self.engine.limits.batch} elements, got {length}.",
                 field,
             )
+        self._access(request).take_batch(length)
 
     async def _act(self, request: Request, act: Act) -> Response:
         loop = await self._loop(request)
@@ -310,7 +322,10 @@ def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodi
         async def handle(request: Request) -> Any:
             request.scope[ROUTE] = each.name
             if each.right is not None:
-                tokens.require(request.headers.get("authorization", "").encode("latin-1") or None, each.right)
+                access = tokens.find(request.headers.get("authorization", "").encode("latin-1") or None)
+                request.scope[ACCESS] = access
+                access.take()
+                access.check(each.right, request.path_params.get("loop"))
             return await answer(request)
 
         return handle

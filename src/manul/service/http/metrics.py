@@ -6,13 +6,16 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from manul.service import schema
 from manul.service.engine.engine import Engine
+from manul.service.engine.rollout_control import describe_all
 from manul.service.engine.status import status
 from manul.service.http.request_metrics import RequestMetrics
+from manul.service.http.rollout_metrics import rollout_metrics
+from manul.service.http.tokens import Access
 from manul.service.store import StoreFailure
 
 log = logging.getLogger("manul.service")
@@ -62,7 +65,7 @@ class LoopCounts:
             return  # The service has stopped in the meantime.
 
 
-def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics) -> str:
+def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, tokens: Iterable[Access] = ()) -> str:
     """All metrics; those of the store are omitted if it could not be read."""
     lines: list[str] = []
     for name, (kind, meaning) in LOOP.items() if statuses is not None else ():
@@ -71,8 +74,14 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics) ->
     if statuses is not None:
         lags = {_label(each.name): max(0, each.events - each.model) for each in statuses}
         lines += _metric("learner_lag", "gauge", "Events that the model has not learned yet.", lags)
+    for name, kind, meaning, samples in rollout_metrics(describe_all(list(engine.loops.values()), engine.now())):
+        lines += _metric(name, kind, meaning, samples)
     for name, (kind, meaning, value) in state(engine, store_up=statuses is not None).items():
         lines += _metric(name, kind, meaning, {"": value})
+    refused = {f'{{token="{each.shown}"}}': each.refused for each in tokens if each.refused}
+    lines += _metric(
+        "rate_limited", "counter", "Requests refused by the rate limit, by the start of the hash.", refused
+    )
     return "\n".join([*lines, *requests.lines()]) + "\n"
 
 
@@ -91,7 +100,11 @@ def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, flo
         "writer_alive": ("gauge", "1 while the writer thread is running.", int(writer.is_alive())),
         "writer_queue": ("gauge", "Operations waiting to be written.", writer.depth),
         "learner_alive": ("gauge", "1 while the learner thread is running.", int(learner.is_alive())),
-        "leader": ("gauge", "1 if this replica is the leader, which learns.", int(learner.leads())),
+        "leader": (
+            "gauge",
+            "1 if this replica is the leader, which removes the data of deleted loops.",
+            int(learner.leads()),
+        ),
         "loops": ("gauge", "Number of loops.", len(engine.loops)),
         "resident_bytes": ("gauge", "Resident memory of the process.", resident_bytes()),
     }

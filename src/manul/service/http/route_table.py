@@ -43,7 +43,8 @@ class Operation:
 OPERATIONS = (
     Operation(name="create", method="POST", path="/v1/loops", right="admin", asks=NewLoop, answers=schema.Status,
               status=(200, 201), summary="Create a loop. If it exists with the same settings, return it."),
-    Operation(name="loops", method="GET", path="/v1/loops", right="report", answers=schema.Loops, summary="List all loops."),
+    Operation(name="loops", method="GET", path="/v1/loops", right="report", answers=schema.Loops,
+              summary="List all loops that the token is for."),
     Operation(name="status", method="GET", path=ONE, right="report", answers=schema.Status, summary="Return the status of a loop."),
     Operation(name="delete", method="DELETE", path=ONE, right="admin", answers=schema.Deleted,
               summary="Delete a loop with all its decisions, losses and models. This cannot be undone; download its log first."),

@@ -27,6 +27,7 @@ from manul.service.http.application import Application
 from manul.service.http.connection import Connection, Connections
 from manul.service.http.origins import Origins
 from manul.service.http.tokens import Tokens, read
+from manul.service.http.traces import open_traces
 from manul.service.insights.archive import archive
 from manul.service.store import StoreFailure
 from manul.service.store.store_registry import open_store
@@ -91,17 +92,23 @@ def _bind_error(host: str, port: int, error: OSError) -> ParameterError:
 
 
 async def _serve(configuration: Configuration) -> None:
-    tokens = Tokens() if configuration.token_file is None else read(configuration.token_file)
+    rate = configuration.limits.rate
+    tokens = Tokens(rate=rate) if configuration.token_file is None else read(configuration.token_file, rate)
     configuration.check(tokens=bool(tokens))
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload_tokens, tokens, configuration.token_file)
     allow_files()
-    with listening_sockets(configuration.host, configuration.port) as sockets:
+    with (
+        open_traces(configuration.otel_endpoint) as traces,
+        listening_sockets(configuration.host, configuration.port) as sockets,
+    ):
         engine = Engine(
             open_store(configuration.store),
             configuration.limits,
             snapshot_seconds=configuration.snapshot_seconds,
             snapshot_events=configuration.snapshot_events,
         )
+        if traces is not None:
+            engine.writer.span = engine.learner.span = traces.span
         await engine.start()
         # Objects created so far live as long as the process; without this, collections would scan them for tens of milliseconds.
         gc.collect()
@@ -109,7 +116,7 @@ async def _serve(configuration: Configuration) -> None:
         archiving = asyncio.create_task(_archive(engine, configuration))
         try:
             origins = Origins(configuration.host, configuration.allowed_host)
-            await Server(Application(engine, tokens, origins=origins)).serve(sockets)
+            await Server(Application(engine, tokens, origins=origins, traces=traces)).serve(sockets)
         finally:
             archiving.cancel()
             await engine.stop()
@@ -123,7 +130,7 @@ def reload_tokens(tokens: Tokens, path: Path | None) -> None:
         log.info("no token file to reload")
         return
     try:
-        tokens.replace(read(path))
+        tokens.replace(read(path, tokens.rate))
         log.info("reloaded the token file")
     except ManulError as error:
         log.error("the token file is invalid; keeping the current tokens", extra={"why": str(error)})

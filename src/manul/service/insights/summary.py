@@ -50,6 +50,7 @@ def summary(
         density=[] if several else density_now(loop, contexts),
         features=features(contexts),
         examined=examined,
+        rollout=loop.rollout is not None,
         knobs=summaries if several else UNSET,
     )
 

@@ -85,6 +85,14 @@ class LoopGone(Unknown):
         super().__init__("The loop was deleted.", "loop")
 
 
+class Lookup(NamedTuple):
+    """Decisions of a loop whose events will be read: some by the ids of callers, others by their numbers."""
+
+    loop: int
+    ids: Sequence[str]
+    numbers: Sequence[int]
+
+
 class State(NamedTuple):
     """The state of a loop that replicas share; `snapshot` is the last event of the newest snapshot."""
 
@@ -97,10 +105,13 @@ class State(NamedTuple):
 
 
 class Replicas(Protocol):
-    """The services on one store. Exactly one of them, the leader, learns and ends waits."""
+    """The services on one store. Exactly one of them is the leader, and exactly one learns a loop and ends its waits."""
 
     def leads(self) -> bool:
-        """Whether this replica is the leader."""
+        """Whether this replica is the leader, which removes deleted data."""
+
+    def learns(self, loop: int) -> bool:
+        """Whether this replica learns a loop."""
 
     def states(self) -> list[State]:
         """The current state of all loops."""
@@ -136,6 +147,9 @@ class Transaction(Protocol):
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All events of some decisions, in order; decisions without events are omitted."""
+
+    def prefetch(self, lookups: Sequence[Lookup]) -> None:
+        """Read what `numbers`, `decisions` and `events_of` will be asked for, in as few round trips as possible."""
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         """Add events; returns them with the numbers they were assigned."""
@@ -230,6 +244,7 @@ __all__ = [
     "DecisionRow",
     "Event",
     "Kind",
+    "Lookup",
     "LoopGone",
     "LoopRow",
     "Replicas",

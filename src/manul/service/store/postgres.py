@@ -13,11 +13,12 @@ import psycopg
 
 from manul.errors import FileError
 from manul.service.store import Collision, Counts, Event, LoopGone, LoopRow, State, StoreFailure, Transaction
-from manul.service.store.connections import GONE, Connections
+from manul.service.store.blocks import DecisionRow
+from manul.service.store.connections import GONE, Connections, pipelined_transaction
 from manul.service.store.numbers import Numbers
 from manul.service.store.postgres_election import Election
 from manul.service.store.postgres_schema import is_current, migrate
-from manul.service.store.postgres_transaction import PostgresTransaction, events_of
+from manul.service.store.postgres_transaction import BLOCKS_WITH, PostgresTransaction, add_blocks, array, events_of
 from manul.service.store.reading import Reading
 from manul.service.store.recent import Recent
 from manul.service.store.store_registry import register_store
@@ -37,7 +38,7 @@ FROM loops l JOIN heads h ON h.loop = l.number LEFT JOIN firsts f ON f.loop = l.
 
 
 class PostgresStore(Reading):
-    """A store in a database. One replica is the leader and learns; the others follow its snapshots."""
+    """A store in a database. One replica learns each loop; the others follow its snapshots."""
 
     def __init__(self, url: str) -> None:
         self._recent = Recent()
@@ -67,7 +68,7 @@ class PostgresStore(Reading):
             if self._writer is None or self._writer.closed:
                 self._writer = self._connections.connect()
             current = PostgresTransaction(self._writer, self._watchdog, self._recent, self._has_first, self._forgets)
-            with self._watchdog.watch(self._writer), self._writer.pipeline(), self._writer.transaction():
+            with self._watchdog.watch(self._writer), pipelined_transaction(self._writer):
                 yield current
                 current.finish()
         except psycopg.errors.NotNullViolation as error:
@@ -126,6 +127,13 @@ class PostgresStore(Reading):
         self._numbers.stop()
         self._abandon()
         self._connections.close()
+
+    def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:
+        """Stored decisions; blocks of other replicas are read together."""
+        missing = self._recent.missing(loop, numbers)
+        if missing:
+            add_blocks(self._recent, loop, self._read(BLOCKS_WITH, array(missing), loop))
+        return super()._decisions(loop, numbers)
 
     def _set_up(self) -> None:
         """Create or migrate the tables. A current store is only read, so that a start waits for no lock."""

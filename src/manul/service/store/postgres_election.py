@@ -1,7 +1,8 @@
-"""Leader election: the leader is the replica whose session holds an advisory lock.
+"""Election of the leader and of the replica that learns each loop: those whose sessions hold advisory locks.
 
-The stored data would be correct with several leaders: models are a function of the events alone, and every loss is stored
-under its loop's lock. The election only avoids duplicate work.
+Loops are divided into shares, and each replica holds the locks of as many shares as the others. The stored data would be
+correct with several leaders: models are a function of the events alone, and every loss is stored under its loop's lock. The
+election only avoids duplicate work.
 """
 
 from __future__ import annotations
@@ -14,26 +15,27 @@ from typing import Any
 import psycopg
 
 from manul.service.store import State, StoreFailure
-from manul.service.store.postgres_schema import LEADING, SERVING
+from manul.service.store.postgres_schema import LEADING, LEARNING, LIVING
 from manul.service.store.watchdog import Watchdog
 
 log = logging.getLogger("manul.service")
 RENEWAL_SECONDS = 1.0
+SHARES = 32
+# The low halves of the keys of all locks on this database that have the high half of LIVING and LEARNING.
+LOCKS = f"""
+SELECT array_agg(objid::bigint) FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND classid = {LIVING >> 32} AND objsubid = 1
+  AND database IN (SELECT database FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())
+"""
 # The server ends the session of a replica that hangs or whose machine is gone, which frees the lock.
 SESSION_TIMEOUTS = """
 SELECT set_config('idle_session_timeout', '5s', false), set_config('tcp_keepalives_idle', '2', false),
   set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)
 """
-# The upper and lower half of a lock's key are its classid and objid.
-COUNT = f"""
-SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted
-  AND classid = {SERVING >> 32} AND objid = {SERVING & 0xFFFFFFFF}
-  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
 
 
 class Election(threading.Thread):
-    """Tries to get the lock every second and, while it holds it, keeps its session alive."""
+    """Tries to get the locks every second, gives up those beyond its part, and keeps its session alive."""
 
     def __init__(
         self, connect: Callable[[], psycopg.Connection[Any]], states: Callable[[], list[State]], watchdog: Watchdog
@@ -42,6 +44,7 @@ class Election(threading.Thread):
         self._connect, self.states, self._watchdog = connect, states, watchdog
         self._session: psycopg.Connection[Any] | None = None
         self._leads, self._count, self._stopping = False, 1, threading.Event()
+        self._shares: frozenset[int] = frozenset()
         self._try()
 
     def leads(self) -> bool:
@@ -51,6 +54,10 @@ class Election(threading.Thread):
     def count(self) -> int:
         """The number of replicas, as of a second ago."""
         return self._count
+
+    def learns(self, loop: int) -> bool:
+        """Whether this replica learns a loop."""
+        return loop % SHARES in self._shares
 
     def run(self) -> None:
         """Run until stopped."""
@@ -63,16 +70,15 @@ class Election(threading.Thread):
         self._watchdog.end_waits()
         if self.is_alive():
             self.join()
-        self._leads = False
-        self._close()
+        self._lose()
 
     def _try(self) -> None:
         led = self._leads
         try:
             self._leads = self._hold_lock()
+            self._shares = self._hold_shares()
         except (psycopg.Error, StoreFailure):
-            self._leads = False
-            self._close()
+            self._lose()
         if self._leads != led:
             log.info("this replica is now the leader" if self._leads else "this replica is no longer the leader")
 
@@ -80,17 +86,35 @@ class Election(threading.Thread):
         if self._session is None:
             self._session = self._connect()
             self._leads = False
-            with self._watchdog.watch(self._session):
-                self._session.execute(SESSION_TIMEOUTS)
-                self._session.execute(f"SELECT pg_advisory_lock_shared({SERVING})".encode())
-        query = "SELECT true" if self._leads else f"SELECT pg_try_advisory_lock({LEADING})"
+            self._ask(SESSION_TIMEOUTS)
+            self._ask(f"SELECT pg_advisory_lock_shared({LIVING})")
+        return self._leads or bool(self._ask(f"SELECT pg_try_advisory_lock({LEADING})"))
+
+    def _hold_shares(self) -> frozenset[int]:
+        """Take free shares or give up some, so that every replica has the same number, or one less."""
+        locks = self._ask(LOCKS)
+        self._count = max(1, locks.count(LIVING & 0xFFFFFFFF))
+        part = -(-SHARES // self._count)
+        held = sorted(self._shares)
+        # Every second one, because loops that were created together are often busy together.
+        surplus = [*held[1::2], *held[::2]][: max(0, len(held) - part)]
+        self._shares = frozenset(held) - frozenset(surplus)
+        for share in surplus:
+            self._ask(f"SELECT pg_advisory_unlock({LEARNING + share})")
+        taken = set(self._shares)
+        for share in (share for share in range(SHARES) if (LEARNING + share) & 0xFFFFFFFF not in locks):
+            if len(taken) < part and self._ask(f"SELECT pg_try_advisory_lock({LEARNING + share})"):
+                taken.add(share)
+        return frozenset(taken)
+
+    def _ask(self, query: str) -> Any:
+        assert self._session is not None
         with self._watchdog.watch(self._session):
             row = self._session.execute(query.encode()).fetchone()
-            counted = self._session.execute(COUNT.encode()).fetchone()
-        self._count = max(1, int(counted[0])) if counted is not None else 1
-        return row is not None and bool(row[0])
+        return None if row is None else row[0]
 
-    def _close(self) -> None:
+    def _lose(self) -> None:
+        self._leads, self._shares = False, frozenset()
         if self._session is not None:
             self._session.close()
             self._session = None

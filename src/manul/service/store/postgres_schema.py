@@ -8,8 +8,9 @@ import psycopg
 
 from manul.errors import FileError
 
-# Keys of advisory locks: held while the tables are created or migrated, by the leader, and shared by all replicas.
-MIGRATING, LEADING, SERVING = 0x6D616E756C00, 0x6D616E756C01, 0x6D616E756C02
+# Keys of advisory locks: one is held while the tables are created or migrated, one by the leader, one by every replica
+# together with the others, and from LEARNING on one by the replica that learns a share of the loops.
+MIGRATING, LEADING, LIVING, LEARNING = 0x6D616E756C00, 0x6D616E756C01, 0x6D616E756C02, 0x6D616E756D00
 # The first version with idle_session_timeout, which ends the session of a replica that hangs.
 MIN_SERVER_VERSION = 140_000
 

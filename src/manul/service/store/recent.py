@@ -40,6 +40,10 @@ class Recent:
                 self._forget((loop, first))
             self._firsts.pop(loop, None)
 
+    def missing(self, loop: int, numbers: Sequence[int]) -> list[int]:
+        """The numbers of decisions that are not in cached blocks."""
+        return [number for number in numbers if self._block(loop, number) is None]
+
     def decisions(self, loop: int, numbers: Sequence[int], find: Find) -> list[DecisionRow | None]:
         """Decisions from cached blocks, or from those that `find` reads."""
         decisions: list[DecisionRow | None] = []

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import astuple
 
-from manul.service.store import OUTCOMES, Counts, Event, LoopGone, Snapshot
+from manul.service.store import OUTCOMES, Counts, Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
 from manul.service.store.reading import EVENT, HISTORY, block_with, event_of
 from manul.service.store.recent import Recent
@@ -111,6 +111,9 @@ class SqliteTransaction:
         """All events of some decisions, in order; decisions without events are omitted."""
         self._check(loop)
         return events_of(self._read, loop, numbers)
+
+    def prefetch(self, lookups: Sequence[Lookup]) -> None:
+        """Nothing: a read from the file needs no round trip."""
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         """Add events; returns them with the numbers they were assigned."""

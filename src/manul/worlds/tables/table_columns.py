@@ -33,6 +33,11 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     ...     {name: column.to_pylist() for name, column in read_columns(Path(folder, "t.csv")).items()}
     {'size': [1.0, None], 'kind': ['a', 'b']}
     """
+    return read_table(path)[1]
+
+
+def read_table(path: str | Path) -> tuple[pa.Table, dict[str, pa.Array]]:
+    """Read a file as an Arrow table, with texts as they are, and its columns as `read_columns` gives them."""
     import pyarrow as pa
 
     source = Path(path)
@@ -40,7 +45,8 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     if not source.is_file():
         raise missing_file(source)
     try:
-        return columns(_READERS[suffix](source))
+        table: pa.Table = _READERS[suffix](source)
+        return table, columns(table)
     except (pa.ArrowException, EOFError, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200]
         raise FileError(f"{source}: not a valid {suffix} file: {reason.rstrip('.')}.") from error

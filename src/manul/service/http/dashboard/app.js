@@ -3,7 +3,7 @@ import { ask, at, trouble } from "./api.js"
 import { Board } from "./board.js"
 import { forgetAll, redrawAll } from "./charts.js"
 import { make } from "./format.js"
-import { askForLoop, askForToken, askToErase, prepare } from "./forms.js"
+import { askForLoop, askForToken, askToAbort, askToErase, prepare } from "./forms.js"
 
 const PERIOD = 2000
 const main = document.getElementById("main"),
@@ -24,7 +24,7 @@ function show(name) {
   forgetAll()
   const content = document.getElementById(name ? "board" : "welcome").content.cloneNode(true)
   main.replaceChildren(content)
-  board = name ? new Board(main, name, change, askToErase) : null
+  board = name ? new Board(main, name, { change, erase: askToErase, abort: () => askToAbort(name) }) : null
   for (const button of main.querySelectorAll("[data-do=new]")) button.onclick = askForLoop
 }
 
@@ -90,6 +90,7 @@ prepare({
   },
   allowed: again,
   erased: again,
+  aborted: () => board?.refresh(false),
 })
 document.getElementById("new").onclick = askForLoop
 document.getElementById("theme").onclick = switchTheme

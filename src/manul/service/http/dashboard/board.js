@@ -5,9 +5,10 @@ import { clock, count, key, make, milliseconds, number, seconds } from "./format
 import { describe, fill, KnobCharts, knobsOf, middleAction, Pair } from "./knobs.js"
 import { inOwnUnits, words } from "./outcomes.js"
 import { beliefs, candidates, findings } from "./report.js"
+import { RolloutCard } from "./rollout.js"
 
 export class Board {
-  constructor(root, name, change, erase) {
+  constructor(root, name, { change, erase, abort }) {
     this.root = root
     this.name = name
     for (const verb of ["reset", "delete"]) root.querySelector(`[data-do=${verb}]`).onclick = () => erase(name, verb)
@@ -48,6 +49,7 @@ export class Board {
     this.moved = chart(Heat, "moved", { y: "action", time: true })
     this.knobs = new KnobCharts(this.part("knobs"))
     this.chart = chart
+    this.rollout = new RolloutCard(this, change, abort)
   }
 
   part(name) {
@@ -68,6 +70,7 @@ export class Board {
 
   async refresh(policy) {
     const summary = inOwnUnits(await ask(at(this.name, `/summary?span=${this.part("span").value}`)))
+    summary.status.apprentice &&= !summary.rollout // with a rollout, an apprentice decides
     const { one, many, title } = words(summary.status)
     this.loss.label(one)
     this.waits.label(many)
@@ -88,6 +91,7 @@ export class Board {
     else this.now(summary)
     this.traffic(summary)
     this.waiting(summary)
+    await this.rollout.refresh(summary)
     candidates(this.part("candidates"), summary.examined, summary.status)
     beliefs(this.part("beliefs"), summary.examined)
     findings(this.part("findings"), summary.examined, summary.status)
@@ -100,7 +104,8 @@ export class Board {
     this.part("name").textContent = status.name
     const state = status.paused ? "paused" : status.apprentice ? "apprentice" : "deciding"
     Object.assign(this.part("state"), { textContent: state, className: `badge ${state}` })
-    this.part("about").textContent = `${describe(status)}, agent ${status.agent.kind}`
+    const explored = status.epsilon == null ? "" : `, explores ${Number((100 * status.epsilon).toPrecision(2))} %`
+    this.part("about").textContent = `${describe(status)}, agent ${status.agent.kind}${explored}`
     const shown = { pause: !status.paused, resume: status.paused, promote: status.apprentice }
     for (const [verb, visible] of Object.entries(shown)) this.root.querySelector(`[data-do=${verb}]`).hidden = !visible
     const tiles = {

@@ -14,14 +14,14 @@ export function number(value, digits = 3) {
 export const milliseconds = value =>
   value === null || value === undefined ? "–" : value >= 1000 ? `${number(value / 1000)} s` : `${number(value)} ms`
 
-export function seconds(value) {
+export function seconds(value, digits = 3) {
   const [unit, length] = [
     ["day", 86400],
     ["hour", 3600],
     ["minute", 60],
     ["second", 1],
   ].find(([, length]) => value >= length) ?? ["second", 1]
-  const amount = number(value / length)
+  const amount = number(value / length, digits)
   return `${amount} ${unit}${amount === "1" ? "" : "s"}`
 }
 

@@ -1,8 +1,9 @@
-// The dialogs: a new loop, confirmation of reset and delete, and the token.
+// The dialogs: a new loop, confirmation of reset, delete and abort, and the token.
 import { ask, at, token } from "./api.js"
 
 const create = document.getElementById("create"),
   erase = document.getElementById("erase"),
+  abort = document.getElementById("abort"),
   tokens = document.getElementById("token")
 
 const given = field => (field.value.trim() === "" ? undefined : Number(field.value))
@@ -71,9 +72,15 @@ const ERASING = {
     send: loop => ask(at(loop), { method: "DELETE" }),
   },
 }
-let erasing = null
+let erasing = null,
+  aborting = null
 
-export function prepare({ created, allowed, erased }) {
+export function prepare({ created, allowed, erased, aborted }) {
+  submitted(abort, async () => {
+    await ask(at(aborting, "/rollout/abort"), { method: "POST" })
+    aborted()
+  })
+  abort.querySelector("[value=cancel]").onclick = () => abort.close()
   submitted(erase, async fields => {
     const { loop, verb } = erasing
     if (fields.name.value !== loop) throw new Error(`Type ${loop} to confirm.`)
@@ -105,6 +112,13 @@ export function askToErase(loop, verb) {
   erase.querySelector(".error").textContent = ""
   erase.querySelector("form").reset()
   erase.showModal()
+}
+
+export function askToAbort(loop) {
+  aborting = loop
+  abort.querySelector("h2").textContent = `Abort the rollout of ${loop}?`
+  abort.querySelector(".error").textContent = ""
+  abort.showModal()
 }
 
 export const askForLoop = () => create.showModal()

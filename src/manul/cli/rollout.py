@@ -1,0 +1,110 @@
+"""`manul rollout`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from manul.cli._options import INTEGER, NUMBER, List, Number
+
+RETRIES = 2  # a person waits for the answer
+
+
+class Baseline(Number):
+    """An action, `caller`, or the file of a saved policy."""
+
+    name = "baseline"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse the text."""
+        text = str(value)
+        return text if text == "caller" or text.endswith(".manul") else super().convert(value, param, ctx)
+
+
+def takes_loop(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the loop, the address of the service, and the form of the output."""
+    decorators = (
+        click.argument("loop"),
+        click.option("--url", default="http://127.0.0.1:8000", envvar="MANUL_URL", help="Address of the service; also MANUL_URL."),
+        click.option("--token", envvar="MANUL_TOKEN", help="Token, if the service has tokens; also MANUL_TOKEN."),
+        click.option("--json", "as_json", is_flag=True, help="Print the rollout as JSON."),
+    )  # fmt: skip
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+@click.group(epilog="\b\nExample:\n  manul rollout status heating")
+def rollout() -> None:
+    """Let the learner of a loop take over from a baseline by evidence.
+
+    The commands send one request to `manul serve` and print the rollout: its state, its evidence, and its moves.
+    """
+
+
+@rollout.command(epilog="\b\nExample:\n  manul rollout start heating --baseline 45 --steps 0.05,0.25,1")
+@takes_loop
+@click.option(
+    "--baseline", type=Baseline(), required=True, help="Action, `caller`, or the .manul file of a saved policy."
+)
+@click.option("--tolerance", type=NUMBER, default=0.05, help="The loss may be this share above that of the baseline.")
+@click.option("--confidence", type=NUMBER, default=0.95, help="Probability that each promise holds.")
+@click.option("--steps", type=List(NUMBER), default="0.05,0.25,1", help="The learner's shares of the traffic.")
+@click.option("--holdout", type=NUMBER, default=0.02, help="Share of the traffic that the baseline keeps.")
+@click.option("--least-decisions", type=INTEGER, default=200, help="Least decisions with losses per step.")
+@click.option("--least-seconds", type=NUMBER, default=0.0, help="Least time per step.")
+@click.option("--budget", type=NUMBER, default=100.0, help="Start-up budget, in widths of the range of losses.")
+@click.option("--patience", type=INTEGER, default=10_000, help="Further decisions to wait for a missing loss.")
+@click.option("--webhook", metavar="URL", help="Where to report moves.")
+@click.option(
+    "--webhook-secret",
+    metavar="TEXT",
+    envvar="MANUL_WEBHOOK_SECRET",
+    help="Secret that signs the reports; also MANUL_WEBHOOK_SECRET.",
+)
+def start(loop: str, *, webhook: str | None, webhook_secret: str | None, **options: Any) -> None:
+    """Start a rollout in LOOP. If one is running with other settings, a new test begins."""
+    if webhook is not None and webhook_secret is None:
+        raise click.UsageError("--webhook needs --webhook-secret, or MANUL_WEBHOOK_SECRET")
+    receiver = None if webhook is None else {"url": webhook, "secret": webhook_secret}
+    connection = {name: options.pop(name) for name in ("url", "token", "as_json")}
+    _call("start_rollout", loop, **connection, webhook=receiver, **options)
+
+
+@rollout.command(epilog="\b\nExample:\n  manul rollout status heating")
+@takes_loop
+def status(loop: str, **connection: Any) -> None:
+    """Show the rollout of LOOP."""
+    _call("rollout", loop, **connection)
+
+
+@rollout.command(epilog="\b\nExample:\n  manul rollout pause heating")
+@takes_loop
+def pause(loop: str, **connection: Any) -> None:
+    """Pause the rollout of LOOP: the learner can lose traffic, but does not get more."""
+    _call("pause_rollout", loop, **connection)
+
+
+@rollout.command(epilog="\b\nExample:\n  manul rollout resume heating")
+@takes_loop
+def resume(loop: str, **connection: Any) -> None:
+    """Resume the rollout of LOOP."""
+    _call("resume_rollout", loop, **connection)
+
+
+@rollout.command(epilog="\b\nExample:\n  manul rollout abort heating")
+@takes_loop
+def abort(loop: str, **connection: Any) -> None:
+    """Abort the rollout of LOOP: from now on the baseline makes all decisions."""
+    _call("abort_rollout", loop, **connection)
+
+
+def _call(name: str, loop: str, *, url: str, token: str | None, as_json: bool, **settings: Any) -> None:
+    from manul.service.client import Client
+    from manul.service.client.rollout_text import rollout_json, rollout_text
+
+    with Client(url, token, retries=RETRIES) as client:
+        result = getattr(client, name)(loop, **settings)
+    click.echo(rollout_json(result) if as_json else rollout_text(result))

@@ -1,0 +1,97 @@
+"""The tables of a store as rows, for backups: the same names and columns for every store, whatever tables it uses itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from manul.service.store import Counts
+from manul.service.store.reading import HISTORY
+from manul.utils.registry import Registry
+
+Value = bool | int | float | str | bytes | None
+Row = tuple[Value, ...]
+COUNTS = ("loop", *Counts.__struct_fields__)
+# The tables of a backup, and the columns that order their rows. Loops come first, because the others refer to them.
+KEYS = {"loops": "number", "counts": "loop", "firsts": "loop"} | {name: f"loop, {key}" for name, key in HISTORY.items()}
+
+
+class ReadableTables(Protocol):
+    """The tables of a store at one moment; `version` is that of its schema."""
+
+    store: str
+    version: int
+
+    def columns(self, table: str) -> list[str]:
+        """The columns of a table."""
+
+    def rows(self, table: str) -> Generator[Row, None, None]:
+        """The rows of a table in the order of its key, without those of deleted loops."""
+
+    def last_loop(self) -> int:
+        """The highest number of a loop so far, also of deleted ones."""
+
+
+class WritableTables(Protocol):
+    """The empty tables of a store that has no loops, to be filled in one transaction."""
+
+    def columns(self, table: str) -> list[str]:
+        """The columns of a table."""
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        """Insert rows; columns that are not given get their defaults."""
+
+    def set_last_loop(self, number: int) -> None:
+        """Give new loops higher numbers than this."""
+
+
+class TableAccess(NamedTuple):
+    """How the tables of a store at an address are read and written; both are context managers.
+
+    What was written is durable after the block of `writing`; if it raises, the store is as it was before.
+    """
+
+    reading: Callable[[str], AbstractContextManager[ReadableTables]]
+    writing: Callable[[str], AbstractContextManager[WritableTables]]
+
+
+TABLES = Registry[TableAccess]("store of a backup", "manul.service.store", suggestion="decisions.db")
+
+
+def selection(table: str, columns: Iterable[str]) -> str:
+    """The query for the rows of a table.
+
+    >>> selection("models", ["loop", "event", "body"])
+    'SELECT loop, event, body FROM models WHERE loop IN (SELECT number FROM loops) ORDER BY loop, event'
+    """
+    existing = "" if table == "loops" else " WHERE loop IN (SELECT number FROM loops)"
+    return f"SELECT {', '.join(columns)} FROM {table}{existing} ORDER BY {KEYS[table]}"
+
+
+def converters(types: Iterable[str]) -> list[Callable[[Value], Value]]:
+    """Functions that convert values of any store to SQL types: stores differ in how they keep texts and booleans.
+
+    >>> [convert(b"1") for convert in converters(["TEXT", "bytea", "bigint"])]
+    ['1', b'1', b'1']
+    """
+    return [CONVERSIONS.get(each.lower(), _as_it_is) for each in types]
+
+
+def _as_it_is(value: Value) -> Value:
+    return value
+
+
+def _text(value: Value) -> Value:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _bytes(value: Value) -> Value:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _boolean(value: Value) -> Value:
+    return bool(value) if isinstance(value, int) else value
+
+
+CONVERSIONS = {"text": _text, "blob": _bytes, "bytea": _bytes, "boolean": _boolean}

@@ -1,0 +1,89 @@
+"""Loops with rollouts in each state, reached within a few hundred decisions by losses that depend on the arm alone."""
+
+LOOP = {"actions": [0, 1], "agent": {"kind": "cats", "leaves": 8, "bandwidth": 0.1}}
+PLAN = {"baseline": 0.5, "steps": [0.25, 0.5, 1], "least_decisions": 50}
+BETTER, WORSE = {"learner": 0, "baseline": 1}, {"learner": 1, "baseline": 0}
+
+
+def start(service, name, plan=None, **loop):
+    """A loop with a rollout."""
+    assert service.ask("POST", "/v1/loops", {"name": name, **LOOP, **loop})[0] == 201
+    status, answer = service.ask("PUT", f"/v1/loops/{name}/rollout", {**PLAN, **(plan or {})})
+    assert status == 200, answer
+
+
+def live(service, name, losses, count, *, together=50, kind="loss", report=True):
+    """Decisions, and their losses by arm."""
+    for _ in range(0, count, together):
+        asked = {"decisions": [{}] * together}
+        made = service.ask("POST", f"/v1/loops/{name}/decisions/batch", asked)[1]["decisions"]
+        reports = [{"id": each["id"], kind: losses[each["arm"]]} for each in made]
+        if report:
+            assert service.ask("POST", f"/v1/loops/{name}/losses", {"losses": reports})[0] == 200
+
+
+def live_until(service, name, losses, holds, kind="loss"):
+    """Decisions and losses until something holds of the rollout."""
+    for _ in range(60):
+        live(service, name, losses, 50, kind=kind)
+        if holds(service.ask("GET", f"/v1/loops/{name}/rollout")[1]):
+            return
+    raise AssertionError(service.ask("GET", f"/v1/loops/{name}/rollout"))
+
+
+def act(service, name, verb):
+    assert service.ask("POST", f"/v1/loops/{name}/rollout/{verb}")[0] == 200
+
+
+def waiting(service, name):
+    start(service, name)
+    live(service, name, {"learner": 0.4, "baseline": 0.6}, 150)
+    live(service, name, BETTER, 50, report=False)
+
+
+def stepping_up(service, name):
+    start(service, name)
+    live_until(service, name, BETTER, lambda rollout: rollout["step"] == 2)
+    live(service, name, BETTER, 50)
+
+
+def paused(service, name):
+    stepping_up(service, name)
+    act(service, name, "pause")
+
+
+def rolled_back(service, name):
+    start(service, name)
+    live_until(service, name, WORSE, lambda rollout: rollout["step"] == 0)
+    live(service, name, WORSE, 50)
+
+
+def aborted(service, name):
+    stepping_up(service, name)
+    act(service, name, "abort")
+
+
+def done(service, name):
+    start(service, name)
+    live_until(service, name, BETTER, lambda rollout: rollout["status"] == "done")
+    live(service, name, BETTER, 200)
+
+
+def limited(service, name):
+    start(service, name, {"budget": 5})
+    live(service, name, BETTER, 150)
+
+
+def rewarded(service, name):
+    start(service, name, losses=None, rewards=[0, 10])
+    live(service, name, {"learner": 8, "baseline": 6}, 150, kind="reward")
+
+
+STATES = {
+    "waiting": waiting,
+    "stepping up": stepping_up,
+    "paused": paused,
+    "rolled back": rolled_back,
+    "aborted": aborted,
+    "done": done,
+}

@@ -1,0 +1,238 @@
+"""Webhooks of rollouts, with a real receiver on loopback."""
+
+import asyncio
+import http.server
+import json
+import socket
+import threading
+from contextlib import asynccontextmanager, contextmanager
+
+import pytest
+
+from manul.service.engine import webhooks
+from manul.service.engine.rollout_control import RolloutControl
+from manul.service.errors import Unavailable
+from tests.service.conftest import Service, run, until
+
+SECRET = "the owner's own secret"
+LOOP = {"name": "heat", "actions": [0, 1]}
+PLAN = {"baseline": 0.5, "steps": [0.5, 1], "least_decisions": 50}
+READABLE = ("", "/heat", "/heat/rollout", "/heat/report", "/heat/summary", "/heat/policy", "/heat/model", "/heat/log")
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Answers with the statuses of its server in order, then with 204, and keeps what it received."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.server.received.append((self.path, self.headers["X-Manul-Signature"], body))
+        status = self.server.statuses.pop(0) if self.server.statuses else 204
+        if status == "nonsense":
+            self.wfile.write(b"nonsense\r\n\r\n")
+            return
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", "/elsewhere")
+        self.end_headers()
+
+    do_GET = do_POST  # noqa: N815
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def receiving(*statuses, port=0):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Receiver)
+    server.received, server.statuses = [], list(statuses)
+    server.url = f"http://127.0.0.1:{server.server_port}/moves"
+    thread = threading.Thread(target=server.serve_forever, args=[0.01])
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(webhooks, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(webhooks, "LONGEST_PAUSE", 0.01)
+
+
+@pytest.fixture
+def service(tmp_path):
+    return Service(tmp_path / "decisions.db")
+
+
+@asynccontextmanager
+async def rolling_out(service, url):
+    """A running service with a rollout that reports to a URL."""
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        plan = {**PLAN, "webhook": {"url": url, "secret": SECRET}}
+        answer = await service.client.put("/v1/loops/heat/rollout", json=plan)
+        assert answer.status_code == 200, answer.text
+        yield service
+
+
+async def all_sent(service):
+    await until(lambda: not service.engine.loop("heat").rollout.unsent)
+
+
+def reasons(server):
+    return [json.loads(body)["reason"] for _, _, body in server.received]
+
+
+@run
+async def test_each_move_is_sent_once_in_order_with_a_valid_signature(service):
+    with receiving() as server:
+        async with rolling_out(service, server.url):
+            for verb in ("pause", "resume", "abort"):
+                await service.post(f"/heat/rollout/{verb}")
+            await all_sent(service)
+            moves = (await service.get("/heat/rollout"))["moves"]
+    assert [json.loads(body) for _, _, body in server.received] == [{"loop": "heat", **move} for move in moves]
+    assert reasons(server) == ["started", "paused", "resumed", "aborted"]
+    assert all(signature == webhooks.sign(SECRET, body) for _, signature, body in server.received)
+
+
+@pytest.mark.parametrize("failure", [500, 404, 302, "nonsense"])
+@run
+async def test_a_move_is_sent_again_until_it_is_accepted(service, failure):
+    with receiving(failure, failure) as server:
+        async with rolling_out(service, server.url):
+            await all_sent(service)
+            await service.post("/heat/rollout/pause")
+            await all_sent(service)
+    assert reasons(server) == ["started", "started", "started", "paused"]
+    assert {path for path, _, _ in server.received} == {"/moves"}
+
+
+@run
+async def test_a_receiver_that_cannot_be_reached_gets_the_moves_when_it_is_back(service, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    async with rolling_out(service, f"http://127.0.0.1:{port}/moves"):
+        await service.post("/heat/rollout/pause")
+        await until(lambda: "did not receive" in caplog.text)
+        with receiving(port=port) as server:
+            await all_sent(service)
+    assert reasons(server) == ["started", "paused"]
+
+
+@run
+async def test_a_url_that_cannot_be_used_does_not_stop_the_others(service, caplog):
+    with receiving() as server:
+        async with rolling_out(service, server.url):
+            await service.post("", 201, **{**LOOP, "name": "bad"})
+            webhook = {"url": "http://some..where/", "secret": SECRET}
+            await service.client.put("/v1/loops/bad/rollout", json={**PLAN, "webhook": webhook})
+            await until(lambda: "did not receive" in caplog.text)
+            await service.post("/heat/rollout/abort")
+            await all_sent(service)
+    assert reasons(server) == ["started", "aborted"]
+
+
+@run
+async def test_a_move_whose_receipt_is_not_stored_is_sent_again_after_a_restart(service, monkeypatch):
+    async def fail(*_):
+        raise Unavailable("the disk is full")
+
+    with receiving() as server:
+        with monkeypatch.context() as broken:
+            broken.setattr(RolloutControl, "note_sent", fail)
+            async with rolling_out(service, server.url):
+                await until(lambda: server.received)
+        before = len(server.received)
+        async with service.running():
+            await service.post("/heat/rollout/abort")
+            await all_sent(service)
+            assert (await service.get("/heat/rollout"))["unsent"] == 0
+        again = server.received[before:]
+    assert {body for *_, body in server.received[:before]} == {again[0][2]}
+    assert [json.loads(body)["reason"] for *_, body in again] == ["started", "aborted"]
+
+
+@run
+async def test_what_was_received_is_not_sent_again_after_a_restart(service):
+    with receiving() as server:
+        async with rolling_out(service, server.url):
+            await all_sent(service)
+        async with service.running():
+            await service.post("/heat/rollout/pause")
+            await all_sent(service)
+    assert reasons(server) == ["started", "paused"]
+
+
+@run
+async def test_a_receiver_that_hangs_delays_neither_requests_nor_the_end(service):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with asyncio.timeout(5):
+            async with rolling_out(service, f"http://127.0.0.1:{silent.getsockname()[1]}/"):
+                connection, _ = await asyncio.to_thread(silent.accept)
+                await service.post("/heat/rollout/pause")
+        connection.close()
+
+
+@run
+async def test_a_loop_that_is_deleted_while_its_move_is_sent_does_not_stop_the_others(service):
+    with receiving() as server, socket.create_server(("127.0.0.1", 0)) as slow:
+        async with rolling_out(service, f"http://127.0.0.1:{slow.getsockname()[1]}/"):
+            connection, _ = await asyncio.to_thread(slow.accept)
+            assert (await service.client.delete("/v1/loops/heat")).status_code == 200
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+            connection.close()
+            await service.post("", 201, **{**LOOP, "name": "other"})
+            webhook = {"url": server.url, "secret": SECRET}
+            await service.client.put("/v1/loops/other/rollout", json={**PLAN, "webhook": webhook})
+            await until(lambda: server.received)
+
+
+@run
+async def test_no_route_shows_the_secret(service, caplog):
+    with receiving(500) as server:
+        async with rolling_out(service, server.url):
+            made = await service.post("/heat/decisions", context=[1])
+            await service.post(f"/heat/decisions/{made['id']}/loss", loss=0.5)
+            await service.learned("heat", 1)
+            await all_sent(service)
+            paths = [f"/v1/loops{path}" for path in READABLE] + ["/metrics", "/openapi.json"]
+            answers = [await service.client.get(path) for path in paths]
+            plan = {**PLAN, "webhook": {"url": server.url, "secret": SECRET, "more": 1}}
+            answers.append(await service.client.put("/v1/loops/heat/rollout", json=plan))
+    assert [answer.status_code for answer in answers] == [200] * len(paths) + [422]
+    assert not any(SECRET.encode() in answer.content for answer in answers)
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:port/",
+        "http://127.0.0.1:99999/",
+        "http://[::1/",
+        "https://:80/",
+        "http://bücher.example/",
+        "ftp://a/",
+    ],
+)
+@run
+async def test_a_url_that_nothing_can_be_sent_to_is_refused(service, url):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        plan = {**PLAN, "webhook": {"url": url, "secret": SECRET}}
+        sentence = await service.refused(422, "/v1/loops/heat/rollout", plan, method="PUT", field="webhook.url")
+        assert "url" in sentence
+        assert (await service.client.get("/v1/loops/heat/rollout")).status_code == 404
+
+
+@run
+async def test_a_secret_that_is_too_short_is_refused_and_not_repeated(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        plan = {**PLAN, "webhook": {"url": "http://127.0.0.1/", "secret": "shorty"}}
+        sentence = await service.refused(422, "/v1/loops/heat/rollout", plan, method="PUT", field="webhook.secret")
+        assert "shorty" not in sentence
