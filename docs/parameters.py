@@ -121,6 +121,8 @@ MEANINGS |= {
     "height": "in inches.",
     "id": "an id that the caller chooses, as text, so that a repeated request counts once.",
     "loss": "the loss.",
+    "table": "a data frame, an Arrow table, or columns by name.",
+    "outcome": "the word for what is counted, “loss” or “reward”.",
     "reward": "the reward, instead of a loss.",
     "by": "“order”, “time” or “random”.",
     "combine": "what counts if several losses are reported for a decision: “first”, “last”, “sum” or “mean”.",

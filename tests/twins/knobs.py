@@ -96,7 +96,7 @@ def descend(surface: Surface, points: Floats, h: Floats, box: Floats, first: flo
 def windows(agent, context: Floats, box: Floats) -> tuple[Floats, Floats]:
     """Centres and half-widths of what is played; the rows of `box` are lows and highs."""
     surface, count = Surface.of(agent, context), box.shape[1]
-    rounds, h = agent.report().rounds, agent.report().bandwidth * count**0.25
+    rounds, h = agent.report().rounds, agent.report().bandwidth_share * count**0.25
     widths = np.minimum(h, (box[1] - box[0]) / 2)
     turns, sequence = (
         np.array([draw(agent.seed, int(rounds), SEARCH_STREAM + k)[0] for k in range(count)]),

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -282,7 +282,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     def report(self) -> Report:
         """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range."""
         player = self.player or self.make_player(0)
-        return critic_report(player.report(), loss_unit(self.losses), self.current_epsilon)
+        report = critic_report(player.report(), loss_unit(self.losses), self.current_epsilon)
+        return replace(report, bandwidth=None, bandwidth_share=report.bandwidth)
 
     def make_player(self, width: int) -> _core.KnobsPlayer:
         """A new player for contexts of this width."""

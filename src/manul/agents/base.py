@@ -107,7 +107,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         return explore(smooth(centre, bandwidth, within), self.current_epsilon, within)
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
-        """The distribution that `decide` draws from."""
+        """The distribution that `decide` draws from in a context; `within` narrows the range of actions."""
         ends = self.narrow(within)
         return self._explore(*self._window(context, ends), ends)
 
@@ -128,7 +128,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
             return player.window(features, *within)
 
     def decide(self, context: Context, within: Within | None = None) -> Decision:
-        """Draw an action."""
+        """Draw an action for a context, a row of numbers or a mapping of fields; `within` narrows the range of actions."""
         low, high = self.actions if within is None else self.narrow(within)
         native = self._native
         try:
@@ -145,7 +145,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     def learn(
         self, context: Context, decision: Decision, loss: float | None = None, *, reward: float | None = None
     ) -> None:
-        """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
+        """Learn from the `loss` of a `decision` in its context, or from its `reward` if the agent was made with rewards."""
         if loss is None or reward is not None or self.rewards is not None:
             loss = loss_of(loss, reward, rewards=self.rewards is not None)
         if type(decision) is Decision:

@@ -26,17 +26,18 @@ class Report:
     """The state of an Auto, to explain its decisions.
 
     `members` are the networks; `forest` is the weight of the correction by `trees` regression trees, from 0 to 1.
-    `bandwidth` is narrower where the predicted loss is steep; with several knobs it is a share of their ranges. `noise` is
-    the standard deviation of the loss around the prediction. `epsilon` is the share of uniform exploration in the next
-    decision. `alarms` counts the detected changes of the world: `last_alarm` is the round of the last one, and `memory` the
-    number of rounds since. `clipped` counts the outliers among losses without a stated range, which were clipped.
-    `actions` and `losses` are the predicted loss curve of one context, if given.
+    `bandwidth`, in action units, is narrower where the predicted loss is steep; with several knobs it is None, and
+    `bandwidth_share` is the share of each range instead. `noise` is the standard deviation of the loss around the
+    prediction. `epsilon` is the share of uniform exploration in the next decision. `alarms` counts the detected changes
+    of the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `clipped` counts
+    the outliers among losses without a stated range, which were clipped. `actions` and `losses` are the predicted loss
+    curve of one context, if given.
     """
 
     members: tuple[Member, ...]
     forest: float
     trees: int
-    bandwidth: float
+    bandwidth: float | None
     noise: float
     epsilon: float
     rounds: int
@@ -46,6 +47,7 @@ class Report:
     clipped: int = 0
     actions: Floats | None = None
     losses: Floats | None = None
+    bandwidth_share: float | None = None
 
 
 def loss_unit(losses: AnyRange) -> Within:
@@ -57,7 +59,7 @@ def loss_unit(losses: AnyRange) -> Within:
     return (0.0, 1.0) if isinstance(losses, str) else losses
 
 
-def critic_report(state: Mapping[str, Any], unit: Within, epsilon: float, **curve: Floats) -> Report:
+def critic_report(state: Mapping[str, Any], unit: Within, epsilon: float, **curve: Any) -> Report:
     """The report of a critic's state in the core; `unit` are the losses that the core calls 0 and 1."""
     span = unit[1] - unit[0]
     errors = [error * span for error in state["errors"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.contexts import conversion, data_frames
+from manul.contexts.records import is_missing
 from manul.errors import InputError
 
 Ints = npt.NDArray[np.int64]
@@ -132,17 +132,6 @@ def _mapping_columns(contexts: Mapping[Any, Any]) -> dict[str, list[Any]]:
     if len(counts := {len(values) for values in columns.values()}) > 1:
         raise InputError(f"contexts: the columns must have one length, got lengths {sorted(counts)}.", "contexts")
     return columns
-
-
-def is_missing(value: object) -> bool:
-    """Whether a value is missing: None, NaN, or the missing values of pandas.
-
-    >>> is_missing(None), is_missing(float("nan")), is_missing(0)
-    (True, True, False)
-    """
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and math.isnan(value)
 
 
 def value_text(value: object) -> str:

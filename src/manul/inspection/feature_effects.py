@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.knobs import Knobs, Span, Stepped
+from manul.contexts.records import is_missing
 from manul.errors import ParameterError
-from manul.inspection.context_table import ContextTable, context_table, effect_text, is_missing, value_text
+from manul.inspection.context_table import ContextTable, context_table, effect_text, value_text
 from manul.inspection.local_effects import Ladder, LocalEffects, Z, category_ladder, local_effects, number_ladder
 from manul.types import Floats, Within
 from manul.utils.html_cards import text_block

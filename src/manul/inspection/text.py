@@ -126,14 +126,17 @@ def _features_text(features: Sequence[Feature]) -> str:
 
 
 def _report_text(inspection: Inspection) -> str:
-    report, inside = inspection.report, inspection.parameters.get("agent", inspection.parameters)
+    report = inspection.report
     if report is None:
         return ""
     rows = [(member.name, f"error {member.error:.4f}", f"weight {member.weight:.3f}") for member in report.members]
     if report.trees:
         rows.append((f"{report.trees} trees", "correction", f"weight {report.forest:.3f}"))
     facts = [
-        ("bandwidth", f"{report.bandwidth:g}{' of each range' if _has_knobs(inside.get('actions')) else ''}"),
+        (
+            "bandwidth",
+            f"{report.bandwidth_share:g} of each range" if report.bandwidth is None else f"{report.bandwidth:g}",
+        ),
         ("noise", f"{report.noise:.4f}"),
     ]
     facts += [("clipped losses", f"{report.clipped:,}")] if report.clipped else []

@@ -22,7 +22,10 @@ class PlotMixin:
         targets: npt.ArrayLike | None = None,
         axes: Axes | None = None,
     ) -> Axes:
-        """Plot the policy as a function of one feature; `contexts` are as in `decide_many`, or a log."""
+        """Plot the policy as a function of one feature, by number or name, with the others at typical values.
+
+        `contexts` are as in `decide_many`, or a log; `targets` are the best actions, if known, drawn as dots.
+        """
         from manul.utils.plotting import policy_map
 
         return policy_map(self, contexts, feature, targets, axes)

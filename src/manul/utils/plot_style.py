@@ -200,7 +200,7 @@ def _width(axes: Axes) -> float:
 
 
 def style(axes: Axes, across: str, up: str) -> Axes:
-    """Name the axes, and apply the look that all plots share."""
+    """Name the axes, the horizontal one `across` and the vertical one `up`, and apply the look that all plots share."""
     axes.set_xlabel(across)
     axes.set_ylabel(up)
     axes.xaxis.set_major_formatter(number_text)

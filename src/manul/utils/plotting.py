@@ -52,6 +52,7 @@ __all__ = [
     "feature_bars",
     "from_zero",
     "interval_plot",
+    "label_dates",
     "label_options",
     "label_values",
     "level",
