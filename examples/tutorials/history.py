@@ -253,10 +253,11 @@ for name, value in results.items():
     print(f"{name:26} {value:5.1f} EUR per request, {20 * (value - results['staff']):+5.0f} thousand EUR per year")
 colours = [ORANGE if "history" in name else GREEN if "trial" in name else manul.plotting.GREY for name in results]
 figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-axes.barh([*results], [20 * (value - results["staff"]) for value in results.values()], color=colours)
+axes.barh(range(len(results)), [20 * (value - results["staff"]) for value in results.values()], color=colours)
 axes.axvline(0, color="black", linewidth=1)
 axes.set_title("Gain over the staff: orange from the history, green from the trial")
 axes = manul.plotting.style(axes, "true gain over the staff, thousand EUR per year", "")
+names = axes.set_yticks(range(len(results)), [*results])
 
 # %% [markdown]
 # What this means:
