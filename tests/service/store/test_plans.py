@@ -31,6 +31,7 @@ WRITES = {
 READS = {
     "reserve": lambda store, loop, _: store.reserve(loop, 1),
     "refill": lambda store, loop, _: store.refill(loop, 10**6),
+    "keep_numbers": lambda store, loop, _: store.keep_numbers(loop, ahead=True),
     "loops": lambda store, *_: store.loops(),
     "counts": lambda store, loop, _: store.counts(loop),
     "first_decision": lambda store, loop, _: store.first_decision(loop),
