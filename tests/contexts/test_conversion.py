@@ -145,3 +145,11 @@ def test_many_names_share_a_bounded_table():
     taught(agent, [{"user": f"visitor {i}", "city": "Oslo"} for i in range(3000)], lambda _: 0.3)
     assert agent.nbytes == size < 2**20
     assert abs(np.mean(agent.distribution({"user": "nobody", "city": "Oslo"}).densest()) - 0.3) < 0.1
+
+
+def test_a_field_that_was_a_number_may_be_true_or_false():
+    agent, other = (manul.Cats(leaves=8, bandwidth=1 / 8) for _ in range(2))
+    for each in (agent, other):
+        each.learn({"weekend": 1.0, "age": 3}, each.decide({"weekend": 1.0, "age": 3}), loss=0.5)
+    assert agent.decide({"weekend": True, "age": 4}) == other.decide({"weekend": 1.0, "age": 4})
+    assert agent.decide({"weekend": False, "age": 4}) == other.decide({"weekend": 0.0, "age": 4})

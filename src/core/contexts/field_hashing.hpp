@@ -83,7 +83,10 @@ class Encoder {
     add(feature, 1.0f, field);
   }
 
+  // In a log, true and false are the numbers 1 and 0, and a policy that learned from it knows the field as a number.
   void flag(const std::string& field, bool value) {
+    if (const auto place = fields_.find(field); place != fields_.end() && place->second.kind == Kind::number)
+      return number(field, value ? 1.0 : 0.0);
     const Field known = find(field, Kind::flag);
     if (flags_are_numbers)
       add_number(known.feature, value ? 1.0f : 0.0f, field);
