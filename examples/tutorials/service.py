@@ -61,13 +61,16 @@ print(f"loop {loop.name!r}: actions from {loop.actions[0]:g} to {loop.actions[1]
 
 # %% [markdown]
 # A *loop* is one decision problem, with a name and a range of actions. Losses are in [0, 1] unless you pass `losses` or `rewards`.
-# Any HTTP client works; `manul.Client` has a method for every route and retries requests that got no response.
+# Any HTTP client works; `manul.Client` has a method for every route and retries requests that got no response. Here every hour has its
+# loss. If yours can go missing, create the loop with `wait` and `default_loss`: a rollout waits for every loss, because those that
+# come fast are not like the others.
 #
 # ## Learn beside the rule
 #
 # Every hour, the program reports what the rule chose and what it led to. The `id` makes retries safe: an observation that is already stored
 # is not counted twice. The apprentice needs some variation to learn from, so the rule varies its temperature by up to 5 degrees. It
-# reports the density of its choice: 1/10 per degree.
+# reports the density of its choice: 1/10 per degree. (If the rule sits at the end of its range, the varied temperature is cut off there, and the
+# density is wrong. Leave `density` out in such a case.)
 
 
 # %%
@@ -153,8 +156,9 @@ above.set_title("The agent takes over as soon as the evidence allows it")
 # ## Something breaks
 #
 # A new release of your program has a bug: if the agent decides, the valve stays at 20 degrees, whatever the agent has chosen. The rollout
-# notices that the agent's decisions lead to higher losses than those of the rule, and takes the decisions away from it. Nobody has to be
-# awake for that. (`webhook=` reports each move to a URL of yours.)
+# notices that the agent's decisions lead to higher losses than those of the rule, and takes the decisions away from it. That takes time: at
+# 98 % of the traffic, the rule makes only one decision in fifty, and the comparison needs both. (`webhook=` reports each move to a URL of
+# yours; a larger `holdout` notices sooner.)
 
 
 # %%

@@ -76,6 +76,7 @@ def test_a_missing_loss_holds_up_the_others_until_patience_ends():
     for _ in range(2 * COHORT - 1):
         rollout.learn([0.2], rollout.decide([0.2]), loss=0.5)
     assert rollout.progress.judged == 0
+    assert "Held up: decision number 0 has no loss, and 99 later losses wait for it." in str(rollout.evidence)
     rollout.learn([0.2], rollout.decide([0.2]), loss=0.5)
     assert rollout.progress.judged == 2 * COHORT
 

@@ -75,7 +75,8 @@ def test_the_hour_and_the_weekday_are_those_of_the_time_zone():
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "kind"), [("today", NOON, "text"), (3.5, NOON, "a number"), (NOON, "today", "a date or time")]
+    ("first", "second", "kind"),
+    [("today", NOON, "text"), (NOON, 3.5, "a date or time"), (NOON, "today", "a date or time")],
 )
 def test_a_field_of_times_stays_one(first, second, kind):
     agent = agent_that_learned(first)
@@ -106,3 +107,11 @@ def test_a_saved_agent_still_knows_its_times(tmp_path):
     for each in (agent, loaded):
         each.learn({"at": NOON, "new": NOON.date()}, manul.Decision(0.5, 0.5), 0.5)
     assert model_files.dumps(agent) == model_files.dumps(loaded)
+
+
+def test_a_field_that_was_a_number_of_seconds_may_be_a_time():
+    agent, other = (manul.Cats(leaves=8, bandwidth=1 / 8) for _ in range(2))
+    for each in (agent, other):
+        each.learn({"at": 1.7e9, "age": 3}, each.decide({"at": 1.7e9, "age": 3}), loss=0.5)
+    moment = datetime.datetime(2024, 3, 1, tzinfo=datetime.UTC)
+    assert agent.decide({"at": moment, "age": 4}) == other.decide({"at": moment.timestamp(), "age": 4})

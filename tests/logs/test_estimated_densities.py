@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+import manul
 from manul.errors import InputError
 from manul.logs.batching import pieces
 from manul.logs.log import Log, LogWriter
@@ -66,3 +67,10 @@ def test_estimated_densities_are_marked():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert estimate_densities(dense(rows=50), actions=(0, 1)).densities_estimated
+
+
+def test_the_doctor_finds_rounded_actions_whose_densities_were_estimated():
+    rng = np.random.default_rng(0)
+    table = {"size": rng.random(600), "action": rng.integers(1, 9, 600) / 10, "loss": rng.random(600)}
+    log = Log.from_table(table, action_range=(0, 1), loss_range=(0, 1), density="estimate")
+    assert "rounded actions" in [finding.title for finding in manul.offpolicy.doctor(log)]

@@ -100,8 +100,10 @@ class Encoder {
     add(feature, 1.0f, field);
   }
 
-  // Extends the path `field` for each part and restores it.
+  // Extends the path `field` for each part and restores it. In a log, a time is the number of its seconds since 1970.
   void time(std::string& field, const Timestamp& time) {
+    if (const auto place = fields_.find(field); place != fields_.end() && place->second.kind == Kind::number)
+      return number(field, 86400.0 * time.days());
     find(field, Kind::time);
     const std::size_t length = field.size();
     const auto part = [&](const char* name) -> const std::string& {

@@ -186,7 +186,7 @@ def field_error(what: _core.Fault, field: str, kinds: Mapping[str, _core.Kind]) 
     sentences = {
         _core.Fault.infinite: f"field {name} must be a finite number, got infinity. Omit fields with missing values.",
         _core.Fault.changed_kind: f"field {name} must be {_KINDS.get(kinds.get(field), 'of one type')}, like the first time, "  # type: ignore[arg-type]
-        "got another type. Use a different name for it.",
+        "got another type. Pass that type, or use another name.",
         _core.Fault.too_many: f"context must have at most 4096 features; field {name} exceeds the limit.",
         _core.Fault.unknown_type: f"field {name} must be a number, text, boolean, date, time, None, list or dict, "
         "got another type. Convert it first.",

@@ -40,6 +40,21 @@ def write_csv(path: str | Path, names: Iterable[str], rows: Iterable[Iterable[ob
     write_whole(path, text.getvalue())
 
 
+def table_beside(path: str | Path, first_name: str) -> Path:
+    """Where to write the table of a file: the same name with .csv, unless somebody else's table has that name.
+
+    `first_name` is the name of the first column of our tables.
+
+    >>> table_beside("sales.manul", "candidate").name
+    'sales.csv'
+    """
+    table = Path(path).with_suffix(".csv")
+    with suppress(OSError), table.open(encoding="utf-8", errors="replace") as lines:
+        if not lines.readline(1000).startswith(first_name + ","):
+            return table.with_name(Path(path).name + ".csv")
+    return table
+
+
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a path to write to, which replaces the file on success and is deleted on an error."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from manul.actions.ranges import fraction
 from manul.contexts.typical import sweep
 from manul.errors import InputError, ParameterError
-from manul.utils.atomic_files import atomic_path, write_csv
+from manul.utils.atomic_files import atomic_path, table_beside, write_csv
 from manul.utils.plot_style import (
     COLOURS,
     GREY,
@@ -263,7 +263,7 @@ def save(plot: Axes | Figure, path: str | Path) -> None:
     figure = plot if isinstance(plot, Figure) else plot.figure.canvas.figure
     with atomic_path(target) as partial:
         figure.savefig(partial, bbox_inches="tight", format=target.suffix[1:])
-    _write_table(target.with_suffix(".csv"), list(_rows(figure)))
+    _write_table(table_beside(target, "series"), list(_rows(figure)))
 
 
 def _scatter(axes: Axes, values: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from manul.agents.rollout.confidence_bounds import Sums
-from manul.agents.rollout.rollout_progress import Move, Progress
+from manul.agents.rollout.rollout_progress import COHORT, Move, Progress
 
 Status = Literal["waiting", "done", "rolled back"]
 
@@ -21,7 +21,8 @@ class Evidence:
     first loss. `spent` is an upper bound of what the learner has cost beyond the tolerance since the rollout began; while
     it is above `budget`, the learner gets no traffic. `limited` says whether the budget, of which decisions without
     losses use a part too, leaves less traffic than the step. `needed` is about how many more decisions the next step
-    takes; None if it cannot be foreseen.
+    takes; None if it cannot be foreseen. `held_up_by` is the number of a decision without a loss for which
+    `later_losses` wait; None if there is no such decision.
     """
 
     status: Status
@@ -36,6 +37,8 @@ class Evidence:
     spent: float
     budget: float
     needed: int | None
+    held_up_by: int | None = None
+    later_losses: int = 0
     moves: tuple[Move, ...] = ()
 
     def __str__(self) -> str:
@@ -51,11 +54,25 @@ class Evidence:
             arms = f", mean {outcome} {means[0]:.4g} against {means[1]:.4g}"
         limit = ", limited by the budget" if self.limited else ""
         text = f"Step {self.step} of {self.steps}: {100 * self.traffic:.3g} % of the traffic{limit}{arms}."
+        return f"{text} {self._next_step()}{self._delay()}"
+
+    def _next_step(self) -> str:
         if self.status == "done":
-            return f"{text} This is the last step; the baseline keeps the rest."
+            return "This is the last step; the baseline keeps the rest."
         if self.needed is None:
-            return f"{text} Not enough evidence for the next step yet."
-        return f"{text} The next step needs about {self.needed:,} more decisions."
+            return "Not enough evidence for the next step yet."
+        if self.excess[1] < 0:
+            return f"Proven not to be worse; the budget has room for the next step in about {self.needed:,} decisions."
+        return f"The next step needs about {self.needed:,} more decisions."
+
+    def _delay(self) -> str:
+        """What holds up the evidence, if more than a cohort waits."""
+        if self.held_up_by is None or self.later_losses < COHORT:
+            return ""
+        return (
+            f" Held up: decision number {self.held_up_by} has no loss, and {self.later_losses:,} later losses wait for it. "
+            "Report it, or wait until patience ends."
+        )
 
 
 def evidence_of(progress: Progress, in_flight: float = 0.0) -> Evidence:
@@ -84,6 +101,8 @@ def evidence_of(progress: Progress, in_flight: float = 0.0) -> Evidence:
         spent=progress.spent * progress.width,
         budget=plan.budget * progress.width,
         needed=progress.decisions_needed() if status == "waiting" else None,
+        held_up_by=progress.next if progress.arrived else None,
+        later_losses=len(progress.arrived),
         moves=tuple(progress.moves),
     )
 

@@ -81,6 +81,8 @@ def format_of(path: Path) -> Format:
     if log_format is None:
         suffixes = FORMATS.names()
         known = f"Log files end with {', '.join(suffixes)}, each optionally followed by .gz."
+        if suffix in (".xls", ".xlsx"):
+            raise ParameterError(f"{path} is an Excel file. Save it as CSV, and pass that file.", "path")
         problem = f"has the unknown suffix {suffix!r}" if suffix else "has no suffix"
         raise ParameterError(f"{path} {problem}. {remedy(suffix, suffixes, known)}", "path")
     return log_format

@@ -11,10 +11,18 @@ import numpy as np
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.policy_weights import EffectiveSize, MeanTest
 from manul.offpolicy.diagnosis.symptoms import Symptom
+from manul.offpolicy.evaluation.estimated_densities import are_rounded
 from manul.types import Floats, Within
 
 BINS = 10  # parts of the range that are tested separately
 FAILURE = 1e-4  # the probability of a false alarm, for each group of tests
+ROUNDED: Symptom = (
+    "error",
+    "rounded actions",
+    "Most actions occur more than once, and their densities were estimated: the log says nothing about the actions between "
+    "them, so losses of other policies cannot be estimated. optimize still gives a policy. To learn more, vary actions at "
+    "random from now on.",
+)
 FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions
 
 
@@ -24,6 +32,7 @@ class Support:
     def __init__(self) -> None:
         self.whole, self.bins = MeanTest(), [MeanTest() for _ in range(BINS)]
         self.size, self.largest, self.continuous = EffectiveSize(), 1.0, True
+        self.rounded = False
 
     def add(self, rows: Rows, span: Within) -> None:
         """Add a piece of rows with valid actions and densities."""
@@ -34,6 +43,7 @@ class Support:
         bins = np.minimum(((rows.actions - lows) / (highs - lows) * BINS).astype(np.int64), BINS - 1)
         if not self.whole.count:
             self.continuous = len(np.unique(rows.actions)) > min(FEW_ACTIONS, len(rows) // 2)
+            self.rounded = rows.estimated and are_rounded(rows.actions)
         self.largest = max(self.largest, float(shares.max()), _largest_share(rows, highs - lows))
         self.size.add(shares)
         self.whole.add(shares)
@@ -50,7 +60,7 @@ class Support:
             [i for i, (low, _) in enumerate(ends) if low > 1],
             [i for i, (_, high) in enumerate(ends) if high < 1],
         )
-        symptoms = []
+        symptoms: list[Symptom] = [ROUNDED] if self.rounded else []
         if low > 1 or thick:
             symptoms.append(self._wrong_densities(low, thick, span))
         if len(thin) > BINS / 2 or (high < 1 and not thin):

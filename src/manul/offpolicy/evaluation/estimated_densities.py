@@ -44,10 +44,19 @@ def check_not_rounded(actions: Floats) -> None:
     Traceback (most recent call last):
     manul.errors.InputError: The log has only 2 distinct actions in 4 rows, and says nothing about those between; no estimate.
     """
-    distinct, counts = np.unique(actions, return_counts=True)
-    if counts[counts > 1].sum() > MOST_REPEATED * len(actions):
-        size = f"{len(distinct):,} distinct actions in {len(actions):,} rows"
+    if are_rounded(actions):
+        size = f"{len(np.unique(actions)):,} distinct actions in {len(actions):,} rows"
         raise InputError(f"The log has only {size}, and says nothing about those between; no estimate.", "log")
+
+
+def are_rounded(actions: Floats) -> bool:
+    """Whether most actions occur more than once.
+
+    >>> are_rounded(np.array([0.1, 0.2, 0.1, 0.3, 0.4]))
+    False
+    """
+    _, counts = np.unique(actions, return_counts=True)
+    return bool(counts[counts > 1].sum() > MOST_REPEATED * len(actions))
 
 
 def widen(ends: Within, mean_weight: float) -> Within:

@@ -29,6 +29,7 @@ from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidt
 from manul.offpolicy.optimization.verdict import Verdict
 from manul.policies.restricted import Restricted
 from manul.types import Within
+from manul.utils.atomic_files import table_beside
 from manul.utils.html_cards import text_block
 from manul.utils.validation import check_choice, check_number, check_range
 
@@ -75,9 +76,9 @@ class Optimized:
         return self.verdict is None or self.verdict.usable
 
     def save(self, path: str | Path) -> None:
-        """Write the policy to a `.manul` file and the table to a CSV file with the same name."""
+        """Write the policy to a `.manul` file and the table to a CSV file beside it, which replaces no other table."""
         self.policy.save(path)
-        self.table.to_csv(Path(path).with_suffix(".csv"))
+        self.table.to_csv(table_beside(path, Row._fields[0]))
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the objective over bandwidth and leaves; the critic has no leaves."""

@@ -74,8 +74,11 @@ class Table:
             lines.append("  ".join([row[0].ljust(len(first)), *rest]))
         marked, mark = (self.lowest, "lowest") if self.chosen is None else (self.chosen, "chosen")
         lines[1 + printed.index(marked)] += f"  <- {mark}"
-        left_out = len(self) - len(printed)
-        return "\n".join([*lines, *([f"and {left_out:,} more candidates"] if left_out else [])])
+        if left_out := len(self) - len(printed):
+            lines.append(f"and {left_out:,} more candidates")
+        if marked != self.lowest:
+            lines.append("chosen: of candidates that the log cannot tell apart, the narrowest bandwidth of a critic")
+        return "\n".join(lines)
 
     def _printed_rows(self) -> list[int]:
         if len(self) <= MOST_PRINTED:

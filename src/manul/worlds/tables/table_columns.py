@@ -102,7 +102,8 @@ def suffix_of(path: Path) -> str:
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
-        advice = remedy(suffix, SUFFIXES, "Convert the file first.")
+        excel = suffix in (".xls", ".xlsx")
+        advice = "Save it as CSV first." if excel else remedy(suffix, SUFFIXES, "Convert the file first.")
         raise ParameterError(
             f"{path} must end with {', '.join(SUFFIXES)}, optionally with .gz, got {suffix!r}. {advice}", "path"
         )
