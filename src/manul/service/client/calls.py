@@ -225,6 +225,9 @@ class Calls:
         `secret`, and the other settings are those of `manul.Rollout`. Other settings than before start a new test."""
         given: Any = baseline
         if isinstance(baseline, Path) or (isinstance(baseline, str) and baseline != "caller"):
+            if not Path(baseline).is_file():
+                rule = "an action, 'caller' or the path of a saved policy"
+                raise ParameterError(f"baseline must be {rule}, got {str(baseline)!r}, which is no file.", "baseline")
             given = {"policy": base64.b64encode(_read(Path(baseline))).decode()}
         settings = {
             "baseline": given,
