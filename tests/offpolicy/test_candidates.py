@@ -49,7 +49,9 @@ def test_the_policy_is_better_than_the_logged_one(best, log):
     played = best.policy.decide_many(log.contexts).actions
     assert np.abs(played - world.targets).mean() < 0.5 * log.losses.mean()
     assert best.verdict.status == "likely"
-    assert str(best).endswith("likely, but not proven by this log. Log the floor, or use a larger epsilon, to prove it.")
+    assert str(best).endswith(
+        "likely, but not proven by this log. Log the floor, or use a larger epsilon, to prove it."
+    )
 
 
 def test_the_logged_policy_and_its_greedy_part_are_in_the_table(best, log):

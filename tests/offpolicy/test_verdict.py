@@ -35,7 +35,12 @@ def test_nothing_to_gain_is_proven_in_at_most_one_of_twenty_logs():
     ("gain", "low", "status", "ending"),
     [
         (0.03, 0.01, "proven", "proven by this log: at least 0.01, with 95 % confidence."),
-        (0.03, -0.01, "likely", "likely, but not proven by this log. Log the floor, or use a larger epsilon, to prove it."),
+        (
+            0.03,
+            -0.01,
+            "likely",
+            "likely, but not proven by this log. Log the floor, or use a larger epsilon, to prove it.",
+        ),
         (0.01, -0.01, "not shown", "not shown by this log. More rows or a larger epsilon can show it."),
     ],
 )

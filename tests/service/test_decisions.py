@@ -31,7 +31,7 @@ async def test_an_id_seeds_the_randomness(service):
         drawn = service.engine.loop("heat").draw
         from manul.service.engine.models import key
 
-        assert drawn(key("heat", "order-1"), [1.0], None)[0].action == made[1]["action"]
+        assert drawn(1, key("heat", "order-1"), [1.0], None).decision.action == made[1]["action"]
 
 
 @run

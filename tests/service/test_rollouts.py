@@ -27,15 +27,15 @@ async def put(service, status=200, **settings):
 
 
 async def play(service, rounds, losses, batch=50, **asked):
-    """Decisions whose loss depends on the arm, in batches."""
+    """Decisions whose loss depends on the arm, in batches that are learned one after the other."""
+    loop = service.engine.loop("a")
     for _ in range(0, rounds, batch):
         requests = [{"context": [0.25, 0.5], **asked}] * batch
         made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
         said = [{"id": each["id"], "loss": losses[each["arm"]]} for each in made]
         await service.post("/a/losses", losses=said)
-    loop = service.engine.loop("a")
-    events = service.engine.store.counts(loop.number).events
-    await until(lambda: loop.model >= events)
+        events = service.engine.store.counts(loop.number).events
+        await until(lambda events=events: loop.model >= events)
 
 
 @run
