@@ -88,7 +88,9 @@ class Verdict:
             shown = "likely" if self.status == "likely" else "not shown by this log"
             return f"{expected}; {shown}. The densities of this log were estimated, so nothing is proven."
         if self.status == "likely":
-            return f"{expected}; likely, but not proven by this log. Log the floor, or use a larger epsilon, to prove it."
+            return (
+                f"{expected}; likely, but not proven by this log. Log the floor, or use a larger epsilon, to prove it."
+            )
         return f"{expected}; not shown by this log. More rows or a larger epsilon can show it."
 
 
