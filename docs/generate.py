@@ -53,6 +53,7 @@ def help_text(command: click.Command, name: str) -> str:
     """Format the help of a command for a fixed terminal width."""
     context = click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH, show_default=True)
     context.help_option_names = ["-h", "--help"]
+    command._help_option = None  # click keeps the option of the first context in which the command was called
     return command.get_help(context)
 
 
