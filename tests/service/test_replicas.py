@@ -129,7 +129,9 @@ def test_another_replica_takes_over_and_nothing_is_lost(replicas):
     for caller in callers:
         caller.start()
     wait_for(lambda: all(len(caller.times) > 20 for caller in callers), 60)
-    killed = learner(replicas)
+    learners = []  # for a second after the start, shares of the loops move between the replicas
+    wait_for(lambda: learners.append(learner(replicas)) or learners[-1] is not None, TAKEOVER)
+    killed = learners[-1]
     killed.kill()
     living = [each for each in replicas if each is not killed]
     wait_for(lambda: sum(map(leads, living)) == 1 and learner(living) is not None, TAKEOVER)
