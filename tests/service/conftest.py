@@ -12,6 +12,7 @@ from manul.service.engine.engine import Engine
 from manul.service.http.application import Application
 from manul.service.http.tokens import Tokens
 from manul.service.store.store_registry import open_store
+from tests.service.browser import browsing, missing
 from tests.service.postgres import Server
 
 
@@ -77,6 +78,15 @@ class Service:
         return error["message"]
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser."""
+    if missing():
+        pytest.fail(missing())
+    with browsing() as found:
+        yield found
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """A real server, for the whole session."""
@@ -88,9 +98,12 @@ def postgres():
 @pytest.fixture(params=["sqlite", "postgres"])
 def store(request, tmp_path):
     """An empty store of every kind."""
-    if request.param == "sqlite":
-        return str(tmp_path / "decisions.db")
-    return request.getfixturevalue("postgres").database()
+    return empty_store(request, tmp_path / "decisions.db")
+
+
+def empty_store(request, file):
+    """The place of an empty store of the kind that a fixture asks for."""
+    return str(file) if request.param == "sqlite" else request.getfixturevalue("postgres").database()
 
 
 @pytest.fixture

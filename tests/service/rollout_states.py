@@ -41,10 +41,15 @@ def waiting(service, name):
     live(service, name, BETTER, 50, report=False)
 
 
-def stepping_up(service, name):
+def start_and_live(service, name, losses, reached, then=50):
+    """A rollout that has reached a state, and some decisions after it."""
     start(service, name)
-    live_until(service, name, BETTER, lambda rollout: rollout["step"] == 2)
-    live(service, name, BETTER, 50)
+    live_until(service, name, losses, reached)
+    live(service, name, losses, then)
+
+
+def stepping_up(service, name):
+    start_and_live(service, name, BETTER, lambda rollout: rollout["step"] == 2)
 
 
 def paused(service, name):
@@ -53,9 +58,7 @@ def paused(service, name):
 
 
 def rolled_back(service, name):
-    start(service, name)
-    live_until(service, name, WORSE, lambda rollout: rollout["step"] == 0)
-    live(service, name, WORSE, 50)
+    start_and_live(service, name, WORSE, lambda rollout: rollout["step"] == 0)
 
 
 def aborted(service, name):
@@ -64,9 +67,7 @@ def aborted(service, name):
 
 
 def done(service, name):
-    start(service, name)
-    live_until(service, name, BETTER, lambda rollout: rollout["status"] == "done")
-    live(service, name, BETTER, 200)
+    start_and_live(service, name, BETTER, lambda rollout: rollout["status"] == "done", then=200)
 
 
 def limited(service, name):

@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver import ActionChains
 
 from manul.service.http import tokens as token_file
-from tests.service.browser import BOXES, PAINTED, browsing, missing
+from tests.service.browser import BOXES, PAINTED
 from tests.service.processes import MANUL, Process
 from tests.service.several_knobs import OFFERS
 from tests.service.several_knobs import loss_of as offer_loss
@@ -22,14 +22,6 @@ const answer = () => new Response('{"error":{"message":"Not ready: the learner h
 window.fetch = (path, options) => path === "readyz" ? Promise.resolve(answer()) : usual(path, options)
 """
 CHARTS = ("loss", "density", "moved", "policy", "rate", "latency", "waits")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if missing():
-        pytest.fail(missing())
-    with browsing() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

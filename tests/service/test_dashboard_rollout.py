@@ -7,7 +7,7 @@ import pytest
 from selenium.webdriver import ActionChains
 
 from tests.service import rollout_states
-from tests.service.browser import BOXES, PAINTED, browsing, missing
+from tests.service.browser import BOXES, PAINTED
 from tests.service.processes import MANUL, Process
 
 CHARTS = ("rollout-traffic", "rollout-excess")
@@ -29,14 +29,6 @@ WHY = {
 }
 BUTTONS = {"waiting": "pause abort", "stepping up": "pause abort", "paused": "resume abort", "done": "abort"}
 SHOWN = "return [...document.querySelectorAll('[data-is=rollout] button')].filter(each => !each.hidden).map(each => each.dataset.do)"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if missing():
-        pytest.fail(missing())
-    with browsing() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

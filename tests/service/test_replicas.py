@@ -204,6 +204,7 @@ async def test_a_pause_at_one_replica_and_a_resumption_at_the_other_leave_no_rep
             await leader.post("/heat/pause")
             await follower.post("/heat/resume")
             await until(lambda: not leader.engine.loop("heat").paused and not follower.engine.loop("heat").paused)
+        assert [(await each.get("/heat"))["paused"] for each in (leader, follower)] == [False, False]
 
 
 @run

@@ -143,7 +143,9 @@ async def test_a_refused_request_does_not_hold_up_the_evidence_if_no_decision_fo
         await play(service, 10, GOOD, batch=10)
         await service.post("/a/decisions", 422, context=[1, 2, 3])
         number = service.engine.store.counts(1).numbers
-        await until(lambda: service.engine.loop("a").rollout.progress.next == number + 1)
+        progress = service.engine.loop("a").rollout.progress
+        await until(lambda: progress.next == number + 1)
+        assert not progress.arrived
 
 
 @run

@@ -174,8 +174,17 @@ async def test_a_receiver_that_hangs_delays_neither_requests_nor_the_end(service
         async with asyncio.timeout(5):
             async with rolling_out(service, f"http://127.0.0.1:{silent.getsockname()[1]}/"):
                 connection, _ = await asyncio.to_thread(silent.accept)
-                await service.post("/heat/rollout/pause")
+                assert (await service.post("/heat/rollout/pause"))["status"] == "paused"
         connection.close()
+
+
+async def report_another_loop(service, server):
+    """Start the rollout of another loop, and wait until its first move is received."""
+    await service.post("", 201, **{**LOOP, "name": "other"})
+    webhook = {"url": server.url, "secret": SECRET}
+    await service.client.put("/v1/loops/other/rollout", json={**PLAN, "webhook": webhook})
+    await until(lambda: server.received)
+    assert reasons(server) == ["started"]
 
 
 @run
@@ -186,10 +195,7 @@ async def test_a_loop_that_is_deleted_while_its_move_is_sent_does_not_stop_the_o
             assert (await service.client.delete("/v1/loops/heat")).status_code == 200
             connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
             connection.close()
-            await service.post("", 201, **{**LOOP, "name": "other"})
-            webhook = {"url": server.url, "secret": SECRET}
-            await service.client.put("/v1/loops/other/rollout", json={**PLAN, "webhook": webhook})
-            await until(lambda: server.received)
+            await report_another_loop(service, server)
 
 
 @run
@@ -199,10 +205,7 @@ async def test_a_receiver_that_sends_a_byte_now_and_then_does_not_stop_the_other
         async with rolling_out(service, f"http://127.0.0.1:{slow.getsockname()[1]}/"):
             connection, _ = await asyncio.to_thread(slow.accept)
             connection.sendall(b"HTTP/1.1 204")
-            await service.post("", 201, **{**LOOP, "name": "other"})
-            webhook = {"url": server.url, "secret": SECRET}
-            await service.client.put("/v1/loops/other/rollout", json={**PLAN, "webhook": webhook})
-            await until(lambda: server.received)
+            await report_another_loop(service, server)
             connection.close()
 
 
@@ -217,6 +220,7 @@ async def test_what_was_received_is_noted_although_a_replica_followed_a_snapshot
             connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
             connection.shutdown(socket.SHUT_WR)
             await all_sent(service)
+            assert loop.rollout.notified == len(loop.rollout.moves)
             connection.close()
 
 
