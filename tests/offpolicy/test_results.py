@@ -19,7 +19,7 @@ def test_the_chosen_candidate_is_always_printed():
     lines = str(Table(rows(40), chosen=3)).splitlines()
     assert [line for line in lines if line.endswith("<- chosen")] == [lines[11]]
     assert lines[-2] == "and 29 more candidates"
-    assert lines[-1].startswith("chosen: of candidates that the log cannot tell apart")
+    assert lines[-1].startswith("Of candidates that this log cannot distinguish")
 
 
 def test_few_candidates_are_printed_in_their_order():

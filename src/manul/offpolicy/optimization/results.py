@@ -77,7 +77,9 @@ class Table:
         if left_out := len(self) - len(printed):
             lines.append(f"and {left_out:,} more candidates")
         if marked != self.lowest:
-            lines.append("chosen: of candidates that the log cannot tell apart, the narrowest bandwidth of a critic")
+            lines.append(
+                "Of candidates that this log cannot distinguish, the critic with the narrowest bandwidth is chosen."
+            )
         return "\n".join(lines)
 
     def _printed_rows(self) -> list[int]:
