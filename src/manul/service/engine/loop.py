@@ -122,15 +122,15 @@ class Loop:
             self._shape = context if self._shape is None else self._shape
 
     def draw(
-        self, number: int, key: int, context: Any, within: models.Within | None, offered: float | None = None
+        self, number: int, key: int, context: Any, within: models.Within | None, callers_action: float | None = None
     ) -> Drawn:
-        """Draw the action of a decision with a number; `key` seeds the draw, and `offered` is what the caller would choose."""
+        """Draw the action of a decision with a number; `key` seeds the draw, and `callers_action` is what the caller would choose."""
         # The core takes an array without a conversion.
         features = context if isinstance(context, dict) else np.array(context, np.float64)
         with self.lock:
             try:
                 if self.rollout is not None:
-                    return self._draw_arm(self.rollout, number, key, features, within, offered)
+                    return self._draw_arm(self.rollout, number, key, features, within, callers_action)
                 decision = self.agent.decide_again(key, features, within)
             except ManulError as error:
                 self._start()
@@ -146,9 +146,9 @@ class Loop:
         key: int,
         features: Any,
         within: models.Within | None,
-        offered: float | None,
+        callers_action: float | None,
     ) -> Drawn:
-        arm, ticket = rollout.draw(self.agent, key, features, within, offered, self.in_flight.total)
+        arm, ticket = rollout.draw(self.agent, key, features, within, callers_action, self.in_flight.total)
         # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
         if ticket.share > 0:
             self.in_flight.add(number, Ticket(*ticket[1:])._replace(share=ticket.share * max(1, self.replicas())))

@@ -76,12 +76,12 @@ class LoopRollout:
         self._note_move(Event(event, 0, "rollout", 0.0, time), "restarted" if again else "started", origin=0)
 
     def draw(
-        self, agent: Any, key: int, context: Any, within: Within | None, offered: float | None, in_flight: float
+        self, agent: Any, key: int, context: Any, within: Within | None, callers_action: float | None, in_flight: float
     ) -> tuple[arms.ArmDraw, RolloutTicket]:
         """Draw from one of the arms; `in_flight` is the sum of the learner's shares in decisions that are not judged."""
         ends = agent.actions if within is None else agent.narrow(within)
-        offer = offered if self.settings.baseline == "caller" else None
-        baseline = self.baseline.arm(context, ends, offer)
+        action = callers_action if self.settings.baseline == "caller" else None
+        baseline = self.baseline.arm(context, ends, action)
         learner = agent.decide_again(key, context, within)
         if learner.floor is None:
             raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
