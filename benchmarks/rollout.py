@@ -87,29 +87,31 @@ def play(scenario: Scenario, plan: RolloutPlan, decisions: int, seed: int) -> Ou
     parts = [scenario.draw(rng, MEAN * factor, half) for factor in (scenario.before, scenario.after)]
     losses = [scenario.draw(rng, MEAN, 2 * half).tolist(), np.concatenate(parts).tolist()]
     coins = rng.random(2 * half).tolist()
-    delays = rng.geometric(1 / DELAY, 2 * half).tolist() if scenario.late else [0] * (2 * half)
-    full = back = np.inf
-    excess = worst = 0.0
+    delays = rng.geometric(1 / DELAY, 2 * half).tolist()
+    full, excess, worst = np.inf, 0.0, 0.0
     in_flight = InFlight()
     due: list[tuple[float, int, float]] = []
     for number in range(2 * half):
         share = progress.share(in_flight.total)
         ticket = progress.ticket(learner=coins[number] < share, share=share)
-        in_flight.add(number, ticket)
         factor = scenario.before if number < half else scenario.after
         excess += share * MEAN * (factor - 1) - plan.tolerance * MEAN
         worst = max(worst, excess)
         loss = losses[ticket.learner][number]
-        heappush(due, (number + delays[number] * (0.5 + loss), number, loss))
-        while due and due[0][0] <= number:
-            _, arrived, loss = heappop(due)
-            progress.add(arrived, in_flight.tickets[arrived], loss)
-        in_flight.forget_before(progress.next)
+        if scenario.late:
+            in_flight.add(number, ticket)
+            heappush(due, (number + delays[number] * (0.5 + loss), number, loss))
+            while due and due[0][0] <= number:
+                _, arrived, loss = heappop(due)
+                progress.add(arrived, in_flight.tickets[arrived], loss)
+            in_flight.forget_before(progress.next)
+        else:
+            progress.add(number, ticket, loss)
         if progress.level == last:
             full = min(full, number)
-        if progress.level < 0:
-            back = min(back, number)
-    return Outcome(full, back, worst, progress.share(in_flight.total))
+        if progress.level < 0:  # for good
+            return Outcome(full, number, worst, 0.0)
+    return Outcome(full, np.inf, worst, progress.share(in_flight.total))
 
 
 def fixed_sample(plan: RolloutPlan, deviation: float, factor: float) -> float:

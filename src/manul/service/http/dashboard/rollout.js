@@ -223,7 +223,7 @@ export class RolloutCard {
       points.map(() => 0),
     ])
     this.board.readings["rollout-excess"] = place =>
-      `${when(points[place].time, now)}: ${points[place].low === null ? "a new test begins" : interval(points[place].low, points[place].high)}`
+      `${when(points[place].time, now)}: ${points[place].low === null ? "no bounds yet" : interval(points[place].low, points[place].high)}`
     this.board.caption(
       "rollout-excess",
       key(`bounds, wrong at any time with a chance of at most ${percent(1 - rollout.confidence)}`, "", "area"),
