@@ -12,24 +12,25 @@ planned with the true difference. Runs are six times as long, with half time in 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import repeat
 from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.rollouts_at_once import Draws, Outcome, play_at_once
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import Progress
+from manul.agents.rollout.rollout_progress import COHORT, Progress
 from manul.types import Floats
 
 MEAN = 0.2  # loss of the baseline
 LENGTH = 6  # of a run, in fixed-sample tests
 DELAY = 300  # decisions, on average, until a late loss comes
+GROUP = 25  # rollouts that one process plays together
 Draw = Callable[[np.random.Generator, float, int], Floats]
 
 
@@ -70,48 +71,57 @@ SCENARIOS = [
 ]
 
 
-class Outcome(NamedTuple):
-    """When a run reached full traffic and went back to the baseline, if it did, and how far it stayed from the limit."""
-
-    full: float
-    back: float
-    excess: float
-    traffic: float
-
-
-def play(scenario: Scenario, plan: RolloutPlan, decisions: int, seed: int) -> Outcome:
-    """One rollout."""
-    rng = np.random.default_rng(seed)
-    progress, last = Progress(plan, (0.0, 1.0)), len(plan.steps) - 1
+def draw(scenario: Scenario, decisions: int, seeds: Sequence[int]) -> Draws:
+    """What happens in rollouts with these seeds; the learner changes at half time."""
     half = decisions // 2
-    parts = [scenario.draw(rng, MEAN * factor, half) for factor in (scenario.before, scenario.after)]
-    losses = [scenario.draw(rng, MEAN, 2 * half).tolist(), np.concatenate(parts).tolist()]
-    coins = rng.random(2 * half).tolist()
-    delays = rng.geometric(1 / DELAY, 2 * half).tolist()
+    shape = len(seeds), decisions
+    baseline, learner, coins = (np.empty(shape) for _ in range(3))
+    for row, seed in enumerate(seeds):
+        rng = np.random.default_rng(seed)
+        baseline[row] = scenario.draw(rng, MEAN, decisions)
+        learner[row, :half] = scenario.draw(rng, MEAN * scenario.before, half)
+        learner[row, half:] = scenario.draw(rng, MEAN * scenario.after, decisions - half)
+        coins[row] = rng.random(decisions)
+    costs = MEAN * (np.repeat([scenario.before, scenario.after], [half, decisions - half]) - 1)
+    return Draws(baseline, learner, coins, costs)
+
+
+def play(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
+    """The rollout of the first row, with losses that come late."""
+    progress, last = Progress(plan, (0.0, 1.0)), len(plan.steps) - 1
+    baseline, learner, coins, costs = (column.tolist() for column in (*(each[0] for each in draws[:3]), draws.costs))
+    waits = delays.tolist()
     full, excess, worst = np.inf, 0.0, 0.0
     in_flight = InFlight()
     due: list[tuple[float, int, float]] = []
-    for number in range(2 * half):
+    for number, coin in enumerate(coins):
         share = progress.share(in_flight.total)
-        ticket = progress.ticket(learner=coins[number] < share, share=share)
-        factor = scenario.before if number < half else scenario.after
-        excess += share * MEAN * (factor - 1) - plan.tolerance * MEAN
+        ticket = progress.ticket(learner=coin < share, share=share)
+        in_flight.add(number, ticket)
+        excess += share * costs[number] - plan.tolerance * MEAN
         worst = max(worst, excess)
-        loss = losses[ticket.learner][number]
-        if scenario.late:
-            in_flight.add(number, ticket)
-            heappush(due, (number + delays[number] * (0.5 + loss), number, loss))
-            while due and due[0][0] <= number:
-                _, arrived, loss = heappop(due)
-                progress.add(arrived, in_flight.tickets[arrived], loss)
-            in_flight.forget_before(progress.next)
-        else:
-            progress.add(number, ticket, loss)
+        loss = learner[number] if ticket.learner else baseline[number]
+        heappush(due, (number + waits[number] * (0.5 + loss), number, loss))
+        while due and due[0][0] <= number:
+            _, arrived, loss = heappop(due)
+            progress.add(arrived, in_flight.tickets[arrived], loss)
+        in_flight.forget_before(progress.next)
         if progress.level == last:
             full = min(full, number)
         if progress.level < 0:  # for good
             return Outcome(full, number, worst, 0.0)
     return Outcome(full, np.inf, worst, progress.share(in_flight.total))
+
+
+def outcomes(scenario: Scenario, plan: RolloutPlan, decisions: int, seeds: Sequence[int]) -> Floats:
+    """The outcomes of rollouts, a row each."""
+    if not scenario.late:
+        return np.stack(play_at_once(draw(scenario, decisions, seeds), plan, MEAN), axis=1)
+    rows = []
+    for seed in seeds:
+        delays = np.random.default_rng([seed, 1]).geometric(1 / DELAY, decisions)
+        rows.append(play(draw(scenario, decisions, [seed]), plan, delays))
+    return np.array(rows)
 
 
 def fixed_sample(plan: RolloutPlan, deviation: float, factor: float) -> float:
@@ -130,10 +140,10 @@ def main() -> None:
         for scenario in [each for each in SCENARIOS if each.name.startswith(kind)]:
             deviation = scenario.draw(np.random.default_rng(0), MEAN, 100_000).std()
             fixed = fixed_sample(plan, float(deviation), 0.9)
-            given = map(repeat, (scenario, plan, int(LENGTH * fixed)))
-            outcomes = list(pool.map(play, *given, range(runs), chunksize=8))
-            columns = [np.array(column) for column in zip(*outcomes, strict=True)]
-            full, back, excess, traffic = columns
+            decisions = COHORT * int(LENGTH * fixed / COHORT)
+            seeds = [range(first, min(first + GROUP, runs)) for first in range(0, runs, GROUP)]
+            given = map(repeat, (scenario, plan, decisions))
+            full, back, excess, traffic = np.concatenate(list(pool.map(outcomes, *given, seeds))).T
             text = f"{scenario.name}: full traffic {np.isfinite(full).mean():.3f}"
             if scenario.before < 1:
                 text += f", median after {np.median(full):,.0f} decisions, {np.median(full) / fixed:.2f} times a fixed-sample test"

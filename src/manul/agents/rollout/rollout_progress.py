@@ -37,7 +37,7 @@ from manul.types import Floats, Within
 
 COHORT = 50  # judged decisions between two looks at the evidence
 _FARTHEST = 2.0**40  # decisions: a longer forecast says nothing
-_SMALLEST = 1e-9  # of the share of a step: less is nothing, so that a budget is used up at some time
+SMALLEST = 1e-9  # of the share of a step: less is nothing, so that a budget is used up at some time
 
 Reason = Literal["not worse", "worse", "aborted"]
 
@@ -138,7 +138,7 @@ class Progress:
         if self.level < 0:
             return 0.0
         share = min(step := self.plan.shares[self.level], self.allowed(in_flight))
-        return share if share >= _SMALLEST * step else 0.0
+        return share if share >= SMALLEST * step else 0.0
 
     def ticket(self, *, learner: bool, share: float) -> Ticket:
         """The ticket of a decision that is made now, with a share, by the learner or the baseline."""
