@@ -186,12 +186,13 @@ def test_many_actions_are_the_single_ones(narrowed, rng):
     policy = manul.train_tree(uniform_log(rng, 600, width=3), leaves=32, bandwidth=1 / 16)
     contexts, lows = rng.uniform(-2, 2, (100, 3)), rng.uniform(0, 0.5, 100)
     ranges = np.stack([lows, lows + rng.uniform(0.13, 0.5, 100)], axis=1) if narrowed else np.tile([0.0, 1.0], (100, 1))
-    many = policy.actions_many(contexts, ranges if narrowed else None)
-    for context, within, action in zip(contexts, ranges.tolist(), many, strict=True):
+    given = contexts, ranges if narrowed else None
+    many = zip(policy.actions_many(*given), policy.distributions_many(*given), strict=True)
+    for context, within, (action, distribution) in zip(contexts, ranges.tolist(), many, strict=True):
         single = policy.distribution(context, tuple(within))
-        expected = explore(smooth(action, 1 / 16, within), 0.05, within)
-        assert single.edges.tobytes() == expected.edges.tobytes()
-        assert single.densities.tobytes() == expected.densities.tobytes()
+        for other in (explore(smooth(action, 1 / 16, within), 0.05, within), distribution):
+            assert single.edges.tobytes() == other.edges.tobytes()
+            assert single.densities.tobytes() == other.densities.tobytes()
 
 
 @pytest.mark.parametrize("partition", [True, False])

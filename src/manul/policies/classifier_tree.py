@@ -164,7 +164,15 @@ class TreePolicy(PlotMixin):
         """Uniform around the action of the context's leaf, mixed with uniform exploration of weight epsilon."""
         low, high = self._geometry.actions.narrow(within, self.bandwidth)
         centre = float(self._centres(conversion.row(context)[np.newaxis], np.array([low]), np.array([high]))[0])
-        return explore(smooth(centre, self.bandwidth, (low, high)), self.epsilon, (low, high))
+        return self._around(centre, (low, high))
+
+    def distributions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> list[Distribution]:
+        """The distribution of each row; `within` is one (low, high) per row."""
+        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        return [
+            self._around(centre, (low, high))
+            for centre, (low, high) in zip(centres.tolist(), pairs.tolist(), strict=True)
+        ]
 
     def actions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The centre of each row's window; `within` is one (low, high) per row."""
@@ -221,6 +229,9 @@ class TreePolicy(PlotMixin):
             f"TreePolicy(actions={self.actions!r}, leaves={self.leaves}, bandwidth={self.bandwidth!r}, "
             f"epsilon={self.epsilon!r}, learned={len(self.nodes.classifiers)} of {self.leaves - 1} nodes)"
         )
+
+    def _around(self, centre: float, within: Within) -> Distribution:
+        return explore(smooth(centre, self.bandwidth, within), self.epsilon, within)
 
     def _pairs(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> Floats:
         return np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(contexts), 2))  # type: ignore[arg-type]

@@ -154,6 +154,9 @@ def centres_of(action: Deterministic, contexts: Any, lows: Floats, highs: Floats
 
 def distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
     """The distribution of a policy on each row."""
+    batch = getattr(policy, "distributions_many", None)
+    if batch is not None:
+        return list(batch(inputs(policy, rows), rows.within))
     within = [None] * len(rows) if rows.within is None else [(low, high) for low, high in rows.within.tolist()]
     return [policy.distribution(context, ends) for context, ends in zip(inputs(policy, rows), within, strict=True)]
 
