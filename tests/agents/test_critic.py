@@ -59,7 +59,7 @@ def test_native_windows_are_the_twins(world, within):
                 played_window(agent, context, within),
                 critic.window(forest.curve(agent, context), agent.report().bandwidth, *within),
             )
-            for context in drawn.contexts[:100]
+            for context in drawn.contexts[:50]
         ]
     ).transpose(1, 0, 2)
     # Two windows may be equally good up to rounding.

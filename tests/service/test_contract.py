@@ -42,7 +42,7 @@ def test_no_answer_is_outside_of_the_description(served, described, each):
     asked = described[each.path][each.method]
 
     @settings(
-        max_examples=20,
+        max_examples=12,
         deadline=None,
         derandomize=True,
         database=None,

@@ -17,7 +17,7 @@ from tests.service.several_knobs import KNOBS
 from tests.service.test_recovery import model_of, replayed
 
 SOAK = bool(os.environ.get("MANUL_SOAK"))
-KILLS = {"sqlite": 200 if SOAK else 12, "postgres": 50 if SOAK else 5}
+KILLS = {"sqlite": 200 if SOAK else 10, "postgres": 50 if SOAK else 5}
 AGENT = {"kind": "cats", "leaves": 16, "bandwidth": 0.1}
 LOOP = {"name": "a", "actions": [0, 1], "wait": 0.4, "default_loss": 1.0, "agent": AGENT}
 SEVERAL = {"name": "b", "actions": KNOBS, "wait": 0.4, "default_loss": 1.0}

@@ -32,7 +32,7 @@ def test_the_expected_error_is_that_of_many_draws(location, rng):
 
 
 def test_the_best_constant_of_the_linear_world_is_the_one_measured_elsewhere():
-    world = worlds.linear(rounds=10_000)
+    world = worlds.linear(rounds=3_000)
     assert world.best_constant(bandwidth=1e-3, epsilon=0.0) == pytest.approx(0.1325, abs=3e-3)
 
 
