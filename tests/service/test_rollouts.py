@@ -9,6 +9,8 @@ import pytest
 
 import manul
 from manul.agents.rollout.rollout_progress import COHORT
+from manul.service.engine import lost_numbers
+from manul.service.engine.write_operations import own_number
 from manul.service.store import Event
 from tests.service.conftest import Service, run, until
 from tests.service.test_recovery import model_of, replayed
@@ -146,6 +148,26 @@ async def test_a_refused_request_does_not_hold_up_the_evidence_if_no_decision_fo
         progress = service.engine.loop("a").rollout.progress
         await until(lambda: progress.next == number + 1)
         assert not progress.arrived
+
+
+@run
+async def test_numbers_of_a_killed_process_are_not_waited_for_but_decisions_are(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        store, progress = service.engine.store, service.engine.loop("a").rollout.progress
+        while (lost := store.reserve(1, 3)) is None:
+            store.refill(1, 3)
+        unanswered = (await service.post("/a/decisions", context=[0.25, 0.5]))["id"]
+        await play(service, COHORT, GOOD)
+        assert (progress.judged, len(progress.arrived) >= COHORT) == (0, True)
+        for expected in (lost, own_number(unanswered), own_number(unanswered)):
+            await until(lambda: service.engine._lost_numbers._waiting.get(1, (0, 0))[1] >= service.clock.time)
+            await until(lambda expected=expected: progress.next == expected)
+            service.clock.time += lost_numbers.SECONDS + 1
+        await service.post(f"/a/decisions/{unanswered}/loss", loss=0.5)
+        await until(lambda: progress.judged == COHORT + 1)
+        assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 
 @run

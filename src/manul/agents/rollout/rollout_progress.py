@@ -161,6 +161,17 @@ class Progress:
             else:
                 break
 
+    @property
+    def missing(self) -> range:
+        """The numbers without a loss for which later losses wait.
+
+        >>> progress = Progress(RolloutPlan(), losses=(0.0, 1.0))
+        >>> progress.add(3, None, 0.5)
+        >>> progress.missing
+        range(0, 3)
+        """
+        return range(self.next, min(self.arrived, default=self.next))
+
     def _next_after(self, end: int) -> int:
         """The first number with a loss, or `end` if that comes before."""
         if end - self.next > len(self.arrived):

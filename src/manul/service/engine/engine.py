@@ -22,6 +22,7 @@ from manul.service.engine.group_commit import Answers, Task, Writer, deliver_ans
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Fact, Loop
 from manul.service.engine.losses import ReportedLoss, stated_loss
+from manul.service.engine.lost_numbers import LostNumbers
 from manul.service.engine.recovery import restore_loop
 from manul.service.engine.rollout_control import RolloutControl
 from manul.service.engine.webhooks import Webhooks
@@ -66,6 +67,7 @@ class Engine:
             following=self._following,
         )
         self._decider = Decider(store, self.writer, self.limits, self.now, self._learn)
+        self._lost_numbers = LostNumbers(self.writer, self._learn)
         self.rollouts = RolloutControl(store, self.write, self.now, self._learn)
         self._webhooks = Webhooks(self.rollouts, lambda: list(self.loops.values()), self.learner.learns)
         self._purging = True
@@ -326,6 +328,7 @@ class Engine:
         while True:
             self.end_waits()
             self._decider.store_voids(list(self.loops.values()))
+            self._lost_numbers.look(filter(self.learner.learns, list(self.loops.values())), self.now())
             self.purge()
             waits = [loop.settings.wait for loop in list(self.loops.values()) if loop.settings.wait is not None]
             await asyncio.sleep(min(1.0, max(0.05, min(waits, default=1.0) / 4)))
