@@ -205,9 +205,16 @@ def _is_text(schema: pa.Schema, name: str, path: str) -> bool:
     if pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given):
         return True
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
-    if any(check(given) for check in (*kinds, pa.types.is_timestamp, pa.types.is_date)):
+    if any(check(given) for check in (*kinds, pa.types.is_timestamp, pa.types.is_date, _is_json_date)):
         return False
     raise FileError(f"{path}: column {name} must be numbers or text, got {given}. Remove or convert it.", name)
+
+
+def _is_json_date(given: pa.DataType) -> bool:
+    """Whether the values of a type have the form of a date in JSON."""
+    import pyarrow as pa
+
+    return pa.types.is_struct(given) and [part.name for part in given] == [DATE]
 
 
 def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
@@ -218,6 +225,9 @@ def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         microseconds = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
         return pc.divide(microseconds.cast(pa.float64()), 1e6)
+    if _is_json_date(column.type):
+        dates = (None if value is None else from_json(value, name) for value in column.to_pylist())
+        return pa.chunked_array([[None if date is None else seconds(date) for date in dates]], target)
     if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type) or pa.types.is_float16(column.type):
         return (
             column.cast(pa.float64(), safe=False)
