@@ -13,6 +13,7 @@ from manul.errors import InputError
 
 DATE = "$date"
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_CALENDAR = (-719_161, 2_932_895)  # days that are dates in every time zone
 # The texts that the core reads; `fromisoformat` checks the calendar.
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 _ISO = re.compile(rf"\d{{4}}-\d\d-\d\d([T ]{_CLOCK}(:\d\d(\.\d+)?)?(Z|[+-]{_CLOCK})?)?", re.ASCII)
@@ -75,6 +76,18 @@ def days(value: datetime.date) -> float:
     (2.0, 0.75)
     """
     return _since_1970(value) / datetime.timedelta(days=1)
+
+
+def evenly_spaced(start: float, stop: float, count: int, like: datetime.date) -> list[datetime.date]:
+    """Dates between two numbers of days since 1970; they have a time of day and a time zone if `like` has.
+
+    >>> evenly_spaced(0.0, 2.0, 3, like=datetime.date(2024, 2, 29))[1:]
+    [datetime.date(1970, 1, 2), datetime.date(1970, 1, 3)]
+    """
+    steps = [_EPOCH + datetime.timedelta(days=step) for step in np.clip(np.linspace(start, stop, count), *_CALENDAR)]
+    if not isinstance(like, datetime.datetime):
+        return list(dict.fromkeys(step.date() for step in steps))
+    return [step.replace(tzinfo=None) if like.tzinfo is None else step.astimezone(like.tzinfo) for step in steps]
 
 
 def seconds(value: datetime.date) -> float:

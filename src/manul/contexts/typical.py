@@ -102,7 +102,11 @@ def _fields(contexts: Any) -> dict[str, list[Any]] | None:
         columns = data_frames.from_rows(row if isinstance(row, Mapping) else to_fields(row) for row in contexts)
     else:
         columns = getattr(contexts, "fields", None)
-    return None if columns is None else {name: [_plain(value, name) for value in values] for name, values in columns.items()}
+    return (
+        None
+        if columns is None
+        else {name: [_plain(value, name) for value in values] for name, values in columns.items()}
+    )
 
 
 def _plain(value: Any, name: str) -> Any:

@@ -94,7 +94,9 @@ def context_table(contexts: Any) -> ContextTable:
         contexts = _log_contexts(contexts)
     columns = _named_columns(contexts)
     if columns is not None:
-        table = ContextTable({name: [from_json(value, name) for value in columns[name]] for name in columns}, named=True)
+        table = ContextTable(
+            {name: [from_json(value, name) for value in columns[name]] for name in columns}, named=True
+        )
     else:
         matrix = conversion.matrix(contexts)
         numbers = matrix.T.astype(np.float64).tolist()

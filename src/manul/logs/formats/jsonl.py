@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manul.contexts import dates
-from manul.errors import InputError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
 from manul.logs.formats.knob_rows import KnobParser
@@ -28,7 +25,7 @@ from manul.logs.formats.log_schema import (
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import json_objects
 from manul.logs.formats.text_lines import Output, lines
-from manul.logs.formats.timestamps import seconds
+from manul.logs.formats.timestamps import date_seconds, seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,19 +107,11 @@ def optional(name: str, value: object, knobs: KnobParser | None = None) -> Any:
 
 
 def _check_fields(context: Mapping[str, object]) -> Mapping[str, object]:
-    return {name: _field(name, value) for name, value in context.items()}
-
-
-def _field(name: str, value: object) -> object:
-    try:
-        value = dates.from_json(value, name)
-    except InputError:
-        raise BadRow(name, 'a date such as {"$date": "2024-02-29"}', value) from None
-    if isinstance(value, list | dict):
-        raise BadRow(name, "a number or text", value)
-    if isinstance(value, date):
-        return dates.seconds(value)
-    return float(value) if isinstance(value, bool) else value
+    fields = {name: date_seconds(name, value) for name, value in context.items()}
+    for name, value in fields.items():
+        if isinstance(value, list | dict):
+            raise BadRow(str(name), "a number or text", value)
+    return {name: float(value) if isinstance(value, bool) else value for name, value in fields.items()}
 
 
 class Writer:
