@@ -123,8 +123,9 @@ def spread(column: Sequence[Value]) -> list[Value]:
     """
     if isinstance(column[0], str | bool):
         return [value for value, _ in Counter(column).most_common(VALUES)]
-    if all(isinstance(value, date) for value in column):
-        start, stop = np.quantile([dates.days(value) for value in column], (0.02, 0.98)).tolist()
+    days = [dates.days(value) for value in column if isinstance(value, date)]
+    if len(days) == len(column):
+        start, stop = np.quantile(days, (0.02, 0.98)).tolist()
         return [*dates.evenly_spaced(start, stop, VALUES if stop > start else 1, like=typical_value(column))]
     low, high = np.quantile(np.array(column), (0.02, 0.98)).tolist()
     return np.linspace(low, high, VALUES).tolist() if high > low else [low]
