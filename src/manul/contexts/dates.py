@@ -60,13 +60,20 @@ def to_json(context: Any) -> Any:
 
 def _json_value(value: Any) -> Any:
     if isinstance(value, np.datetime64):
-        item = value.item()  # a number if NumPy counts nanoseconds
-        value = value.astype("datetime64[us]").item() if isinstance(item, int) else item
+        value = _from_numpy(value)
     if isinstance(value, datetime.date):
         return None if value != value else {DATE: value.isoformat()}  # NaT of pandas differs from itself
     if isinstance(value, np.ndarray) and value.dtype.kind in "MO":
         value = list(value)
     return [_json_value(item) for item in value] if isinstance(value, list | tuple) else to_json(value)
+
+
+def _from_numpy(value: np.datetime64) -> datetime.date | None:
+    item = value.item()  # a number for nanoseconds, and beyond the calendar
+    item = value.astype("datetime64[us]").item() if isinstance(item, int) else item
+    if isinstance(item, int):
+        raise InputError(f"context must have a date from the year 1 to 9999, got {value}.", "context")
+    return item
 
 
 def days(value: datetime.date) -> float:
