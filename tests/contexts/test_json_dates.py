@@ -7,9 +7,11 @@ import re
 import numpy as np
 import pandas
 import pytest
+from sklearn.preprocessing import FunctionTransformer
 
 import manul
 from manul.contexts import dates, misspelt_fields, typical
+from manul.contexts.sparse_features import Features
 from manul.errors import InputError
 from manul.utils import model_files
 from tests.saved_agents import AGENTS, NATIVE_NAMES, learned
@@ -148,6 +150,19 @@ def test_columns_encode_json_dates_and_numbers_that_are_seconds():
     assert columns({"at": values[1]}).tolist() == columns({"at": days[1]}).tolist()
     numbers = manul.maps.Columns.fit({"at": [1.0, 2.0]})
     assert numbers({"at": values[0]}).tolist() == numbers({"at": days[0]}).tolist() == [1709164800.0]
+
+
+def test_features_of_a_log_refuse_both_forms_of_dates():
+    features = Features(("at",))
+    for value in (datetime.date(2024, 2, 29), {"$date": "2024-02-29"}):
+        with pytest.raises(InputError, match=r"field 'at' must be a number or text, got datetime.date\(2024, 2, 29\)"):
+            features({"at": value})
+
+
+def test_transformers_get_the_dates_of_json_as_dates_of_python():
+    frame = pandas.DataFrame({"at": [datetime.date(2024, 2, 29), datetime.date(2024, 3, 1)]})
+    days = FunctionTransformer(lambda table: [[value.day for value in row] for row in table.to_numpy()]).fit(frame)
+    assert manul.maps.Transformer(days)({"at": {"$date": "2024-02-29"}}).tolist() == [29.0]
 
 
 def test_plots_vary_json_dates_as_dates():
