@@ -285,5 +285,5 @@ def test_dates_get_the_decisions_of_their_form_in_json(client):
     at = datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.UTC)
     made = client.decide("hotel", {"at": at}, id="a")
     assert client.decide("hotel", {"at": {"$date": "2024-02-29T12:30:00+00:00"}}, id="a") == made
-    with pytest.raises(ServiceError, match="field 'at' must have a .* got '2023-02-29'"):
+    with pytest.raises(ServiceError, match=r"field 'at' must have a .* got '2023-02-29'"):
         client.decide("hotel", {"at": {"$date": "2023-02-29"}})
