@@ -27,6 +27,7 @@ def random_text(rng):
     day = f"{rng.randint(0, 9999):04}-{rng.randint(0, 13):02}-{rng.randint(0, 32):02}"
     if rng.random() < 0.2:
         return day
+    day = rng.choice([day, "1970-01-01"])  # near 1970, the number of days shows microseconds
     clock = f"{rng.randint(0, 24):02}:{rng.randint(0, 60):02}"
     second = rng.choice(
         ["", f":{rng.randint(0, 60):02}", f":{rng.randint(0, 59):02}.{rng.randint(0, 10 ** rng.randint(1, 9))}"]
