@@ -37,11 +37,13 @@ class Fault(enum.Enum):
 
     bad_text = 7
 
+    bad_date = 8
+
 class BasePlayer:
     def sketch_names(self) -> None: ...
 
     @property
-    def fault(self) -> tuple[Fault, str]: ...
+    def fault(self) -> tuple[Fault, str, str]: ...
 
     @property
     def late_fields(self) -> list[tuple[int, str]]: ...

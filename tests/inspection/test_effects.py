@@ -1,5 +1,7 @@
 """Effects of features: they have the signs of worlds with a known optimum, and no direction if there is none."""
 
+import datetime
+
 import numpy as np
 import pytest
 
@@ -202,3 +204,12 @@ def test_an_unknown_feature_is_suggested():
     found = effects(Formula(lambda row: row[0]), [[1.0], [2.0]])
     with pytest.raises(ParameterError, match=r"unknown feature 'colum 0'\. Did you mean column 0\?"):
         found["colum 0"]
+
+
+def test_dates_of_json_are_times_for_effects():
+    days = [datetime.date(2024, 1, 1) + datetime.timedelta(days=n) for n in range(200)]
+    policy = Formula(lambda context: days.index(context["at"]) / 100)
+    contexts = [{"at": {"$date": day.isoformat()}} for day in days]
+    found = effects(policy, contexts)
+    assert found == effects(policy, [{"at": day} for day in days])
+    assert (found.features[0].kind, found.features[0].direction) == ("time", UP)

@@ -1,10 +1,13 @@
 """Logs from and to pandas, polars and Arrow."""
 
+import json
+
 import numpy as np
 import pandas
 import polars
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.log import Log
@@ -134,3 +137,40 @@ def test_attributes_of_others_are_ignored():
 
 def test_a_table_of_arrow_is_a_log():
     assert len(Log.from_arrow(pa.table({**COLUMNS, "age": [30, 41]}))) == 2
+
+
+DATES = [{"$date": "1970-01-02"}, {"$date": "1970-01-01T01:30+01:00"}]
+
+
+@pytest.mark.parametrize("kind", ["columns", "rows", "pandas", "polars", "arrow", "log"])
+def test_dates_of_json_are_seconds_since_1970(kind):
+    table = {"at": DATES, **COLUMNS}
+    log = {
+        "columns": lambda: Log.from_table(table),
+        "rows": lambda: Log.from_table(
+            [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        ),
+        "pandas": lambda: Log.from_pandas(pandas.DataFrame(table)),
+        "polars": lambda: Log.from_polars(polars.DataFrame(table)),
+        "arrow": lambda: Log.from_arrow(pa.table(table)),
+        "log": lambda: Log([{"at": date} for date in DATES], *COLUMNS.values()),
+    }[kind]()
+    assert log.fields["at"].tolist() == [86400.0, 1800.0]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_a_bad_date_of_json_is_a_bad_row(tmp_path, suffix):
+    table = pa.table({"at": [DATES[0], {"$date": "2023-02-29"}], **COLUMNS})
+    path = tmp_path / f"log{suffix}"
+    if suffix == ".parquet":
+        parquet.write_table(table, path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    with pytest.raises(FileError, match=r"at must be a date such as \{\"\$date\": \"2024-02-29\"\}, got .*2023-02-29"):
+        Log.read(path)
+    assert Log.read(path, skip_bad=True).fields["at"].tolist() == [86400.0]
+
+
+def test_a_missing_date_of_json_is_a_missing_number():
+    log = Log.from_table({"at": [None, DATES[0]], **COLUMNS})
+    assert [*map(str, log.fields["at"])] == ["nan", "86400.0"]

@@ -1,14 +1,20 @@
 """Contexts of every kind in any order: a missing one is an empty one of the loop's kind, and nobody else pays for it."""
 
 import asyncio
+import datetime
+import io
 
 import pytest
+from pyarrow import parquet
 
 import manul
 from manul.service.configuration import Limits
+from manul.service.engine.models import make_agent
 from tests.service.conftest import Service, run
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import replayed
+
+OSLO = datetime.timezone(datetime.timedelta(hours=1))
 
 
 async def report(service, made, loss=0.5):
@@ -120,6 +126,88 @@ async def test_a_loop_without_contexts_that_gets_a_model_of_named_ones_shows_bot
         assert (await service.client.put("/v1/loops/heat/model", content=model)).status_code == 200
         await report(service, await service.post("/heat/decisions", context={"x": 2}))
         await service.learned("heat", 2)
+        for view in ("summary", "policy", "report"):
+            await service.get(f"/heat/{view}")
+        assert (await service.client.get("/v1/loops/heat/log")).status_code == 200
+
+
+MOMENTS = [datetime.datetime(2024, 2, 28, 6, 30, tzinfo=OSLO) + datetime.timedelta(hours=9 * n) for n in range(12)]
+
+
+def stays(moment):
+    """A context with dates of Python, and the same in JSON."""
+    night = moment.date()
+    in_json = {"at": {"$date": moment.isoformat()}, "stay": {"nights": [{"$date": night.isoformat()}]}}
+    return {"at": moment, "stay": {"nights": [night]}}, in_json
+
+
+@pytest.mark.parametrize("agent", ["auto", HEAT["agent"]], ids=["auto", "cats"])
+@run
+async def test_a_loop_learns_from_dates_what_the_library_learns(service, agent):
+    async with service.running():
+        await service.post("", 201, **HEAT | {"agent": agent})
+        library = make_agent(service.engine.loop("heat").settings)
+        for number, (context, in_json) in enumerate(map(stays, MOMENTS)):
+            made = await service.post("/heat/decisions", context=in_json)
+            await report(service, made, loss=number / 12)
+            library.learn(context, manul.Decision(made["action"], made["density"]), loss=number / 12)
+        await service.learned("heat", 12)
+        learned = manul.dumps(service.engine.loop("heat").agent)
+        assert learned == manul.dumps(library) == replayed(service.engine, "heat")[0]
+
+
+@run
+async def test_a_bad_date_is_refused_by_every_route_and_nothing_is_stored(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        bad = {"at": {"$date": "2023-02-29"}}
+        for _ in range(2):  # before and after the first context
+            for route, body in (
+                ("decisions", {"context": bad}),
+                ("decisions/batch", {"decisions": [{"context": {"x": 1}}, {"context": bad}]}),
+                ("observations", {"context": bad, "action": 30, "loss": 0.5}),
+            ):
+                sentence = await service.refused(422, f"/v1/loops/heat/{route}", body)
+                assert sentence.endswith("'2024-02-29T12:30:00+01:00', got '2023-02-29'.")
+                assert "field 'at' must have a $date such as '2024-02-29' or " in sentence
+            await service.post("/heat/decisions", context={"at": {"$date": "2024-02-29"}})
+
+
+@run
+async def test_views_and_logs_of_a_loop_show_its_dates(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        for moment in MOMENTS:
+            await report(service, await service.post("/heat/decisions", context=stays(moment)[1]))
+        await service.learned("heat", 12)
+        assert (await service.get("/heat/summary"))["features"] == ["at", "stay.nights[0]"]
+        at, nights = [await service.get(f"/heat/policy?feature={name}") for name in ("at", "stay.nights[0]")]
+        assert (at["typical"], at["values"][8]) == ("2024-03-01 12:30+01:00", "2024-03-01 08:00+01:00")
+        assert (nights["typical"], nights["values"][0]) == ("2024-03-01", "2024-02-28")
+        assert len(at["density"]) == len(at["values"]) == 17
+        content = (await service.client.get("/v1/loops/heat/log")).content
+        fields = manul.Log.from_table(parquet.read_table(io.BytesIO(content))).fields
+        assert fields["at"].tolist() == [moment.timestamp() for moment in MOMENTS]
+        assert fields["stay.nights[0]"][0] == 1709078400.0
+        await service.get("/heat/report")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["0001-01-01T00:00:00+23:59"],
+        ["9999-12-31T23:59:59-23:59"],
+        ["2024-02-29", "2024-02-29T12:30", "2024-02-29T12:30Z"],
+    ],
+    ids=["first", "last", "mixed"],
+)
+@run
+async def test_dates_at_the_ends_of_the_calendar_and_of_several_kinds_stop_no_view(service, texts):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        for text in texts:
+            await report(service, await service.post("/heat/decisions", context={"at": {"$date": text}}))
+        await service.learned("heat", len(texts))
         for view in ("summary", "policy", "report"):
             await service.get(f"/heat/{view}")
         assert (await service.client.get("/v1/loops/heat/log")).status_code == 200

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "bindings/bindings.hpp"
+#include "contexts/iso_dates.hpp"
 
 namespace manul {
 namespace {
@@ -81,18 +82,19 @@ Timestamp to_timestamp(PyObject* value) {
     time.month = static_cast<unsigned>(PyDateTime_GET_MONTH(value));
     time.day = static_cast<unsigned>(PyDateTime_GET_DAY(value));
   }
+  const auto set_clock = [&](int hour, int minute, int second, int microsecond) {
+    time.set_clock(static_cast<unsigned>(hour), static_cast<unsigned>(minute), static_cast<unsigned>(second),
+                   static_cast<unsigned>(microsecond));
+  };
   if (PyDateTime_Check(value)) {
-    time.hour = static_cast<unsigned>(PyDateTime_DATE_GET_HOUR(value));
-    time.second_of_day = 3600.0 * time.hour + 60.0 * PyDateTime_DATE_GET_MINUTE(value) +
-                         PyDateTime_DATE_GET_SECOND(value) + 1e-6 * PyDateTime_DATE_GET_MICROSECOND(value);
+    set_clock(PyDateTime_DATE_GET_HOUR(value), PyDateTime_DATE_GET_MINUTE(value), PyDateTime_DATE_GET_SECOND(value),
+              PyDateTime_DATE_GET_MICROSECOND(value));
     const nb::object offset = call(value, "utcoffset");
     if (PyDelta_Check(offset.ptr())) time.utc_offset = seconds(offset.ptr());
   } else if (PyTime_Check(value)) {
-    time.hour = static_cast<unsigned>(PyDateTime_TIME_GET_HOUR(value));
-    time.second_of_day = 3600.0 * time.hour + 60.0 * PyDateTime_TIME_GET_MINUTE(value) +
-                         PyDateTime_TIME_GET_SECOND(value) + 1e-6 * PyDateTime_TIME_GET_MICROSECOND(value);
+    set_clock(PyDateTime_TIME_GET_HOUR(value), PyDateTime_TIME_GET_MINUTE(value), PyDateTime_TIME_GET_SECOND(value),
+              PyDateTime_TIME_GET_MICROSECOND(value));
   }
-  time.has_clock = PyDateTime_Check(value) || PyTime_Check(value);
   return time;
 }
 
@@ -122,12 +124,29 @@ bool walk_time(Encoder& encoder, std::string& path, PyObject* value) {
   return true;
 }
 
+// JSON has no dates: there, a date is {"$date": "2024-02-29"}. Returns false for other dictionaries.
+bool walk_json_date(Encoder& encoder, std::string& path, PyObject* members) {
+  if (PyDict_GET_SIZE(members) != 1) return false;
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  PyDict_Next(members, &at, &key, &value);
+  if (!PyUnicode_Check(key) || PyUnicode_CompareWithASCIIString(key, "$date") != 0) return false;
+  const nb::object held = nb::borrow(value);
+  const auto time = PyUnicode_Check(value) ? IsoDate::read(text(encoder, path, value)) : std::nullopt;
+  if (!time) encoder.fail(Fault::bad_date, path, nb::repr(held).c_str());
+  encoder.time(path, *time);
+  return true;
+}
+
 void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t depth) {
   if (value == Py_None) return encoder.missing(path);
   if (PyBool_Check(value)) return encoder.flag(path, value == Py_True);
   if (PyFloat_Check(value)) return encoder.number(path, PyFloat_AS_DOUBLE(value));
   if (PyUnicode_Check(value)) return encoder.text(path, text(encoder, path, value));
-  if (PyDict_Check(value)) return walk_members(encoder, path, value, depth + 1);
+  if (PyDict_Check(value)) {
+    if (!walk_json_date(encoder, path, value)) walk_members(encoder, path, value, depth + 1);
+    return;
+  }
   if (PyList_Check(value) || PyTuple_Check(value)) return walk_items(encoder, path, value, depth + 1);
   if (!PyLong_Check(value) && walk_time(encoder, path, value)) return;
   if (has_type(value, "numpy.bool") || has_type(value, "numpy.bool_"))
@@ -159,8 +178,8 @@ void set_columns(BasePlayer& player, const Columns& columns) { player.set_column
 
 Columns columns(const BasePlayer& player) { return {player.columns().begin(), player.columns().end()}; }
 
-std::pair<Fault, std::string> fault(const BasePlayer& player) {
-  return {player.encoder.fault, player.encoder.fault_field};
+std::tuple<Fault, std::string, std::string> fault(const BasePlayer& player) {
+  return {player.encoder.fault, player.encoder.fault_field, player.encoder.fault_value};
 }
 
 }  // namespace

@@ -159,7 +159,8 @@ void bind_player(nb::module_& module) {
       .value("unknown_type", Fault::unknown_type)
       .value("too_deep", Fault::too_deep)
       .value("bad_key", Fault::bad_key)
-      .value("bad_text", Fault::bad_text);
+      .value("bad_text", Fault::bad_text)
+      .value("bad_date", Fault::bad_date);
   auto base = nb::class_<BasePlayer>(module, "BasePlayer");
   bind_names(base);
   bind_state(base);

@@ -23,7 +23,17 @@ namespace manul {
 
 enum class Kind : std::uint8_t { number, text, flag, time };
 
-enum class Fault : std::uint8_t { none, infinite, changed_kind, too_many, unknown_type, too_deep, bad_key, bad_text };
+enum class Fault : std::uint8_t {
+  none,
+  infinite,
+  changed_kind,
+  too_many,
+  unknown_type,
+  too_deep,
+  bad_key,
+  bad_text,
+  bad_date
+};
 
 // Thrown while a context is read; the encoder has the fault and the field.
 struct BadField {};
@@ -119,9 +129,10 @@ class Encoder {
     field.resize(length);
   }
 
-  [[noreturn]] void fail(Fault what, const std::string& field) {
+  [[noreturn]] void fail(Fault what, const std::string& field, const std::string& value = {}) {
     fault = what;
     fault_field = field;
+    fault_value = value;
     throw BadField();
   }
 
@@ -147,7 +158,7 @@ class Encoder {
   bool flags_are_numbers = false;
 
   Fault fault = Fault::none;
-  std::string fault_field;
+  std::string fault_field, fault_value;  // the value only of a bad date
 
  private:
   // Names only serve explanations, so their number and memory can be limited: 65,536 names, 16 MiB.

@@ -14,6 +14,16 @@ struct Timestamp {
   double second_of_day;
   double utc_offset;  // seconds ahead of UTC
 
+  void set_clock(unsigned hours, unsigned minute, unsigned second, unsigned microsecond) {
+    has_clock = true;
+    hour = hours;
+    second_of_day = 3600.0 * hours + 60.0 * minute + second + 1e-6 * microsecond;
+  }
+
+  std::chrono::year_month_day calendar_date() const {
+    return {std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
+  }
+
   // Days since 1970-01-01 in UTC; for a time of day, the share of the day.
   double days() const {
     const double date = has_date ? static_cast<double>(calendar_day().time_since_epoch().count()) : 0.0;
@@ -34,9 +44,7 @@ struct Timestamp {
   }
 
  private:
-  std::chrono::sys_days calendar_day() const {
-    return std::chrono::year_month_day(std::chrono::year(year), std::chrono::month(month), std::chrono::day(day));
-  }
+  std::chrono::sys_days calendar_day() const { return calendar_date(); }
 };
 
 }  // namespace manul

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from manul import _core
 from manul.contexts import sparse_features, table_encoding
 from manul.contexts.conversion import Fields, Row
+from manul.contexts.dates import from_json
 from manul.contexts.sparse_features import Features
 from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
@@ -172,7 +173,9 @@ class Transformer:
             )
         if columns is None:
             return np.asarray(context, dtype=np.float64)[np.newaxis]
-        return _frame([context.get(name) for name in columns] if isinstance(context, dict) else context, columns)
+        if isinstance(context, dict):
+            return _frame([from_json(context.get(name), name) for name in columns], columns)
+        return _frame(context, columns)
 
 
 def describe(features: FeatureMap) -> tuple[model_files.Parameters, model_files.Arrays]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from manul.contexts.dates import DATE
 from manul.errors import ContextWarning
 
 CUTOFF = 0.8  # of difflib: one letter of five or more may differ
@@ -58,7 +59,7 @@ def _parent(field: str) -> str:
 
 def _paths(value: Any, path: str = "") -> Iterator[str]:
     """The paths of the fields of a context, as the core names them."""
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and not (path and value.keys() == {DATE}):
         for name, member in value.items():
             yield from _paths(member, f"{path}.{name}" if path else name)
     elif isinstance(value, list | tuple):

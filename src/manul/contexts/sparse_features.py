@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts.dates import from_json
 from manul.errors import InputError
 
 Selection = slice | npt.NDArray[Any]
@@ -147,6 +148,7 @@ def flatten(context: Mapping[str, Any], space: str = "") -> Iterator[tuple[str, 
     """
     for key, value in context.items():
         name = f"{space}^{key}" if space else str(key)
+        value = from_json(value, name)
         if isinstance(value, Mapping):
             yield from flatten(value, name)
         elif isinstance(value, list | tuple):

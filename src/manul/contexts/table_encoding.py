@@ -6,6 +6,7 @@ rarest of many texts together in a column `name=other`; a missing text is the te
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.contexts import data_frames
+from manul.contexts.dates import from_json, seconds
 from manul.contexts.records import is_missing
 from manul.contexts.time_encoding import Time, is_time
 from manul.errors import InputError
@@ -197,8 +199,8 @@ def _encode_text(name: str, column: pa.Array, levels: int) -> tuple[list[str], n
 def flatten_fields(context: dict[str, Any], path: str = "") -> dict[str, Any]:
     """Flatten a nested context into the fields that agents read.
 
-    >>> flatten_fields({"sky": "grey", "rooms": [{"warm": True}], "tags": ["old"]})
-    {'sky': 'grey', 'rooms[0].warm': True, 'tags=old': 1.0}
+    >>> flatten_fields({"sky": "grey", "rooms": [{"warm": True}], "tags": ["old"], "at": {"$date": "2024-02-29"}})
+    {'sky': 'grey', 'rooms[0].warm': True, 'tags=old': 1.0, 'at': datetime.date(2024, 2, 29)}
     """
     fields: dict[str, Any] = {}
     for name, value in context.items():
@@ -207,6 +209,7 @@ def flatten_fields(context: dict[str, Any], path: str = "") -> dict[str, Any]:
 
 
 def _collect(fields: dict[str, Any], path: str, value: Any) -> None:
+    value = from_json(value, path)
     if isinstance(value, dict):
         fields |= flatten_fields(value, path)
     elif isinstance(value, list):
@@ -280,6 +283,9 @@ def _numbers(name: str, values: Values) -> Matrix:
     except (TypeError, ValueError):
         if any(type(value).__name__ == "NAType" for value in values):
             return _numbers(name, [None if is_missing(value) else value for value in values])
+        dates = [from_json(value, name) for value in values]
+        if any(isinstance(value, datetime.date) for value in dates):  # in a log, a date is a number
+            return _numbers(name, [seconds(value) if isinstance(value, datetime.date) else value for value in dates])
         wrong = next(value for value in values if isinstance(value, str) or not hasattr(value, "__float__"))
         raise InputError(
             f"field {name!r} must be a number, as in the table, got {wrong!r}. Omit it if it is missing.",

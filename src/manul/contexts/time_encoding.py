@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts.dates import DATE, days, from_json
 from manul.contexts.records import is_missing
 from manul.errors import InputError
 
@@ -25,7 +26,6 @@ LAYOUTS = tuple(
     f"{day}{clock}" for day in f"{_DAYS}|{_DAYS_WITH_SPACES}".split("|") for clock in ("", " %H:%M", " %H:%M:%S")
 )
 _PARTS = ("days", "month", "weekday", "hour")
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _PROBE = 20  # texts with which most layouts are ruled out
 Matrix = npt.NDArray[np.float64]
 Values = Sequence[Any] | npt.NDArray[Any]
@@ -89,7 +89,7 @@ def is_time(values: Iterable[Any]) -> bool:
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         return bool(values.dtype.kind == "M")
     first = next((value for value in values if not is_missing(value)), None)
-    return isinstance(first, datetime.date | np.datetime64)
+    return isinstance(first, datetime.date | np.datetime64) or (isinstance(first, dict) and first.keys() == {DATE})
 
 
 def date_layout(texts: Sequence[str]) -> str | None:
@@ -133,6 +133,7 @@ def _parse(name: str, value: Any, layout: str) -> datetime.date | None:
         return None
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
+    value = from_json(value, name)
     if isinstance(value, datetime.date):
         return value
     try:
@@ -147,6 +148,4 @@ def _parse(name: str, value: Any, layout: str) -> datetime.date | None:
 def _parts(time: datetime.date) -> tuple[float, float, float, float]:
     if not isinstance(time, datetime.datetime):
         time = datetime.datetime(time.year, time.month, time.day, tzinfo=datetime.UTC)
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)
-    days = (aware - _EPOCH) / datetime.timedelta(days=1)
-    return days, float(time.month), float(time.weekday()), time.hour + time.minute / 60 + time.second / 3600
+    return days(time), float(time.month), float(time.weekday()), time.hour + time.minute / 60 + time.second / 3600

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.contexts import data_frames
+from manul.contexts.dates import days, from_json
 from manul.contexts.records import is_missing, is_record, to_fields
 from manul.errors import InputError, ParameterError
 from manul.utils.suggestions import remedy
 
 POINTS, LABELS = 200, 12  # per plot: a smooth line, and as many texts as fit below an axis
 Floats = npt.NDArray[np.float64]
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,18 +86,10 @@ def _sweep_levels(fields: dict[str, list[Any]], name: str, levels: dict[str, Any
 
 
 def _sweep_dates(fields: dict[str, list[Any]], name: str, known: list[Any]) -> Sweep:
-    first, last = min(known, key=_days), max(known, key=_days)
+    first, last = min(known, key=days), max(known, key=days)
     values = list(dict.fromkeys(first + (last - first) * step / (POINTS - 1) for step in range(POINTS)))
-    observed = np.array([np.nan if is_missing(value) else _days(value) for value in fields[name]])
-    return Sweep(vary(fields, name, values), np.array(list(map(_days, values))), observed, dates=True)
-
-
-def _days(value: datetime.date) -> float:
-    """The days since 1970 in UTC, as matplotlib counts them."""
-    if not isinstance(value, datetime.datetime):
-        value = datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
-    aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
-    return (aware - _EPOCH) / datetime.timedelta(days=1)
+    observed = np.array([np.nan if is_missing(value) else days(value) for value in fields[name]])
+    return Sweep(vary(fields, name, values), np.array(list(map(days, values))), observed, dates=True)
 
 
 def _fields(contexts: Any) -> dict[str, list[Any]] | None:
@@ -110,16 +102,20 @@ def _fields(contexts: Any) -> dict[str, list[Any]] | None:
         columns = data_frames.from_rows(row if isinstance(row, Mapping) else to_fields(row) for row in contexts)
     else:
         columns = getattr(contexts, "fields", None)
-    return None if columns is None else {name: list(map(_plain, values)) for name, values in columns.items()}
+    return (
+        None
+        if columns is None
+        else {name: [_plain(value, name) for value in values] for name, values in columns.items()}
+    )
 
 
-def _plain(value: Any) -> Any:
-    """A value of NumPy or pandas as one of Python."""
+def _plain(value: Any, name: str) -> Any:
+    """A value of NumPy, pandas or JSON as one of Python."""
     if type(value).__name__ == "Timestamp":
         return value.to_pydatetime(warn=False)
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item()
-    return value.item() if isinstance(value, np.generic) else value
+    return value.item() if isinstance(value, np.generic) else from_json(value, name)
 
 
 def vary(contexts: Any, feature: int | str, values: Any) -> list[Any]:
@@ -149,7 +145,7 @@ def typical_value(values: Iterable[Any]) -> Any:
     if any(isinstance(value, str) for value in known):
         known = list(map(str, known))
     elif all(isinstance(value, datetime.date) for value in known):
-        return sorted(known, key=_days)[len(known) // 2]
+        return sorted(known, key=days)[len(known) // 2]
     elif not isinstance(known[0], bool | list | tuple | dict | datetime.time):
         return float(np.median(list(map(float, known))))
     by_text = {repr(value): value for value in known}

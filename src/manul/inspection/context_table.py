@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.contexts import conversion, data_frames
+from manul.contexts.dates import from_json
 from manul.contexts.records import is_missing
 from manul.errors import InputError
 
@@ -93,7 +94,9 @@ def context_table(contexts: Any) -> ContextTable:
         contexts = _log_contexts(contexts)
     columns = _named_columns(contexts)
     if columns is not None:
-        table = ContextTable(columns, named=True)
+        table = ContextTable(
+            {name: [from_json(value, name) for value in columns[name]] for name in columns}, named=True
+        )
     else:
         matrix = conversion.matrix(contexts)
         numbers = matrix.T.astype(np.float64).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.knobs import Knobs, Span, Stepped
+from manul.contexts import dates
 from manul.contexts.records import is_missing
 from manul.errors import ParameterError
 from manul.inspection.context_table import ContextTable, context_table, effect_text, value_text
@@ -250,10 +251,8 @@ def _ladder(column: Sequence[Any], actions: Floats) -> tuple[Kind, Ladder | None
 
 
 def _seconds(moment: date | time) -> float:
-    if isinstance(moment, datetime):
-        return moment.timestamp()
     if isinstance(moment, date):
-        return 86400.0 * moment.toordinal()
+        return dates.seconds(moment)
     return 3600.0 * moment.hour + 60.0 * moment.minute + moment.second
 
 

@@ -1,6 +1,7 @@
 """Both clients against a real service on loopback."""
 
 import asyncio
+import datetime
 import re
 import socket
 import threading
@@ -277,3 +278,12 @@ def test_a_restart_in_between_is_not_noticed(tmp_path):
         assert client.decide("heat", [1, 2], id="one") == made
         starting.join()
     again[0].kill()
+
+
+def test_dates_get_the_decisions_of_their_form_in_json(client):
+    client.create("hotel", actions=(20, 70), agent=CATS)
+    at = datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.UTC)
+    made = client.decide("hotel", {"at": at}, id="a")
+    assert client.decide("hotel", {"at": {"$date": "2024-02-29T12:30:00+00:00"}}, id="a") == made
+    with pytest.raises(ServiceError, match=r"field 'at' must have a .* got '2023-02-29'"):
+        client.decide("hotel", {"at": {"$date": "2023-02-29"}})

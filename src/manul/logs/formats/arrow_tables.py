@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manul.actions.knobs import Choice, Knobs
+from manul.contexts.dates import DATE
 from manul.errors import FileError
 from manul.logs.formats import Piece, knob_checks, knob_columns
-from manul.logs.formats.file_errors import Problems, knobs_of_file
+from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
 from manul.logs.formats.log_schema import (
     NUMBERS,
     TEXTS,
@@ -26,6 +27,7 @@ from manul.logs.formats.log_schema import (
     sparse_type,
 )
 from manul.logs.formats.row_checks import single_array
+from manul.logs.formats.timestamps import date_seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +75,8 @@ class SchemaAdapter:
                 f"{path} has a column 'context' and also {others[0]!r}. Put the context into one or the other.",
                 "context",
             )
-        self.texts = {name: _is_text(schema, name, path) for name in others}
+        self.dates = [name for name in others if _is_json_date(schema.field(name).type)]
+        self.texts = {name: name not in self.dates and _is_text(schema, name, path) for name in others}
         self._check_types(schema, path)
 
     def _check_types(self, schema: pa.Schema, path: str) -> None:
@@ -103,6 +106,8 @@ class SchemaAdapter:
             table, rows = table.filter(good), rows[good]
         if self.several:
             table, rows = self._fit_knobs(table, rows)
+        if self.dates:
+            table, rows = self._convert_dates(table, rows)
         schema = self.schema(table)
         columns = {
             name: _cast(table.column(name), schema.field(name).type) for name in schema.names if name != "context"
@@ -150,6 +155,22 @@ class SchemaAdapter:
                     parts[each] = _cast(pa.chunked_array([parts[each]]), pa.float64()).combine_chunks()
             place = table.column_names.index(name)
             table = table.set_column(place, name, knob_columns.struct_of(name, parts, knobs))
+        return (table, rows) if good.all() else (table.filter(good), rows[good])
+
+    def _convert_dates(self, table: pa.Table, rows: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """The table with the dates of JSON as seconds since 1970, without rows in which one is invalid."""
+        import pyarrow as pa
+
+        good = np.ones(len(table), dtype=np.bool_)
+        for name in self.dates:
+            values: list[object] = table.column(name).to_pylist()
+            for index, value in enumerate(values):
+                try:
+                    values[index] = date_seconds(name, value)
+                except BadRow as bad:
+                    self.problems.report(int(rows[index]), bad.column, bad.rule, bad.got)
+                    values[index], good[index] = None, False
+            table = table.set_column(table.column_names.index(name), name, [pa.array(values, pa.float64())])
         return (table, rows) if good.all() else (table.filter(good), rows[good])
 
     def _check_widths(self, table: pa.Table, rows: np.ndarray) -> np.ndarray:
@@ -208,6 +229,12 @@ def _is_text(schema: pa.Schema, name: str, path: str) -> bool:
     if any(check(given) for check in (*kinds, pa.types.is_timestamp, pa.types.is_date)):
         return False
     raise FileError(f"{path}: column {name} must be numbers or text, got {given}. Remove or convert it.", name)
+
+
+def _is_json_date(given: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_struct(given) and [part.name for part in given] == [DATE]
 
 
 def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:

@@ -25,7 +25,7 @@ from manul.logs.formats.log_schema import (
 from manul.logs.formats.row_tables import Row, number, read_rows
 from manul.logs.formats.text_columns import json_objects
 from manul.logs.formats.text_lines import Output, lines
-from manul.logs.formats.timestamps import seconds
+from manul.logs.formats.timestamps import date_seconds, seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,10 +107,11 @@ def optional(name: str, value: object, knobs: KnobParser | None = None) -> Any:
 
 
 def _check_fields(context: Mapping[str, object]) -> Mapping[str, object]:
-    for name, value in context.items():
+    fields = {name: date_seconds(name, value) for name, value in context.items()}
+    for name, value in fields.items():
         if isinstance(value, list | dict):
             raise BadRow(str(name), "a number or text", value)
-    return {name: float(value) if isinstance(value, bool) else value for name, value in context.items()}
+    return {name: float(value) if isinstance(value, bool) else value for name, value in fields.items()}
 
 
 class Writer:

@@ -13,6 +13,7 @@ import httpx
 import msgspec
 import numpy as np
 
+from manul.contexts.dates import to_json
 from manul.errors import FileError, ParameterError
 from manul.service import schema
 from manul.service.client.exchange import Exchange, Request, call, decode, send
@@ -98,7 +99,7 @@ class Calls:
 
         `action` is what you would choose yourself, for a rollout with the baseline "caller".
         """
-        body: dict[str, Any] = {"context": context, "within": within, "id": id or _new_id()}
+        body: dict[str, Any] = {"context": to_json(context), "within": within, "id": id or _new_id()}
         body |= {} if action is None else {"action": action}
         return (yield from self._post(_path(loop, "decisions"), body, schema.Decision))
 
@@ -119,6 +120,7 @@ class Calls:
                 raise ParameterError(
                     f"{name}s must have one value per context ({len(contexts)}), got {len(column)}.", f"{name}s"
                 )
+        columns["context"] = [to_json(context) for context in contexts]
         rows = [
             {name: column[place] for name, column in columns.items() if column is not None}
             for place in range(len(contexts))
@@ -179,7 +181,7 @@ class Calls:
     ) -> Exchange[schema.Observed]:
         """Report an action that the caller chose itself, for an apprentice to learn from."""
         body = {
-            "context": context,
+            "context": to_json(context),
             "action": action,
             "density": density,
             "within": within,
@@ -349,7 +351,7 @@ def _to_builtin(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise ParameterError(
-        f"context must contain numbers, texts and lists of these, got {type(value).__name__}.", "context"
+        f"context must contain numbers, texts, dates and lists of these, got {type(value).__name__}.", "context"
     )
 
 

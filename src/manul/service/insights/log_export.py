@@ -6,6 +6,7 @@ A row is a decision with its outcome. Decisions without an outcome, and actions 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.knobs import Knobs
+from manul.contexts.dates import seconds
 from manul.contexts.table_encoding import flatten_fields
 from manul.logs.formats import knob_checks, knob_columns
 from manul.logs.formats.arrow_tables import dense_column
@@ -97,11 +99,16 @@ def flat_columns(context: dict[str, Any], *, several: bool = False) -> dict[str,
     """
     reserved = reserved_names(several=several)
     return {
-        f"context.{name}" if name in reserved else name: value
-        if value is None or isinstance(value, str)
-        else float(value)
+        f"context.{name}" if name in reserved else name: _column_value(value)
         for name, value in flatten_fields(context).items()
     }
+
+
+def _column_value(value: Any) -> float | str | None:
+    """A date is its seconds since 1970, as in every log."""
+    if value is None or isinstance(value, str):
+        return value
+    return seconds(value) if isinstance(value, date) else float(value)
 
 
 def _note_types(contexts: Sequence[dict[str, float | str | None]], before: Fields | None = None) -> Fields:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date, datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from manul.actions.knobs import Choice, Knob
+from manul.contexts import dates
 from manul.contexts.table_encoding import flatten_fields
 from manul.contexts.typical import typical_value, vary
 from manul.service import schema
@@ -23,7 +25,7 @@ from manul.types import Floats
 
 # Parts of the range of actions, values of a feature, and contexts that the current density is averaged over.
 ACTIONS, VALUES, LATEST = 64, 17, 8
-Value = float | str | bool
+Value = float | str | bool | date
 Table = dict[str, Sequence[Value]]
 
 
@@ -76,11 +78,13 @@ def _knob_view(
 
 
 def display_value(value: Value) -> float | str:
-    """A value as it is sent: booleans become texts.
+    """A value as it is sent: booleans and dates become texts.
 
-    >>> display_value(True), display_value(2.5)
-    ('true', 2.5)
+    >>> display_value(True), display_value(2.5), display_value(datetime(2024, 2, 29, 12, 30))
+    ('true', 2.5, '2024-02-29 12:30')
     """
+    if isinstance(value, date):
+        return value.isoformat(" ", "minutes") if isinstance(value, datetime) else value.isoformat()
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -112,13 +116,17 @@ def table(contexts: Sequence[Any]) -> Table:
 
 
 def spread(column: Sequence[Value]) -> list[Value]:
-    """Equal steps between the 2nd and 98th percentiles of numbers, or the most common texts or booleans.
+    """Equal steps between the 2nd and 98th percentiles of numbers or dates, or the most common texts or booleans.
 
     >>> spread(["grey", "blue", "grey"]), spread([3.0, 3.0])
     (['grey', 'blue'], [3.0])
     """
     if isinstance(column[0], str | bool):
         return [value for value, _ in Counter(column).most_common(VALUES)]
+    days = [dates.days(value) for value in column if isinstance(value, date)]
+    if len(days) == len(column):
+        start, stop = np.quantile(days, (0.02, 0.98)).tolist()
+        return [*dates.evenly_spaced(start, stop, VALUES if stop > start else 1, like=typical_value(column))]
     low, high = np.quantile(np.array(column), (0.02, 0.98)).tolist()
     return np.linspace(low, high, VALUES).tolist() if high > low else [low]
 

@@ -197,9 +197,12 @@ export class Heat extends Chart {
     for (const each of axes) each.grid = { show: false }
     if (this.time) Object.assign(axes[0], clockAxis)
     if (this.labels) {
-      axes[0].splits = () => this.labels.map((_, place) => place)
-      axes[0].values = (_, splits) =>
-        splits.map(place => short(this.labels[place], this.box.clientWidth / this.labels.length / 8))
+      const room = () => this.box.clientWidth / this.labels.length / 8
+      // Dates are in order, so some of them are enough; the cursor shows each with its time.
+      const every = () => (this.labels.every(isDate) ? Math.ceil((DATE + 2) / room()) : 1)
+      const text = place => (this.labels.every(isDate) ? this.labels[place].slice(0, DATE) : this.labels[place])
+      axes[0].splits = () => [...this.labels.keys()].filter(place => place % every() === Math.floor(every() / 2))
+      axes[0].values = (_, splits) => splits.map(place => short(text(place), room() * every()))
     }
     if (this.names) {
       axes[1].splits = () => this.names.map((_, place) => place)
@@ -253,4 +256,6 @@ export class Heat extends Chart {
   }
 }
 
+const DATE = "2024-02-29".length
+const isDate = text => /^\d{4}-\d\d-\d\d/.test(text)
 const short = (text, length) => (text.length > length ? `${text.slice(0, Math.max(1, length - 1))}…` : text)

@@ -1,0 +1,112 @@
+"""Dates in contexts: their form in JSON, which has none of its own, and their days and seconds since 1970 in UTC."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from manul.errors import InputError
+
+DATE = "$date"
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_CALENDAR = (-719_161, 2_932_895)  # days that are dates in every time zone
+# The texts that the core reads; `fromisoformat` checks the calendar.
+_CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
+_ISO = re.compile(rf"\d{{4}}-\d\d-\d\d([T ]{_CLOCK}(:\d\d(\.\d+)?)?(Z|[+-]{_CLOCK})?)?", re.ASCII)
+
+
+def from_json(value: Any, field: str) -> Any:
+    """The date, or date and time, that a value of a field means, if it has the form of one in JSON; otherwise the value.
+
+    >>> from_json({"$date": "2024-02-29"}, "at"), from_json("2024-02-29", "at")
+    (datetime.date(2024, 2, 29), '2024-02-29')
+    """
+    if not (isinstance(value, dict) and len(value) == 1 and DATE in value):
+        return value
+    text = value[DATE]
+    try:
+        if isinstance(text, str) and _ISO.fullmatch(text):
+            kind = datetime.date if len(text) == len("2024-02-29") else datetime.datetime
+            return kind.fromisoformat(text)
+    except ValueError:
+        pass
+    raise bad_date(field, repr(text))
+
+
+def bad_date(field: str, value: str) -> InputError:
+    """The error for a value in JSON that has the form of a date and is none.
+
+    >>> bad_date("at", "'2023-02-29'")
+    InputError("field 'at' must have a $date such as '2024-02-29' or '2024-02-29T12:30:00+01:00', got '2023-02-29'.")
+    """
+    rule = "a $date such as '2024-02-29' or '2024-02-29T12:30:00+01:00'"
+    return InputError(f"field {field!r:.60} must have {rule}, got {value:.60}.", "context")
+
+
+def to_json(context: Any) -> Any:
+    """A context with its dates in the form of JSON; those of NumPy and pandas, too.
+
+    >>> to_json({"city": "Oslo", "at": datetime.date(2024, 2, 29)})
+    {'city': 'Oslo', 'at': {'$date': '2024-02-29'}}
+    """
+    if isinstance(context, Mapping):
+        return {name: _json_value(value) for name, value in context.items()}
+    return context
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, np.datetime64):
+        value = _from_numpy(value)
+    if isinstance(value, datetime.date):
+        return None if value != value else {DATE: value.isoformat()}  # NaT of pandas differs from itself
+    if isinstance(value, np.ndarray) and value.dtype.kind in "MO":
+        value = list(value)
+    return [_json_value(item) for item in value] if isinstance(value, list | tuple) else to_json(value)
+
+
+def _from_numpy(value: np.datetime64) -> datetime.date | None:
+    item = value.item()  # a number for nanoseconds, and beyond the calendar
+    item = value.astype("datetime64[us]").item() if isinstance(item, int) else item
+    if isinstance(item, int):
+        raise InputError(f"context must have a date from the year 1 to 9999, got {value}.", "context")
+    return item
+
+
+def days(value: datetime.date) -> float:
+    """The days since 1970 of a date, or of a date and time, which is in UTC if it has no time zone.
+
+    >>> days(datetime.date(1970, 1, 3)), days(datetime.datetime(1970, 1, 1, 18))
+    (2.0, 0.75)
+    """
+    return _since_1970(value) / datetime.timedelta(days=1)
+
+
+def evenly_spaced(start: float, stop: float, count: int, like: datetime.date) -> list[datetime.date]:
+    """Dates between two numbers of days since 1970; they have a time of day and a time zone if `like` has.
+
+    >>> evenly_spaced(0.0, 2.0, 3, like=datetime.date(2024, 2, 29))[1:]
+    [datetime.date(1970, 1, 2), datetime.date(1970, 1, 3)]
+    """
+    steps = [_EPOCH + datetime.timedelta(days=step) for step in np.clip(np.linspace(start, stop, count), *_CALENDAR)]
+    if not isinstance(like, datetime.datetime):
+        return list(dict.fromkeys(step.date() for step in steps))
+    return [step.replace(tzinfo=None) if like.tzinfo is None else step.astimezone(like.tzinfo) for step in steps]
+
+
+def seconds(value: datetime.date) -> float:
+    """The seconds since 1970, which a date is in a log.
+
+    >>> seconds(datetime.date(1970, 1, 3))
+    172800.0
+    """
+    return _since_1970(value).total_seconds()
+
+
+def _since_1970(value: datetime.date) -> datetime.timedelta:
+    if not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
+    return (value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)) - _EPOCH
