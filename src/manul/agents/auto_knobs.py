@@ -182,11 +182,10 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             with suppress(TypeError, _core.Rejected):  # the checks below raise the error with its reason
                 late = self._native.learn(context, positions, scaled, value)
         if late is NotImplemented:
-            number = _number("loss", value)
-            self._check_outcomes(np.array([density]), np.array([number]))
+            self._check_outcomes(np.array([density]), np.array([value]))
             player, context = self.player_and_context(context)
             with self.explain_rejection():
-                late = player.learn(context, positions, scaled, number)
+                late = player.learn(context, positions, scaled, value)
         if late:
             self.warn_of_late_fields([context], stacklevel=2)
 
@@ -384,10 +383,3 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     def __repr__(self) -> str:
         return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
-
-
-def _number(name: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be a number, got {value!r}.", name) from None
