@@ -307,7 +307,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
         reject(~usable_densities(densities), densities, "density", USABLE, "Pass the density of the decision.")
-        check_losses(losses, numeric_range(self.losses))
+        check_losses(losses, numeric_range(self.losses), rewards=self.rewards is not None)
 
     def _tables(self, within: Sequence[Within | None] | None, count: int) -> tuple[Floats, Floats]:
         if within is None:

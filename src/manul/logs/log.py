@@ -224,7 +224,7 @@ class Log(ViewMixin, FrameMixin):
         return len(self._views["losses"]) if self._table is None else len(self._table)
 
     def _repr_html_(self) -> str:
-        shown = self.rows(slice(SHOWN)).table
+        shown = frame_tables.stated_table(self.rows(slice(SHOWN)).table)
         names = shown.column_names[:COLUMNS_SHOWN]
         return html_cards.table(repr(self), names, zip(*(shown[name].to_pylist() for name in names), strict=True))
 

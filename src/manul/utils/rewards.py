@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,22 @@ def negate_pair(span: tuple[float, float]) -> tuple[float, float]:
     (-3.0, 1.0)
     """
     return negate(span[1]), negate(span[0])
+
+
+class OutcomeNames(NamedTuple):
+    """What the outcome of a decision is called: one of them, and several."""
+
+    one: str
+    several: str
+
+
+def outcome_names(*, rewards: bool) -> OutcomeNames:
+    """The words for the outcomes of a log or an agent.
+
+    >>> outcome_names(rewards=True).several
+    'rewards'
+    """
+    return OutcomeNames("reward", "rewards") if rewards else OutcomeNames("loss", "losses")
 
 
 def check_any_range(name: str, span: AnyRange, kind: str | None) -> AnyRange:
