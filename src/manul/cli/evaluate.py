@@ -79,7 +79,7 @@ def evaluate(
     if not stored.paths:
         raise click.UsageError("missing argument LOGS")
     loaded = [manul.load(path) for path in policies]
-    first = next(iter(stored), None)
+    first = None if rewards is None else next(iter(stored), None)
     actions, losses = declared_ranges(stored, actions, as_loss_range(first, losses, rewards))
     shared: dict[str, Any] = {"level": level, "actions": actions, "losses": losses, "largest_weight": largest_weight}
     shared["progress"] = sys.stderr.isatty()

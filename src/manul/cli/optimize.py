@@ -136,14 +136,14 @@ def _as_dict(best: Any, out: Path | None) -> dict[str, Any]:
     }
 
 
-def _row(best: Any, row: Any) -> dict[str, Any]:
+def _row(best: Any, row: Any) -> Any:
     """The losses of a candidate, and its rewards if the log has them."""
     stated = row.mirrored()
     rewards = {"value": stated.estimate, "penalty": stated.penalty, "objective": stated.objective}
-    return {**row._asdict(), "reward": rewards if best.rewards else None}
+    return {**row._asdict(), "reward": rewards} if best.rewards else row._asdict()
 
 
 def _verdict(verdict: Any) -> dict[str, Any]:
     from manul.offpolicy.evaluation import report
 
-    return {"status": verdict.status, **asdict(verdict), "reward": report.as_dict(verdict.reward)}
+    return {"status": verdict.status, **asdict(verdict), **report.reward_field(verdict.reward)}

@@ -58,12 +58,12 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
 
 
 def estimates_json(estimates: Sequence[Estimate]) -> str:
-    """Format all fields of each estimate as JSON, and `reward`, which is null if the log has losses.
+    """Format all fields of each estimate as JSON, and `reward` if the log has rewards.
 
     >>> estimates_json([])
     '{"estimates": []}'
     """
-    return json.dumps({"estimates": finite([asdict(each) | {"reward": as_dict(each.reward)} for each in estimates])})
+    return json.dumps({"estimates": finite([asdict(each) | reward_field(each.reward) for each in estimates])})
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -74,21 +74,21 @@ def comparison_json(comparison: Comparison) -> str:
     """
     rows = [
         row._asdict()
-        | {"reward": as_dict(row.reward), "verdict": row.verdict}
-        | {"objections": [asdict(objection) for objection in row.objections]}
+        | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
+        | reward_field(row.reward)
         for row in comparison
     ]
     return json.dumps({"level": comparison.level, "comparisons": finite(rows)})
 
 
-def as_dict(rewards: NamedTuple | None) -> dict[str, object] | None:
-    """The fields of rewards by name, for JSON; None if there are none.
+def reward_field(rewards: NamedTuple | None) -> dict[str, object]:
+    """The field `reward` of JSON, which stands beside the losses if the log has rewards.
 
     >>> from manul.types import Reward
-    >>> as_dict(Reward(43.0, 40.0, 46.0))
-    {'value': 43.0, 'low': 40.0, 'high': 46.0}
+    >>> reward_field(Reward(43.0, 40.0, 46.0)), reward_field(None)
+    ({'reward': {'value': 43.0, 'low': 40.0, 'high': 46.0}}, {})
     """
-    return None if rewards is None else rewards._asdict()
+    return {} if rewards is None else {"reward": rewards._asdict()}
 
 
 def finite(value: object) -> object:

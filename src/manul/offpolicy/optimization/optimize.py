@@ -95,10 +95,8 @@ class Optimized:
         """Draw the objective over bandwidth and leaves; the critic has no leaves."""
         from manul.utils.plotting import cell_map
 
-        sign = -1.0 if self.rewards else 1.0
-        cells = [
-            (row.bandwidth, row.leaves, sign * row.objective) for row in self.table if row.bandwidth and row.leaves
-        ]
+        rows = [row.mirrored() if self.rewards else row for row in self.table]
+        cells = [(row.bandwidth, row.leaves, row.objective) for row in rows if row.bandwidth and row.leaves]
         if not cells:
             raise _no_trees()
         return cell_map(cells, axes, rewards=self.rewards)
