@@ -86,6 +86,7 @@ MEANINGS = {
     "progress": "show a progress bar on standard error.",
     "refusal": "why there is no answer; None if there is one.",
     "retries": "how often a request is repeated if the service cannot be reached or is overloaded.",
+    "reward_range": "the declared range of the rewards, (low, high), of a log of rewards; instead of `loss_range`.",
     "rewards": "the range of the rewards, (low, high), instead of `losses`.",
     "rng": "a NumPy generator, such as `numpy.random.default_rng(0)`.",
     "rounds": "the number of rounds.",
