@@ -47,10 +47,10 @@ class Log(ViewMixin, FrameMixin):
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
     A log of rewards has `rewards`; its losses are the negative rewards, and `reward_range` declares the range of the
-    rewards. `densities_estimated` marks densities that were not logged but estimated; the mark is kept in files. If actions have several `knobs`, given as to an agent, actions and
-    `densities_by_knob` are columns by knob, and `within` has the narrower ranges of each round, or None. Contexts are
-    rows of numbers, or a data frame, columns by name or a list of rows with names. `arms` says which arm of a rollout
-    decided, "learner" or "baseline"; the column is called `rollout_arm`.
+    rewards. `densities_estimated` marks densities that were not logged but estimated; the mark is kept in files. If actions
+    have several `knobs`, given as to an agent, actions and `densities_by_knob` are columns by knob, and `within` has the
+    narrower ranges of each round, or None. Contexts are rows of numbers, or a data frame, columns by name or a list of rows
+    with names. `arms` says which arm of a rollout decided, "learner" or "baseline"; the column is called `rollout_arm`.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
