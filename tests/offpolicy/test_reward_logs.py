@@ -230,6 +230,17 @@ def test_the_doctor_shows_the_reward_and_its_range():
     assert finding.sentence.endswith("Declare the range with rewards=(low, high).")
 
 
+@pytest.mark.parametrize("filled", [1, 2], ids=["all of the end", "half of the end"])
+def test_the_doctor_shows_the_reward_that_fills_the_end(filled):
+    _, log = logs("numbers")
+    losses = log.losses.copy()
+    losses[-150::filled] = -7.5
+    changed = manul.Log(log.contexts, log.actions, log.densities, losses, action_range=(0, 10), rewards=True)
+    (finding,) = [each for each in doctor(changed, rewards=SPAN) if "filled" in each.title]
+    assert re.search(r"rewards(,| are) .*\b7\.5,", finding.sentence)
+    assert "-7.5" not in finding.sentence
+
+
 FUNCTIONS = {
     "evaluate": lambda log, **ranges: manul.evaluate(rule, log, bandwidth=1.0, **ranges),
     "compare": lambda log, **ranges: manul.compare(POLICIES, log, bandwidth=1.0, **ranges),
