@@ -234,7 +234,7 @@ def test_the_doctor_shows_the_reward_and_its_range():
 def test_the_doctor_shows_the_reward_that_fills_the_end(filled):
     _, log = logs("numbers")
     losses = log.losses.copy()
-    losses[-150::filled] = -7.5
+    losses[-92::filled] = -7.5
     changed = manul.Log(log.contexts, log.actions, log.densities, losses, action_range=(0, 10), rewards=True)
     (finding,) = [each for each in doctor(changed, rewards=SPAN) if "filled" in each.title]
     assert re.search(r"rewards(,| are) .*\b7\.5,", finding.sentence)
