@@ -153,7 +153,7 @@ def outcome_number(name: str, value: Any) -> float:
     manul.errors.InputError: reward must be a number, got '62'.
     """
     try:
-        if not _is_text_or_flag(value):
+        if isinstance(value, float) or not _is_text_or_flag(value):
             return float(value)
     except (TypeError, ValueError, OverflowError):
         pass
