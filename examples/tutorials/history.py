@@ -198,8 +198,8 @@ rules = {
     "10 % higher": lambda context: 1.1 * context["proposed"],
 }
 for row in manul.compare(rules, log, bandwidth=8):
-    profits = row.reward
-    print(f"{row.policy:11} {profits.difference:+5.1f} [{profits.low:+.1f}, {profits.high:+.1f}] EUR per request: {row.verdict}")
+    gain = row.reward
+    print(f"{row.policy:11} {gain.difference:+5.1f} [{gain.low:+.1f}, {gain.high:+.1f}] EUR per request: {row.verdict}")
 best = manul.optimize(log, candidates="auto")
 print(best.verdict)
 
