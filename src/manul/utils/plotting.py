@@ -231,7 +231,7 @@ def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None
     # The narrowest bandwidths cost a hundred times the lowest, so the colours only span the better half.
     median, name = float(np.nanmedian(objectives)), "highest" if rewards else "lowest"
     mesh.set_clim(**({"vmin": median} if rewards else {"vmax": median}))
-    label = f"objective: {HIGHER_IS_BETTER}" if rewards else "objective"
+    label = "objective: reward minus penalty (higher is better)" if rewards else "objective"
     axes.figure.colorbar(mesh, ax=axes, label=label, extend="min" if rewards else "max")
     bandwidth, count, objective = (max if rewards else min)(cells, key=lambda cell: cell[2])
     axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label=f"_{name}")
