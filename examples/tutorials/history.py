@@ -67,11 +67,11 @@ print(f"{len(history):,} requests, {np.mean(history.reward > 0):.0%} accepted")
 print(f"profit: {history.reward.mean():.1f} EUR per request")
 
 # %% [markdown]
-# `density="estimate"` lets a model estimate how likely each price was, given the columns of the table. The range of losses is that of the
-# negative profits. `doctor` (on the command line: `manul check`) says what is wrong with the log:
+# `density="estimate"` lets a model estimate how likely each price was, given the columns of the table. The rewards are the
+# profits, and `reward_range` is their range. `doctor` (on the command line: `manul check`) says what is wrong with the log:
 
 # %%
-ranges = {"action_range": (LOWEST, HIGHEST), "loss_range": (COST - HIGHEST, 0)}
+ranges = {"action_range": (LOWEST, HIGHEST), "reward_range": (0, HIGHEST - COST)}
 log = manul.Log.from_table(history, density="estimate", **ranges)
 for finding in manul.offpolicy.doctor(log):
     print(finding)
@@ -189,7 +189,7 @@ print(f"exploration cost {cost:.1f} EUR per request, {2 * cost:.1f} thousand EUR
 
 # %% [markdown]
 # Now the same questions get answers. `compare` answers simple ones, such as "what if all proposals were 10 % lower?". Its differences are
-# losses, so negative ones are better. `optimize` trains a policy and says what the log shows about its gain:
+# profits, so positive ones are better. `optimize` trains a policy and says what the log shows about its gain:
 
 # %%
 print(*manul.offpolicy.doctor(log) or ["doctor: no problems found"], sep="\n")
@@ -198,7 +198,8 @@ rules = {
     "10 % higher": lambda context: 1.1 * context["proposed"],
 }
 for row in manul.compare(rules, log, bandwidth=8):
-    print(f"{row.policy:11} {row.difference:+5.1f} [{row.low:+.1f}, {row.high:+.1f}] EUR per request: {row.verdict}")
+    gain = row.reward
+    print(f"{row.policy:11} {gain.difference:+5.1f} [{gain.low:+.1f}, {gain.high:+.1f}] EUR per request: {row.verdict}")
 best = manul.optimize(log, candidates="auto")
 print(best.verdict)
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from manul.actions.distribution import Atoms, Distribution
 from manul.errors import require_package
 from manul.utils.html_cards import card
+from manul.utils.rewards import negate, negate_pair
 
 if TYPE_CHECKING:
     import pandas
@@ -195,13 +196,22 @@ def _frame(columns: Mapping[str, Any]) -> pandas.DataFrame:
     return pandas.DataFrame({name: column for name, column in columns.items() if column is not None})
 
 
+class Reward(NamedTuple):
+    """A mean reward with its confidence interval; higher is better."""
+
+    value: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
 class Estimate:
     """The estimated loss of a policy with its confidence interval, diagnostics of the weights, and objections, if any.
 
     `effective_size` is the effective sample size: the number of decisions by the policy itself that would be as
     informative. A mean weight far from 1 means that the logged densities are wrong. `bandwidth` is the half-width of the
-    window around the actions of a deterministic policy.
+    window around the actions of a deterministic policy. If the log has `rewards`, `value`, `low` and `high` are negative
+    rewards all the same; `reward` has the rewards, which texts and plots show.
 
     >>> print(Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000))
     0.25 [0.2, 0.3] (95 % empirical-likelihood, snips), 1,000 rows, effective sample size 120
@@ -219,17 +229,32 @@ class Estimate:
     level: float = 0.95
     bandwidth: float | None = None
     objections: tuple[Objection, ...] = ()
+    rewards: bool = False
+
+    @property
+    def reward(self) -> Reward | None:
+        """The estimated mean reward and its interval; None if the log has losses.
+
+        >>> sizes = {"effective_size": 120.0, "largest_weight": 4.0, "mean_weight": 1.0, "rows": 1000}
+        >>> Estimate(-43.0, -46.0, -40.0, **sizes, rewards=True).reward
+        Reward(value=43.0, low=40.0, high=46.0)
+        """
+        return Reward(negate(self.value), *negate_pair((self.low, self.high))) if self.rewards else None
 
     def __str__(self) -> str:
-        ends = f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}] ({100 * self.level:g} % {self.interval}, {self.estimator})"
+        value, low, high = self.reward or (self.value, self.low, self.high)
+        name = "mean reward " if self.rewards else ""
+        ends = f"{name}{value:.4g} [{low:.4g}, {high:.4g}] ({100 * self.level:g} % {self.interval}, {self.estimator})"
         if self.interval == "none":
-            ends = f"{self.value:.4g} (no interval, {self.estimator})"
+            ends = f"{name}{value:.4g} (no interval, {self.estimator})"
         size = f"{self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
         return "\n".join([f"{ends}, {size}", *map(str, self.objections)])
 
     def _repr_html_(self) -> str:
-        interval = "none" if self.interval == "none" else f"{self.low:.4g} to {self.high:.4g}, {self.interval}"
-        rows = [("value", self.value), (f"{100 * self.level:g} % interval", interval), ("estimator", self.estimator)]
+        value, low, high = self.reward or (self.value, self.low, self.high)
+        interval = "none" if self.interval == "none" else f"{low:.4g} to {high:.4g}, {self.interval}"
+        name = "mean reward (higher is better)" if self.rewards else "value"
+        rows = [(name, value), (f"{100 * self.level:g} % interval", interval), ("estimator", self.estimator)]
         rows += [("rows", f"{self.rows:,}"), ("effective sample size", f"{self.effective_size:,.0f}")]
         return card(
             "Estimate", [*rows, *((each.severity, f"{each.title}. {each.sentence}") for each in self.objections)]
@@ -244,7 +269,8 @@ class Estimate:
         """Draw the estimate and its interval; several estimates may share axes."""
         from manul.utils.plotting import interval_plot
 
-        return interval_plot(self.value, self.low, self.high, axes, label=label or self.estimator)
+        value, low, high = self.reward or (self.value, self.low, self.high)
+        return interval_plot(value, low, high, axes, label=label or self.estimator, rewards=self.rewards)
 
 
 @runtime_checkable

@@ -1,8 +1,11 @@
 """Agents that learn from rewards instead of losses."""
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
+import pandas
 import pytest
 
 import manul
@@ -157,7 +160,7 @@ def test_an_agent_of_losses_takes_losses_only(make, outcome, message):
         ),
         ({"rewards": [0, 2]}, "reward must be in [0, 1], got 2 in row 1. Declare the range with rewards=(low, high)."),
         ({"rewards": [0]}, "rewards must have one number for each of the 2 contexts, got shape (1,)."),
-        ({"rewards": ["much", 0]}, "rewards must be numbers, got ['much', 0]."),
+        ({"rewards": ["much", 0]}, "rewards must be numbers, got 'much' in row 0."),
     ],
 )
 def test_bad_batches_of_rewards_change_nothing(make, outcomes, message):
@@ -168,6 +171,68 @@ def test_bad_batches_of_rewards_change_nothing(make, outcomes, message):
         agent.learn_many(CONTEXTS[:2], decisions, **outcomes)
     assert str(error.value) == message
     assert bytes_of(agent) == before
+
+
+NO_NUMBERS = ["0.5", b"0.5", True, np.bool_(True), np.str_("0.5"), np.array(True), np.timedelta64(1, "s")]  # fmt: skip
+NUMBERS = [1, 0.5, np.float32(0.5), np.int64(1), Decimal("0.5"), Fraction(1, 2), np.array(0.5)]
+
+
+def make_several(**ranges):
+    return manul.Auto(actions={"price": (10, 50), "days": manul.Stepped(1, 14, 1)}, **ranges)
+
+
+def make_rollout(**ranges):
+    return manul.Rollout(agent=manul.Auto(**ranges), baseline=0.5)
+
+
+EVERY_MAKER = {**MAKERS, "several knobs": make_several, "rollout": make_rollout}
+
+
+@pytest.fixture(params=EVERY_MAKER)
+def make_any(request):
+    return EVERY_MAKER[request.param]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+@pytest.mark.parametrize("name", ["loss", "reward"])
+def test_text_and_booleans_are_no_losses_or_rewards(make_any, name, value):
+    ranges = {"losses": (0, 1)} if name == "loss" else {"rewards": (0, 1)}
+    agent, untouched = make_any(**ranges), make_any(**ranges)
+    decision = agent.decide(CONTEXTS[0])
+    with pytest.raises(InputError) as error:
+        agent.learn(CONTEXTS[0], decision, **{name: value})
+    assert (str(error.value), error.value.field) == (f"{name} must be a number, got {value!r}.", name)
+    for each in (agent, untouched):
+        each.learn(CONTEXTS[0], decision if each is agent else each.decide(CONTEXTS[0]), **{name: 0.5})
+    assert manul.dumps(agent) == manul.dumps(untouched)
+
+
+@pytest.mark.parametrize("values", [["0.5", 0], [0, True], np.array([True, False]), np.array(["0", "1"])], ids=repr)
+@pytest.mark.parametrize("name", ["losses", "rewards"])
+def test_batches_of_text_and_booleans_are_refused(make_any, name, values):
+    agent, untouched = make_any(**{name: (0, 1)}), make_any(**{name: (0, 1)})
+    decisions = agent.decide_many(CONTEXTS[:2])
+    with pytest.raises(InputError, match=f"^{name} must be numbers, got .* in row [01]\\.$"):
+        agent.learn_many(CONTEXTS[:2], decisions, **{name: values})
+    untouched.decide_many(CONTEXTS[:2])
+    assert manul.dumps(agent) == manul.dumps(untouched)
+
+
+@pytest.mark.parametrize("value", NUMBERS, ids=repr)
+def test_numbers_of_every_kind_are_losses_and_rewards(make_any, value):
+    by_reward, by_loss = make_any(rewards=(-1, 1)), make_any(losses=(-1, 1))
+    for agent, name in ((by_reward, "reward"), (by_loss, "loss")):
+        agent.learn(CONTEXTS[0], agent.decide(CONTEXTS[0]), **{name: value})
+    many = by_reward.decide_many(CONTEXTS[:2])
+    by_reward.learn_many(CONTEXTS[:2], many, rewards=[value, value])
+    assert by_reward.decisions == 3
+
+
+@pytest.mark.parametrize("make_column", [list, tuple, np.array, pandas.Series], ids=repr)
+def test_columns_of_every_kind_are_rewards(make_column):
+    agent = manul.Auto(rewards=(0, 1))
+    agent.learn_many(CONTEXTS[:2], agent.decide_many(CONTEXTS[:2]), rewards=make_column([Decimal("0.5"), Decimal(1)]))
+    assert agent.decisions == 2
 
 
 def test_an_agent_of_rewards_runs_in_a_world_of_losses():

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import manul
+from manul.cli import main
 from manul.errors import FileError, InputError
 from manul.logs.log import Log
 from manul.offpolicy import doctor
@@ -109,3 +111,57 @@ def test_losses_without_a_range_are_evaluated_on_their_own_range():
     unknown = manul.evaluate(lambda _: 0.5, large, bandwidth=0.1, losses="auto")
     assert unknown.value == pytest.approx(1000 * known.value)
     assert doctor(large, losses="auto") == []
+
+
+@pytest.mark.parametrize("values", [["0.5", "1"], [0.5, True], np.array([True, False])], ids=repr)
+def test_a_log_refuses_losses_that_are_text_or_booleans(values):
+    with pytest.raises(manul.errors.InputError, match=r"^losses must be numbers, got .* in row [01]\.$"):
+        manul.Log(np.zeros((2, 1), np.float32), np.ones(2), np.ones(2), values)
+
+
+@pytest.mark.parametrize(("values", "kind"), [(["0.5", "1"], "text"), ([True, False], "bool")])
+@pytest.mark.parametrize("name", ["loss", "reward"])
+def test_a_table_with_outcomes_of_text_or_booleans_is_refused_by_the_name_of_its_column(name, values, kind):
+    with pytest.raises(manul.errors.FileError) as error:
+        manul.Log.from_table({"age": [30, 41], "action": [1, 2], "density": [1, 1], name: values})
+    assert (str(error.value), error.value.field) == (f"table: column {name} must be numbers, got {kind}.", name)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
+def test_a_log_of_rewards_declares_the_range_of_its_rewards(tmp_path, suffix):
+    table = {**COLUMNS, "reward": [40, 0.5]}
+    log = Log.from_table(table, reward_range=(0, 100))
+    assert (log.reward_range, log.loss_range) == ((0.0, 100.0), (-100.0, 0.0))
+    log.write(tmp_path / f"log{suffix}")
+    assert Log.read(tmp_path / f"log{suffix}", reward_range=(-5, 50)).loss_range == (-50.0, 5.0)
+    assert next(iter(Log.batches(tmp_path / f"log{suffix}", reward_range=(-5, 50)))).reward_range == (-5.0, 50.0)
+    assert numbers(reward_range=(0, 1)).loss_range == (-1.0, 0.0)
+
+
+def test_a_range_of_rewards_is_for_logs_of_rewards_only():
+    table = {**COLUMNS, "loss": [0.4, 0.5]}
+    with pytest.raises(manul.errors.ParameterError) as error:
+        Log.from_table(table, reward_range=(0, 1))
+    assert str(error.value) == "reward_range is for logs of rewards; this one has losses. Pass loss_range=(low, high)."
+    with pytest.raises(
+        manul.errors.ParameterError, match=r"^loss_range and reward_range exclude each other, got loss_range="
+    ):
+        Log.from_table(table, loss_range=(0, 1), reward_range=(0, 1))
+    with pytest.raises(manul.errors.ParameterError, match=r"^reward_range "):
+        Log.from_table({**COLUMNS, "reward": [40, 0.5]}, reward_range=(1, 0))
+    assert (Log.from_table(table, loss_range=(0, 1)).reward_range, numbers().reward_range) == (None, None)
+
+
+def test_a_reward_outside_the_range_of_a_file_names_the_option_for_rewards(tmp_path):
+    Log.from_table({**COLUMNS, "reward": [40, 0.5]}).write(tmp_path / "log.csv")
+    with pytest.raises(FileError, match=r"reward must be in \[0, 10\], got 40\..*reward_range=.*--rewards low high"):
+        Log.read(tmp_path / "log.csv", reward_range=(0, 10))
+
+
+def test_convert_takes_a_range_of_rewards(tmp_path):
+    Log.from_table({**COLUMNS, "reward": [40, 0.5]}).write(tmp_path / "log.csv")
+    names = [str(tmp_path / name) for name in ("log.csv", "log.parquet")]
+    assert CliRunner().invoke(main, ["convert", *names, "--rewards", "0", "100"]).exit_code == 0
+    assert Log.read(names[1]).reward_range == (0.0, 100.0)
+    refused = CliRunner().invoke(main, ["convert", *names, "--rewards", "0", "100", "--losses", "0", "1"])
+    assert refused.exit_code == 2

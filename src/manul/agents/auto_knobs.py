@@ -182,11 +182,10 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             with suppress(TypeError, _core.Rejected):  # the checks below raise the error with its reason
                 late = self._native.learn(context, positions, scaled, value)
         if late is NotImplemented:
-            number = _number("loss", value)
-            self._check_outcomes(np.array([density]), np.array([number]))
+            self._check_outcomes(np.array([density]), np.array([value]))
             player, context = self.player_and_context(context)
             with self.explain_rejection():
-                late = player.learn(context, positions, scaled, number)
+                late = player.learn(context, positions, scaled, value)
         if late:
             self.warn_of_late_fields([context], stacklevel=2)
 
@@ -308,7 +307,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
         reject(~usable_densities(densities), densities, "density", USABLE, "Pass the density of the decision.")
-        check_losses(losses, numeric_range(self.losses))
+        check_losses(losses, numeric_range(self.losses), rewards=self.rewards is not None)
 
     def _tables(self, within: Sequence[Within | None] | None, count: int) -> tuple[Floats, Floats]:
         if within is None:
@@ -384,10 +383,3 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     def __repr__(self) -> str:
         return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
-
-
-def _number(name: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be a number, got {value!r}.", name) from None

@@ -146,7 +146,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         self, context: Context, decision: Decision, loss: float | None = None, *, reward: float | None = None
     ) -> None:
         """Learn from the `loss` of a `decision` in its context, or from its `reward` if the agent was made with rewards."""
-        if loss is None or reward is not None or self.rewards is not None:
+        if not isinstance(loss, float) or reward is not None or self.rewards is not None:
             loss = loss_of(loss, reward, rewards=self.rewards is not None)
         if type(decision) is Decision:
             action, density, within, _ = decision

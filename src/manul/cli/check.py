@@ -22,6 +22,7 @@ from manul.cli._options import FILE, KNOBS, MODEL, RANGE, File
     help="Knobs with their ranges, if actions have several and LOG does not record them.",
 )
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
+@click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
     log: Path,
@@ -29,6 +30,7 @@ def check(
     actions: tuple[float, float] | None,
     knobs: Any,
     losses: tuple[float, float] | None,
+    rewards: tuple[float, float] | None,
     *,
     as_json: bool,
 ) -> int:
@@ -38,6 +40,7 @@ def check(
     from manul.offpolicy.evaluation import report
 
     loaded = None if policy is None else manul.load(policy)
-    findings = doctor(report.Stored([log], knobs), loaded, actions=actions, losses=losses, progress=sys.stderr.isatty())
+    ranges = {"actions": actions, "losses": losses, "rewards": rewards}
+    findings = doctor(report.Stored([log], knobs), loaded, **ranges, progress=sys.stderr.isatty())
     click.echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

@@ -24,6 +24,7 @@ from manul.cli._options import FILE, KNOBS, NUMBER, RANGE
     help="Knobs with their ranges, if actions have several and IN does not record them.",
 )
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, recorded in OUT.")
+@click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if IN has rewards instead.")
 @click.option(
     "--features", type=FILE, help="Data file that vw read when it wrote IN with -p; its features are joined by row."
 )
@@ -42,6 +43,7 @@ def convert(
     actions: tuple[float, float] | None,
     knobs: Any,
     losses: tuple[float, float] | None,
+    rewards: tuple[float, float] | None,
     features: Path | None,
     first: float | None,
     last: float | None,
@@ -65,6 +67,7 @@ def convert(
             action_range=actions,
             knobs=knobs,
             loss_range=losses,
+            reward_range=rewards,
             features=features,
             skip_bad=skip_bad,
             first=first,

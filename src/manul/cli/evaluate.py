@@ -45,6 +45,7 @@ INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "
 @click.option("--seed", type=INTEGER, default=0, help="Random seed of the bootstrap.")
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
+@click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
 @click.option("--plot", type=File(*PICTURE), help="Write a plot of the estimates.")
 @click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")
 def evaluate(
@@ -60,16 +61,17 @@ def evaluate(
     seed: int,
     actions: tuple[float, float] | None,
     losses: tuple[float, float] | None,
+    rewards: tuple[float, float] | None,
     plot: Path | None,
     *,
     as_json: bool,
 ) -> int:
-    """Estimate the mean loss of POLICY from LOGS of decisions made by another policy; exit with 1 if it cannot be trusted.
+    """Estimate the mean loss or reward of POLICY from LOGS of another policy; exit with 1 if it cannot be trusted.
 
     With several policies, or with --against, --by or --clusters, compare them with the logged policy or another one.
     """
     import manul
-    from manul.logs.batching import declared_ranges
+    from manul.logs.batching import as_loss_range, declared_ranges
     from manul.offpolicy.evaluation import report
 
     policies = [policy, *(path for path in logs if path.suffix in MODEL)]
@@ -77,7 +79,8 @@ def evaluate(
     if not stored.paths:
         raise click.UsageError("missing argument LOGS")
     loaded = [manul.load(path) for path in policies]
-    actions, losses = declared_ranges(stored, actions, losses)
+    first = None if rewards is None else next(iter(stored), None)
+    actions, losses = declared_ranges(stored, actions, as_loss_range(first, losses, rewards))
     shared: dict[str, Any] = {"level": level, "actions": actions, "losses": losses, "largest_weight": largest_weight}
     shared["progress"] = sys.stderr.isatty()
     if len(policies) > 1 or against or by or clusters:

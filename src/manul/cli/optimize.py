@@ -48,6 +48,7 @@ ROWS_AT_ONCE = 131_072
 )
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions.  [default: the log's, or 0 1]")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses.  [default: the log's, or 0 1]")
+@click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
 @click.option("--epsilon", type=NUMBER, default=0.0, help="Exploration rate of the resulting policy.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed.")
 @click.option("--out", type=File(*MODEL), help="File for the policy; the table is written next to it as CSV.")
@@ -128,8 +129,21 @@ def _parse_penalty(penalty: str) -> Any:
 def _as_dict(best: Any, out: Path | None) -> dict[str, Any]:
     return {
         "policy": None if out is None else str(out),
-        "chosen": best.chosen._asdict(),
-        "table": [row._asdict() for row in best.table],
-        "verdict": None if best.verdict is None else {"status": best.verdict.status, **asdict(best.verdict)},
+        "chosen": _row(best, best.chosen),
+        "table": [_row(best, row) for row in best.table],
+        "verdict": None if best.verdict is None else _verdict(best.verdict),
         "without_densities": None if best.without_densities is None else str(best.without_densities),
     }
+
+
+def _row(best: Any, row: Any) -> Any:
+    """The losses of a candidate, and its rewards if the log has them."""
+    stated = row.mirrored()
+    rewards = {"value": stated.estimate, "penalty": stated.penalty, "objective": stated.objective}
+    return {**row._asdict(), "reward": rewards} if best.rewards else row._asdict()
+
+
+def _verdict(verdict: Any) -> dict[str, Any]:
+    from manul.offpolicy.evaluation import report
+
+    return {"status": verdict.status, **asdict(verdict), **report.reward_field(verdict.reward)}

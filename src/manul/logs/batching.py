@@ -19,7 +19,7 @@ from manul.logs.knob_views import object_array, require_one_knob
 from manul.logs.log import Log
 from manul.logs.view_mixin import Fields
 from manul.types import Floats, Within
-from manul.utils.rewards import AnyRange, check_any_range
+from manul.utils.rewards import AnyRange, check_any_range, check_ranges
 from manul.utils.validation import check_range
 
 SIZE = 8192  # rows per piece; results depend on it in the last digits
@@ -45,6 +45,8 @@ class WholeLogColumns:
 class Rows:
     """Rows of a log; `first` is the number of the first row, `estimated` whether the densities were estimated.
 
+    `rewards` says that the losses are negative rewards.
+
     Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Rows with several `knobs` have actions and
     `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
     """
@@ -64,6 +66,7 @@ class Rows:
     knobs: Knobs | None = None
     densities_by_knob: dict[str, Floats] | None = None
     knob_ranges: npt.NDArray[Any] | None = None
+    rewards: bool = False
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -157,7 +160,7 @@ def pieces(log: Logs, size: int = SIZE, *, several: bool = False) -> Iterator[Ro
     buffer: list[Rows] = []
     first = count = 0
     columns = WholeLogColumns(log)
-    for batch in batches(log):
+    for batch in same_outcomes(batches(log)):
         if not several:
             require_one_knob(batch, "This function")
         rows = _rows(batch, columns)
@@ -170,6 +173,22 @@ def pieces(log: Logs, size: int = SIZE, *, several: bool = False) -> Iterator[Ro
                 buffer, count, first = [piece.select(slice(size, None))], count - size, first + size
     if count:
         yield _concatenate(buffer, first)
+
+
+def same_outcomes(log: Iterable[Log]) -> Iterator[Log]:
+    """The batches of a log, which must all have losses or all have rewards.
+
+    >>> row = np.zeros((1, 1), np.float32), np.ones(1), np.ones(1), np.ones(1)
+    >>> list(same_outcomes([Log(*row), Log(*row, rewards=True)]))
+    Traceback (most recent call last):
+    manul.errors.InputError: logs must all have losses or all have rewards, got both.
+    """
+    rewards = None
+    for batch in log:
+        if rewards not in (None, has_rewards(batch)):
+            raise InputError("logs must all have losses or all have rewards, got both.", "logs")
+        rewards = has_rewards(batch)
+        yield batch
 
 
 def encode_contexts(
@@ -186,6 +205,30 @@ def encode_contexts(
     return np.empty((count, 0), np.float32) if columns is None else columns.rows(fields or {}, count)
 
 
+def has_rewards(first: Log | None) -> bool:
+    """Whether the first batch of a log has rewards.
+
+    >>> has_rewards(None)
+    False
+    """
+    return first is not None and first.rewards is not None
+
+
+def as_loss_range(first: Log | None, losses: AnyRange | None, rewards: AnyRange | None) -> AnyRange | None:
+    """The range of losses that is given as such or as `rewards`, which only a log of rewards has; None if none is given.
+
+    >>> log = Log(np.zeros((1, 1), np.float32), np.ones(1), np.ones(1), np.ones(1), rewards=True)
+    >>> as_loss_range(log, None, (0, 100))
+    (-100.0, 0.0)
+    """
+    if rewards is None:
+        return losses
+    span, _ = check_ranges(losses, rewards, kind=None)
+    if first is not None and not has_rewards(first):
+        raise ParameterError("rewards is for logs of rewards; this one has losses. Pass losses=(low, high).", "rewards")
+    return span
+
+
 def declared_ranges(log: Logs, actions: Within | None, losses: AnyRange | None) -> tuple[Within | None, Within]:
     """The ranges of actions and losses: the given ones, or those that the first batch declares; losses default to (0, 1).
 
@@ -196,7 +239,7 @@ def declared_ranges(log: Logs, actions: Within | None, losses: AnyRange | None) 
     """
     if isinstance(losses, str):
         check_any_range("losses", losses, kind=None)
-        losses = observed_range(repeatable(log, "losses='auto'"))
+        losses = observed_range(repeatable(log, "The range 'auto'"))
     undeclared = (actions is None or losses is None) and not isinstance(log, Iterator)
     first = next(iter(batches(log)), None) if undeclared else None
     actions = getattr(first, "action_range", None) if actions is None else actions
@@ -232,6 +275,7 @@ def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
         batch.floors,
         batch.features,
         columns,
+        rewards=has_rewards(batch),
     )
     if batch.knobs is None:
         return rows

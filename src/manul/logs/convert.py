@@ -40,6 +40,7 @@ def convert(
     *,
     action_range: Within | None = None,
     loss_range: Within | None = None,
+    reward_range: Within | None = None,
     features: str | Path | None = None,
     skip_bad: bool = False,
     first: float | None = None,
@@ -68,7 +69,8 @@ def convert(
         raise ParameterError(f"target must differ from the source, got {target} for both.", "target")
     format_of(Path(target))
     read_from = source if features is None else vw.join(source, features)
-    options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad, "knobs": knobs}
+    ranges = {"action_range": action_range, "loss_range": loss_range, "reward_range": reward_range}
+    options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs}
     whole = Log.read(read_from, density="estimate", **options) if estimate_density else None
     batches = Log.batches(read_from, **options)
     rows = 0

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class FrameMixin:
     """The conversions of a log; its columns that are not the log's own are the context.
 
-    `action_range` and `loss_range` declare the ranges, `knobs` those of several knobs. Arrow tables and pandas frames keep
-    them, polars frames do not. In data frames, knobs are the columns action.NAME and density.NAME.
+    `action_range` and `loss_range` or `reward_range` declare the ranges, `knobs` those of several knobs. Arrow tables and
+    pandas frames keep them, polars frames do not. In data frames, knobs are the columns action.NAME and density.NAME.
     """
 
     if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class FrameMixin:
             *,
             action_range: Within | None = None,
             loss_range: Within | None = None,
+            reward_range: Within | None = None,
             skip_bad: bool = False,
             knobs: Mapping[str, Any] | Knobs | None = None,
         ) -> Self:
@@ -51,6 +52,7 @@ class FrameMixin:
         *,
         action_range: Within | None = None,
         loss_range: Within | None = None,
+        reward_range: Within | None = None,
         skip_bad: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Self:
@@ -62,7 +64,8 @@ class FrameMixin:
         ['action', 'density', 'reward', 'age']
         """
         _check_type(table, "to_pydict", "an Arrow table")
-        options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad, "knobs": knobs}
+        ranges = {"action_range": action_range, "loss_range": loss_range, "reward_range": reward_range}
+        options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs}
         return cls.from_table(table, **options)
 
     def to_arrow(self) -> pa.Table:
@@ -76,6 +79,7 @@ class FrameMixin:
         *,
         action_range: Within | None = None,
         loss_range: Within | None = None,
+        reward_range: Within | None = None,
         skip_bad: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Self:
@@ -87,7 +91,8 @@ class FrameMixin:
         [30.0, 41.0]
         """
         _check_type(frame, "set_axis", "a pandas data frame")
-        options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad, "knobs": knobs}
+        ranges = {"action_range": action_range, "loss_range": loss_range, "reward_range": reward_range}
+        options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs}
         return cls.from_table(frame, **options)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -102,6 +107,7 @@ class FrameMixin:
         *,
         action_range: Within | None = None,
         loss_range: Within | None = None,
+        reward_range: Within | None = None,
         skip_bad: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Self:
@@ -113,7 +119,8 @@ class FrameMixin:
         ['action', 'density', 'loss', 'age']
         """
         _check_type(frame, "iter_columns", "a polars data frame")
-        options: Any = {"action_range": action_range, "loss_range": loss_range, "skip_bad": skip_bad, "knobs": knobs}
+        ranges = {"action_range": action_range, "loss_range": loss_range, "reward_range": reward_range}
+        options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs}
         return cls.from_table(frame, **options)
 
     def to_polars(self) -> polars.DataFrame:

@@ -23,6 +23,7 @@ from manul.logs.knob_views import check_knobs, knob_views, lengths
 from manul.logs.view_mixin import Contexts, ViewMixin
 from manul.types import Floats, Within
 from manul.utils import html_cards
+from manul.utils.rewards import reject_text_and_flags
 from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
@@ -45,11 +46,11 @@ class Source(Protocol):
 class Log(ViewMixin, FrameMixin):
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
-    A log of rewards has `rewards`; its losses are the negative rewards. `densities_estimated` marks densities that were
-    not logged but estimated; the mark is kept in files. If actions have several `knobs`, given as to an agent, actions and
-    `densities_by_knob` are columns by knob, and `within` has the narrower ranges of each round, or None. Contexts are
-    rows of numbers, or a data frame, columns by name or a list of rows with names. `arms` says which arm of a rollout
-    decided, "learner" or "baseline"; the column is called `rollout_arm`.
+    A log of rewards has `rewards`; its losses are the negative rewards, and `reward_range` declares the range of the
+    rewards. `densities_estimated` marks densities that were not logged but estimated; the mark is kept in files. If actions
+    have several `knobs`, given as to an agent, actions and `densities_by_knob` are columns by knob, and `within` has the
+    narrower ranges of each round, or None. Contexts are rows of numbers, or a data frame, columns by name or a list of rows
+    with names. `arms` says which arm of a rollout decided, "learner" or "baseline"; the column is called `rollout_arm`.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -72,6 +73,7 @@ class Log(ViewMixin, FrameMixin):
         arms: Sequence[str | None] | None = None,
         action_range: Within | None = None,
         loss_range: Within | None = None,
+        reward_range: Within | None = None,
         rewards: bool = False,
         densities_estimated: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
@@ -82,6 +84,7 @@ class Log(ViewMixin, FrameMixin):
             raise ParameterError(
                 "lows and highs must both be given or both be omitted.", "lows" if lows is None else "highs"
             )
+        reject_text_and_flags("losses", losses)
         named = frame_tables.context_table(contexts)
         contexts = contexts if named is None else named
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
@@ -93,7 +96,7 @@ class Log(ViewMixin, FrameMixin):
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
-        self._metadata = Metadata(**flags).with_ranges(_range("action", action_range), _range("loss", loss_range))
+        self._metadata = Metadata(**flags).with_ranges(*_ranges(action_range, loss_range, reward_range))
         self._views = given
         self._table: pa.Table | None = None if named is None else arrays.named_table_of(given, self._metadata)
         self.skipped = 0
@@ -107,6 +110,7 @@ class Log(ViewMixin, FrameMixin):
         *,
         action_range: Within | None = None,
         loss_range: Within | None = None,
+        reward_range: Within | None = None,
         skip_bad: bool = False,
         density: Density = "logged",
         knobs: Mapping[str, Any] | Knobs | None = None,
@@ -122,7 +126,7 @@ class Log(ViewMixin, FrameMixin):
         given = frame_tables.arrow_table(table)
         problems = Problems(Path("table"), skip_bad, needs_density=needs_density(density), knobs=check_knobs(knobs))
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
-        ranges = _range("action", action_range), _range("loss", loss_range)
+        ranges = _ranges(action_range, loss_range, reward_range)
         metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
         log = cls._from_arrow(
             row_checks.valid_rows(piece.table, piece.rows, metadata, problems), metadata, problems.skipped
@@ -147,6 +151,7 @@ class Log(ViewMixin, FrameMixin):
         *,
         action_range: Within | None = None,
         loss_range: Within | None = None,
+        reward_range: Within | None = None,
         skip_bad: bool = False,
         density: Density = "logged",
         knobs: Mapping[str, Any] | Knobs | None = None,
@@ -163,7 +168,7 @@ class Log(ViewMixin, FrameMixin):
         Log(4 rows, 2 numbers per context)
         >>> folder.cleanup()
         """
-        ranges, logged = (_range("action", action_range), _range("loss", loss_range)), needs_density(density)
+        ranges, logged = _ranges(action_range, loss_range, reward_range), needs_density(density)
         options: Any = {"skip_bad": skip_bad, "needs_density": logged, "knobs": check_knobs(knobs)}
         batches = Batches(path, BATCH, *ranges, **options)
         log = cls.concat(list(batches))
@@ -177,6 +182,7 @@ class Log(ViewMixin, FrameMixin):
         *,
         action_range: Within | None = None,
         loss_range: Within | None = None,
+        reward_range: Within | None = None,
         skip_bad: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
     ) -> Batches:
@@ -190,7 +196,7 @@ class Log(ViewMixin, FrameMixin):
         [3, 1]
         >>> folder.cleanup()
         """
-        ranges = _range("action", action_range), _range("loss", loss_range)
+        ranges = _ranges(action_range, loss_range, reward_range)
         return Batches(path, size, *ranges, skip_bad=skip_bad, knobs=check_knobs(knobs))
 
     def write(self, path: str | Path) -> None:
@@ -222,7 +228,7 @@ class Log(ViewMixin, FrameMixin):
         return len(self._views["losses"]) if self._table is None else len(self._table)
 
     def _repr_html_(self) -> str:
-        shown = self.rows(slice(SHOWN)).table
+        shown = frame_tables.stated_table(self.rows(slice(SHOWN)).table)
         names = shown.column_names[:COLUMNS_SHOWN]
         return html_cards.table(repr(self), names, zip(*(shown[name].to_pylist() for name in names), strict=True))
 
@@ -295,6 +301,7 @@ class Batches:
         size: int,
         action_range: Within | None,
         loss_range: Within | None,
+        reward_range: Within | None = None,
         *,
         skip_bad: bool,
         needs_density: bool = True,
@@ -303,11 +310,11 @@ class Batches:
         check_whole_number("size", size, 1, None, f"Try {BATCH}.")
         self._source = formats.FileSource(Path(path)) if isinstance(path, str | Path) else path
         self._problems = Problems(self._source.path, skip_bad, needs_density=needs_density, knobs=knobs)
-        self._size, self._ranges = size, (action_range, loss_range)
+        self._size, self._ranges = size, (action_range, loss_range, reward_range)
 
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
-        for table, skipped in formats.good_rows(pieces, self._problems, *self._ranges):
+        for table, skipped in formats.good_rows(pieces, self._problems, self._ranges):
             yield Log._of_own_table(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
@@ -372,6 +379,14 @@ def _with_common_names(logs: Sequence[Log]) -> Sequence[Log]:
 
 def _range(name: str, value: Within | None) -> Within | None:
     return None if value is None else check_range(f"{name}_range", value)
+
+
+def _ranges(actions: Within | None, losses: Within | None, rewards: Within | None) -> tuple[Within | None, ...]:
+    """The checked ranges of actions, losses and rewards."""
+    if losses is not None and rewards is not None:
+        given = f"loss_range={losses!r} and reward_range={rewards!r}"
+        raise ParameterError(f"loss_range and reward_range exclude each other, got {given}.", "reward_range")
+    return _range("action", actions), _range("loss", losses), _range("reward", rewards)
 
 
 def _hull(ranges: Sequence[Within | None]) -> Within | None:

@@ -14,6 +14,7 @@ from manul.logs.formats import arrays, knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.log_schema import Metadata
 from manul.types import Floats, Within
+from manul.utils.rewards import negate_pair
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +52,12 @@ class ViewMixin:
     def loss_range(self) -> Within | None:
         """The declared range of the losses, or None."""
         return self._metadata.loss_range
+
+    @property
+    def reward_range(self) -> Within | None:
+        """The declared range of the rewards, or None; a log of losses has none."""
+        span = self._metadata.loss_range
+        return negate_pair(span) if span is not None and self._metadata.rewards else None
 
     @property
     def densities_estimated(self) -> bool:

@@ -2,7 +2,8 @@
 
 from manul.logs.density_models import estimate_densities
 from manul.offpolicy.diagnosis.doctor import Finding, doctor
-from manul.offpolicy.evaluation.compare import Comparison, compare
+from manul.offpolicy.evaluation.compare import compare
+from manul.offpolicy.evaluation.comparison_table import Comparison
 from manul.offpolicy.evaluation.evaluate import evaluate
 from manul.offpolicy.optimization.grid import Grid
 from manul.offpolicy.optimization.optimize import Optimized, optimize

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from manul.agents import Mapped
-from manul.logs.batching import SIZE, encode_contexts, repeatable
+from manul.logs.batching import SIZE, encode_contexts, has_rewards, repeatable
 from manul.logs.column_fitting import LogColumns, fit_columns
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent
@@ -72,9 +72,8 @@ class Numbers:
             for first in range(0, len(batch), SIZE):  # encoded contexts may be wide
                 part = batch.rows(slice(first, first + SIZE))
                 contexts = encode_contexts(self.columns, part.fields, part.features, len(part))
-                yield Log(
-                    contexts, part.actions, part.densities, part.losses, part.lows, part.highs, floors=part.floors
-                )
+                outcomes = part.actions, part.densities, part.losses, part.lows, part.highs
+                yield Log(contexts, *outcomes, floors=part.floors, rewards=has_rewards(part))
 
 
 def with_columns(agent: AnyAgent, columns: LogColumns | None) -> AnyAgent | Mapped:

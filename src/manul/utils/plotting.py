@@ -43,6 +43,8 @@ from manul.utils.validation import check_shape
 if TYPE_CHECKING:
     from manul.types import Policy
 
+HIGHER_IS_BETTER = "mean reward (higher is better)"
+
 __all__ = [
     "COLOURS",
     "GREY",
@@ -158,8 +160,10 @@ def level(value: float, axes: Axes, *, label: str) -> Axes:
     return style(from_zero(axes), axes.get_xlabel(), axes.get_ylabel())
 
 
-def interval_plot(value: float, low: float, high: float, axes: Axes | None = None, *, label: str) -> Axes:
-    """Draw an estimate and its interval in a new row below the existing ones.
+def interval_plot(
+    value: float, low: float, high: float, axes: Axes | None = None, *, label: str, rewards: bool = False
+) -> Axes:
+    """Draw an estimate of a loss, or of a reward, and its interval in a new row below the existing ones.
 
     >>> interval_plot(0.25, 0.2, 0.3, label="snips").lines[0].get_xdata()
     array([0.2 , 0.25, 0.3 ])
@@ -169,7 +173,7 @@ def interval_plot(value: float, low: float, high: float, axes: Axes | None = Non
     if len(axes.figure.axes) == 1:
         axes.figure.canvas.figure.set_size_inches(10, 1.8 + 0.4 * len(axes.lines))
     axes.plot(np.array([low, value, high]), [position] * 3, linewidth=2.4, marker="|", markersize=14, label=label)
-    style(axes, "loss", "estimate").margins(y=0.3)
+    style(axes, HIGHER_IS_BETTER if rewards else "loss", "estimate").margins(y=0.3)
     axes.set_yticks([-number for number in range(len(axes.lines))], [str(line.get_label()) for line in axes.lines])
     legend = axes.get_legend()
     if legend is not None:
@@ -207,8 +211,8 @@ def policy_map(
     return label_values(axes, line.observed[np.isfinite(line.observed)].tolist())
 
 
-def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None) -> Axes:
-    """Draw cells (bandwidth, leaves, objective) as a heat map and mark the lowest objective.
+def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None, *, rewards: bool = False) -> Axes:
+    """Draw cells (bandwidth, leaves, objective) as a heat map and mark the lowest objective, or the highest of `rewards`.
 
     >>> axes = cell_map([(1/4, 4, 0.2), (1/8, 8, 0.1)])
     >>> [label.get_text() for label in axes.get_yticklabels()]
@@ -225,11 +229,13 @@ def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None
     axes.set_yscale("log", base=2)
     mesh = axes.pcolormesh(_edges(leaves), _edges(bandwidths), objectives, cmap="viridis", label="_objective")
     # The narrowest bandwidths cost a hundred times the lowest, so the colours only span the better half.
-    mesh.set_clim(vmax=float(np.nanmedian(objectives)))
-    axes.figure.colorbar(mesh, ax=axes, label="objective", extend="max")
-    bandwidth, count, objective = min(cells, key=lambda cell: cell[2])
-    axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label="_lowest")
-    axes.set_title(f"lowest: {objective:.4f} with bandwidth {fraction(bandwidth)} and {count} leaves")
+    median, name = float(np.nanmedian(objectives)), "highest" if rewards else "lowest"
+    mesh.set_clim(**({"vmin": median} if rewards else {"vmax": median}))
+    label = "objective: reward minus penalty (higher is better)" if rewards else "objective"
+    axes.figure.colorbar(mesh, ax=axes, label=label, extend="min" if rewards else "max")
+    bandwidth, count, objective = (max if rewards else min)(cells, key=lambda cell: cell[2])
+    axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label=f"_{name}")
+    axes.set_title(f"{name}: {objective:.4f} with bandwidth {fraction(bandwidth)} and {count} leaves")
     style(axes, "leaves", "bandwidth").minorticks_off()
     axes.set_xticks(leaves, [f"{count}" for count in leaves])
     axes.set_yticks(bandwidths, [fraction(bandwidth) for bandwidth in bandwidths])

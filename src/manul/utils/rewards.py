@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from manul.errors import InputError, ParameterError
 from manul.utils.validation import check_range
 
 AnyRange = tuple[float, float] | Literal["auto"]
+NUMERIC = "iuf"  # the kinds of NumPy's numbers
 ANY_NUMBER = (-math.inf, math.inf)  # how the core and the checks write a range that is not known
 
 
@@ -40,6 +41,22 @@ def negate_pair(span: tuple[float, float]) -> tuple[float, float]:
     (-3.0, 1.0)
     """
     return negate(span[1]), negate(span[0])
+
+
+class OutcomeNames(NamedTuple):
+    """What the outcome of a decision is called: one of them, and several."""
+
+    one: str
+    several: str
+
+
+def outcome_names(*, rewards: bool) -> OutcomeNames:
+    """The words for the outcomes of a log or an agent.
+
+    >>> outcome_names(rewards=True).several
+    'rewards'
+    """
+    return OutcomeNames("reward", "rewards") if rewards else OutcomeNames("loss", "losses")
 
 
 def check_any_range(name: str, span: AnyRange, kind: str | None) -> AnyRange:
@@ -100,19 +117,14 @@ def numeric_range(span: AnyRange) -> tuple[float, float]:
     return ANY_NUMBER if isinstance(span, str) else span
 
 
-def loss_of(loss: Any, reward: Any, *, rewards: bool) -> Any:
+def loss_of(loss: Any, reward: Any, *, rewards: bool) -> float:
     """The loss of the one outcome that an agent was given; `rewards` says whether it learns from rewards.
 
     >>> loss_of(None, 0.75, rewards=True)
     -0.75
     """
     _check_given("loss", loss, "reward", reward, rewards=rewards)
-    if not rewards:
-        return loss
-    try:
-        return negate(float(reward))
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"reward must be a number, got {reward!r}.", "reward") from None
+    return negate(outcome_number("reward", reward)) if rewards else outcome_number("loss", loss)
 
 
 def losses_of(losses: Any, rewards_given: Any, *, rewards: bool) -> npt.NDArray[np.float64]:
@@ -123,11 +135,53 @@ def losses_of(losses: Any, rewards_given: Any, *, rewards: bool) -> npt.NDArray[
     """
     _check_given("losses", losses, "rewards", rewards_given, rewards=rewards)
     name, values = ("rewards", rewards_given) if rewards else ("losses", losses)
+    reject_text_and_flags(name, values)
     try:
         numbers = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, got {values!r}.", name) from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be numbers, got {values!r:.60}.", name) from None
     return 0.0 - numbers if rewards else numbers
+
+
+def outcome_number(name: str, value: Any) -> float:
+    """One loss or reward as a number; text and booleans are refused, because they are most often another field.
+
+    >>> outcome_number("reward", np.float32(0.5))
+    0.5
+    >>> outcome_number("reward", "62")
+    Traceback (most recent call last):
+    manul.errors.InputError: reward must be a number, got '62'.
+    """
+    try:
+        if isinstance(value, float) or not _is_text_or_flag(value):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{name} must be a number, got {value!r}.", name)
+
+
+def reject_text_and_flags(name: str, values: Any) -> None:
+    """Raise InputError if some of many losses or rewards are text or booleans.
+
+    >>> reject_text_and_flags("losses", [0.25, True])
+    Traceback (most recent call last):
+    manul.errors.InputError: losses must be numbers, got True in row 1.
+    """
+    column = values if isinstance(values, list | tuple) else np.asarray(values)
+    if isinstance(column, np.ndarray) and column.dtype.kind in NUMERIC:
+        return
+    every = column.ravel().tolist() if isinstance(column, np.ndarray) else column
+    if {*map(type, every)} <= {float, int}:
+        return
+    for row, value in enumerate(every):
+        if _is_text_or_flag(value):
+            raise InputError(f"{name} must be numbers, got {value!r} in row {row}.", name)
+
+
+def _is_text_or_flag(value: Any) -> bool:
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in NUMERIC:
+        return value.dtype.kind != "O" or (value.ndim == 0 and _is_text_or_flag(value.item()))
+    return isinstance(value, str | bytes | bytearray | bool)
 
 
 def outcome_of(agent: object, loss: float) -> dict[str, float]:

@@ -262,14 +262,10 @@ class Rollout(PlotMixin):
             )
         return list(map(int, numbers))
 
-    def _check_loss(self, loss: Any) -> float:
-        try:
-            value = float(loss)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"loss must be a number, got {loss!r}.", "loss") from None
-        if not self.losses[0] <= value <= self.losses[1]:
-            check_losses(np.array([value]), self.losses, rewards=self.rewards is not None)
-        return value
+    def _check_loss(self, loss: float) -> float:
+        if not self.losses[0] <= loss <= self.losses[1]:
+            check_losses(np.array([loss]), self.losses, rewards=self.rewards is not None)
+        return loss
 
     def _judge(self, number: int, loss: float) -> None:
         self.progress.add(number, self._in_flight.tickets[number], loss)

@@ -100,12 +100,12 @@ class FileSource:
 
 
 def good_rows(
-    pieces: Iterator[Piece], problems: Problems, action_range: Range | None, loss_range: Range | None
+    pieces: Iterator[Piece], problems: Problems, ranges: tuple[Range | None, ...]
 ) -> Iterator[tuple[pa.Table, int]]:
     """Yield tables of valid rows with the number of rows skipped before each; raises FileError if no row is valid."""
     problems.skipped, count, before = 0, 0, 0
     for piece in pieces:
-        metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path).with_ranges(action_range, loss_range)
+        metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path).with_ranges(*ranges)
         table = valid_rows(piece.table, piece.rows, metadata, problems)
         count += len(table)
         if len(table):

@@ -14,6 +14,7 @@ from manul.logs.formats import Piece, knob_checks, knob_columns
 from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
 from manul.logs.formats.log_schema import (
     NUMBERS,
+    REWARD,
     TEXTS,
     Metadata,
     dense_type,
@@ -84,13 +85,19 @@ class SchemaAdapter:
         texts = (*TEXTS, "within", *(knob_columns.STRUCTS if self.several else ()))
         for name in (*NUMBERS, *self.optional):
             if name not in texts and name in schema.names and _is_text(schema, name, path):
-                raise FileError(f"{path}: column {name} must be numbers, got text.", name)
+                raise FileError(f"{path}: column {self._stated(name)} must be numbers, got text.", self._stated(name))
+        if str(given := schema.field("loss").type) == "bool":
+            stated = self._stated("loss")
+            raise FileError(f"{path}: column {stated} must be numbers, got {given}.", stated)
         if (
             "within" in self.optional
             and not _is_text(schema, "within", path)
             and str(given := schema.field("within").type) != "null"
         ):
             raise FileError(f"{path}: column within must be JSON text, got {given}.", "within")
+
+    def _stated(self, name: str) -> str:
+        return REWARD if self.rewards and name == "loss" else name
 
     def piece(self, table: pa.Table, first: int) -> Piece:
         """Convert a table whose rows are numbered from `first`."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from manul.actions.knobs import Knobs
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats import knob_columns
+from manul.utils.rewards import negate_pair
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,8 +86,15 @@ class Metadata:
         advice = f"this version reads format {VERSION}. Update manul: pip install -U manul."
         raise FileError(f"{path or 'log'} has format {version}, but {advice}")
 
-    def with_ranges(self, action_range: Range | None, loss_range: Range | None) -> Metadata:
-        """A copy with the given ranges, if any."""
+    def with_ranges(
+        self, action_range: Range | None, loss_range: Range | None, reward_range: Range | None = None
+    ) -> Metadata:
+        """A copy with the given ranges, if any; only a log of rewards has a range of rewards."""
+        if reward_range is not None:
+            if not self.rewards:
+                advice = "this one has losses. Pass loss_range=(low, high)."
+                raise ParameterError(f"reward_range is for logs of rewards; {advice}", "reward_range")
+            loss_range = negate_pair(reward_range)
         if action_range is None and loss_range is None:
             return self
         if self.knobs is not None and action_range is not None:

@@ -8,9 +8,10 @@ from hashlib import blake2b
 
 import numpy as np
 
-from manul.logs.batching import Logs, batches
+from manul.logs.batching import Logs, batches, has_rewards
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
+from manul.utils.rewards import outcome_names
 
 
 class Bookkeeping:
@@ -25,7 +26,7 @@ class Bookkeeping:
     """
 
     def __init__(self) -> None:
-        self.ids, self.rows = HashSample(), 0
+        self.ids, self.rows, self.rewards = HashSample(), 0, False
         self.time, self.descents, self.first_descent = -math.inf, 0, 0
         self.lowest, self.highest = math.inf, -math.inf
         self.values: dict[str, set[object]] = {}  # of each of several knobs
@@ -52,7 +53,7 @@ class Bookkeeping:
         else:
             for name, column in log.actions.items():
                 self.values.setdefault(name, set()).update([*{*column.tolist()}][:2])
-        self.rows += len(log)
+        self.rows, self.rewards = self.rows + len(log), has_rewards(log)
 
     def _add_times(self, log: Log) -> None:
         assert log.times is not None
@@ -70,8 +71,9 @@ class Bookkeeping:
         symptoms: list[Symptom] = []
         share = self.ids.share
         if share:
-            text = f"{100 * share:.2g} % of the rows have an id that occurred before, so their losses count twice. "
-            advice = "Join decisions and losses again so that each decision has one row."
+            names = outcome_names(rewards=self.rewards).several
+            text = f"{100 * share:.2g} % of the rows have an id that occurred before, so their {names} count twice. "
+            advice = f"Join decisions and {names} again so that each decision has one row."
             severity = "error" if share > MANY_COPIES else "warning"
             symptoms.append((severity, "repeated ids", text + advice))
         if self.descents:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manul.errors import ParameterError
-from manul.logs.batching import Logs, Rows, declared_ranges, pieces
+from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces
+from manul.offpolicy import named_logs
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
 from manul.offpolicy.diagnosis.filled_losses import FilledEnd
 from manul.offpolicy.diagnosis.knob_support import KnobSupport
@@ -48,20 +49,23 @@ def doctor(
     *,
     actions: Within | None = None,
     losses: AnyRange | None = None,
+    rewards: AnyRange | None = None,
     progress: bool = False,
 ) -> list[Finding]:
     """List the problems of a log for off-policy evaluation, most severe first, in one pass and constant memory.
 
     With a policy, its importance weights are tested: their mean, their effective sample size and the largest. Without
     one, a note says how many rows explored if they are few, as in logs of agents whose epsilon fades. Logs with several
-    knobs are tested knob by knob.
+    knobs are tested knob by knob. `losses` is the range of losses, if the log does not declare it, or `rewards` that of
+    rewards, if the log has them.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
     >>> doctor(log)
     []
     """
-    declared, scale = declared_ranges(log, actions, losses)
+    first, log = named_logs.peek(log)
+    declared, scale = declared_ranges(log, actions, as_loss_range(first, losses, rewards))
     span = declared or (0.0, 1.0)
     outside, drift, duplicates = Outside(span, scale), Drift(), Duplicates()
     book, end, estimated = Bookkeeping(), FilledEnd(), False

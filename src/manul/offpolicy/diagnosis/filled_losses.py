@@ -9,6 +9,7 @@ import numpy as np
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.types import Floats
+from manul.utils.rewards import OutcomeNames, negate, outcome_names
 
 SHORTEST_RUN = 5
 SURPRISE = 13.8  # minus the logarithm of the probability of a run, about 1 in a million
@@ -35,12 +36,12 @@ class FilledEnd:
         self.parts: list[Part] = []
         self.size = _SMALLEST
         self.open: Part = (0, {})  # not complete yet
-        self.last, self.run, self.rows = math.nan, 0, 0
+        self.last, self.run, self.rows, self.rewards = math.nan, 0, 0, False
 
     def add(self, rows: Rows) -> None:
         """Add a piece."""
         losses = rows.losses
-        self.rows += len(losses)
+        self.rows, self.rewards = self.rows + len(losses), rows.rewards
         self._add_run(losses)
         while len(losses):
             count = min(len(losses), self.size - self.open[0])
@@ -82,8 +83,22 @@ class FilledEnd:
             return []
         if -self.run * math.log(max(share, 1 / _VALUES)) <= SURPRISE:
             return []
-        text = f"The last {self.run:,} losses are all {self.last:g}, which earlier losses do not explain. "
-        return [("error", "end filled with a default", text + "Remove the rows whose losses have not arrived yet.")]
+        names = self._names.several
+        text = (
+            f"The last {self.run:,} {names} are all {self._stated(self.last):g}, which earlier {names} do not explain. "
+        )
+        return [("error", "end filled with a default", text + self._advice)]
+
+    @property
+    def _names(self) -> OutcomeNames:
+        return outcome_names(rewards=self.rewards)
+
+    @property
+    def _advice(self) -> str:
+        return f"Remove the rows whose {self._names.several} have not arrived yet."
+
+    def _stated(self, loss: float) -> float:
+        return negate(loss) if self.rewards else loss
 
     def _partly_filled(self) -> list[Symptom]:
         parts = self._all_parts()
@@ -105,9 +120,11 @@ class FilledEnd:
         error = math.sqrt(0.5 / size)  # of the difference of two shares, at most
         if share - earlier <= max(EXCESS, _ERRORS * error):
             return []
-        text = f"Of the last {size:,} losses, {100 * share:.0f} % are {value:g}, and at most {100 * earlier:.0f} % of any earlier ones. "
-        advice = "Remove the rows whose losses have not arrived yet."
-        return [("error", "end partly filled with a default", text + advice)]
+        counted = (
+            f"{100 * share:.0f} % are {self._stated(value):g}, and at most {100 * earlier:.0f} % of any earlier ones"
+        )
+        text = f"Of the last {size:,} {self._names.several}, {counted}. "
+        return [("error", "end partly filled with a default", text + self._advice)]
 
 
 def _commonest(losses: Floats) -> dict[float, int]:

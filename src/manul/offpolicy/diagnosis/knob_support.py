@@ -11,7 +11,7 @@ import numpy as np
 from manul.actions.knobs import Knobs, Span
 from manul.logs.batching import Rows
 from manul.logs.knob_views import volumes
-from manul.offpolicy.diagnosis.leaks import Leaks
+from manul.offpolicy.diagnosis.leaks import LEAKED, Leaks
 from manul.offpolicy.diagnosis.policy_weights import MeanTest
 from manul.offpolicy.diagnosis.support import FAILURE, Support
 from manul.offpolicy.diagnosis.symptoms import Symptom
@@ -90,7 +90,7 @@ class KnobSupport:
         symptoms: dict[tuple[str, str], Symptom] = {}
         for name, columns in self.columns.items():
             for symptom in columns.findings(wrong_densities=wrong):
-                about_loss = symptom[1] == "leaked loss"
+                about_loss = symptom[1] in LEAKED
                 symptoms.setdefault(
                     (symptom[1], "" if about_loss else name), symptom if about_loss else _of_knob(name, symptom)
                 )
@@ -101,7 +101,7 @@ class KnobSupport:
         missing = (
             "" if self.by_knob else " The log has no densities by knob, so single knobs and leaks were not tested."
         )
-        text = "Few rows of a log with several knobs match another policy, so estimates rest on a model of the loss. The effective "
+        text = "Few rows of a log with several knobs match another policy, so estimates rest on an outcome model. The effective "
         return [
             (
                 "note",

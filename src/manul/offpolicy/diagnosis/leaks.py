@@ -15,9 +15,11 @@ import numpy.typing as npt
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom, name_columns
 from manul.types import Floats, Within
+from manul.utils.rewards import outcome_names
 
 FAILURE = 1e-4  # the probability of a false alarm
 NEAR = 0.005  # of the range: an action this close to a prediction counts as predicted
+LEAKED = ("leaked loss", "leaked reward")
 LARGE_R2 = 0.95  # of one column for the loss
 _BETS = 2.0 ** np.arange(-16, 4)
 _BLOCK = 64  # columns at once, to bound the memory
@@ -39,7 +41,7 @@ class Leaks:
     def __init__(self) -> None:
         self.columns: list[_Columns] = []
         self.names: list[str] = []
-        self.rows = 0
+        self.rows, self.rewards = 0, False
 
     def add(self, rows: Rows, span: Within, *, continuous: bool = True) -> None:
         """Add a piece of rows with valid actions and densities; actions that are not continuous cannot be predicted."""
@@ -55,7 +57,7 @@ class Leaks:
         shares = np.zeros(0) if rows.estimated else shares  # only logged densities keep the identity
         for columns in self.columns:
             columns.add(rows.contexts, positions, shares, rows.losses, continuous=continuous)
-        self.rows += len(rows)
+        self.rows, self.rewards = self.rows + len(rows), rows.rewards
 
     def findings(self, *, wrong_densities: bool = False) -> list[Symptom]:
         """One symptom per kind of leak; wrong densities break the identities of all columns."""
@@ -71,9 +73,11 @@ class Leaks:
             advice = "Log the context as it was before the decision."
             symptoms.append(("error", "column set after the decision", f"{self._list(late)} {text}{advice}"))
         if losses:
-            text = f"{self._list(losses)} explains more than {100 * LARGE_R2:g} % of the variance of the losses. "
-            advice = "Remove it if it is only known after the loss."
-            symptoms.append(("error", "leaked loss", text + advice))
+            names = outcome_names(rewards=self.rewards)
+            share = f"{100 * LARGE_R2:g} % of the variance of the {names.several}"
+            text = f"{self._list(losses)} explains more than {share}. "
+            advice = f"Remove it if it is only known after the {names.one}."
+            symptoms.append(("error", LEAKED[self.rewards], text + advice))
         return symptoms
 
     def _leaking(self) -> tuple[Floats, Floats, Floats]:

@@ -20,7 +20,7 @@ ROUNDED: Symptom = (
     "error",
     "rounded actions",
     "Most actions occur more than once, and their densities were estimated: the log says nothing about the actions between "
-    "them, so losses of other policies cannot be estimated. optimize still gives a policy. To learn more, vary actions at "
+    "them, so other policies cannot be evaluated. optimize still gives a policy. To learn more, vary actions at "
     "random from now on.",
 )
 FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from manul.actions.knobs import Choice
 from manul.logs.batching import Rows
 from manul.types import Floats, Within
+from manul.utils.rewards import negate, negate_pair, outcome_names
 from manul.utils.validation import USABLE, are_within, range_advice, usable_densities
 
 Symptom = tuple[str, str, str]
@@ -38,6 +39,7 @@ class Outside:
         self.rows = 0
         self.counts = {"actions": 0, "densities": 0, "losses": 0}
         self.firsts: dict[str, tuple[int, float]] = {}
+        self.rewards = False
 
     def add(self, rows: Rows) -> Rows:
         """Add a piece; return the rows with a valid action and density."""
@@ -48,7 +50,7 @@ class Outside:
             "densities": usable_densities(rows.densities),
             "losses": are_within(rows.losses, *self.losses),
         }
-        self.rows += len(rows)
+        self.rows, self.rewards = self.rows + len(rows), rows.rewards
         for name, flags in good.items():
             self.counts[name] += int((~flags).sum())
             if not flags.all() and name not in self.firsts:
@@ -59,21 +61,20 @@ class Outside:
 
     def findings(self) -> list[Symptom]:
         """One symptom for each column with invalid values."""
-        (low, high), (least, worst) = self.actions, self.losses
+        (low, high), (least, worst) = self.actions, negate_pair(self.losses) if self.rewards else self.losses
+        outcomes = outcome_names(rewards=self.rewards).several
         rules = {
             "actions": (f"in [{low:g}, {high:g}]", range_advice("actions")),
             "densities": (USABLE, "Log the density of each decision, or see estimate_densities."),
-            "losses": (f"in [{least:g}, {worst:g}]", range_advice("losses")),
+            "losses": (f"in [{least:g}, {worst:g}]", range_advice(outcomes)),
         }
-        return [
-            (
-                "error",
-                f"{name} outside the range",
-                f"{self.counts[name]:,} of {self.rows:,} {name} are not {rules[name][0]}; the first is {value:g} in row {row}. "
-                f"{rules[name][1]}",
-            )
-            for name, (row, value) in self.firsts.items()
-        ]
+        symptoms = []
+        for column, (row, number) in self.firsts.items():
+            stated = self.rewards and column == "losses"
+            name, value = (outcomes, negate(number)) if stated else (column, number)
+            text = f"{self.counts[column]:,} of {self.rows:,} {name} are not {rules[column][0]}; the first is {value:g} in row {row}. "
+            symptoms.append(("error", f"{name} outside the range", text + rules[column][1]))
+        return symptoms
 
 
 def name_columns(rows: Rows) -> list[str]:
@@ -123,11 +124,12 @@ class Duplicates:
     """
 
     def __init__(self) -> None:
-        self.sample = HashSample()
+        self.sample, self.rewards = HashSample(), False
 
     def add(self, rows: Rows) -> None:
         """Add a piece."""
         self.sample.add(_hashes(rows))
+        self.rewards = rows.rewards
 
     def findings(self, *, continuous: bool) -> list[Symptom]:
         """Duplicates are a symptom only if actions are continuous; discrete actions repeat by chance."""
@@ -140,7 +142,7 @@ class Duplicates:
                 severity,
                 "duplicated rows",
                 f"{100 * share:.2g} % of the rows are exact duplicates, which makes intervals too narrow. "
-                "Join decisions and losses again so that each decision has one row.",
+                f"Join decisions and {outcome_names(rewards=self.rewards).several} again so that each decision has one row.",
             )
         ]
 

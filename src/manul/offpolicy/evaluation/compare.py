@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.errors import InputError, ParameterError
-from manul.logs.batching import Logs, Rows, declared_ranges, pieces
+from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, has_rewards, pieces
 from manul.offpolicy import named_logs
 from manul.offpolicy.evaluation import policy_densities
+from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
 from manul.offpolicy.evaluation.context_column import Column
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST, check_estimated, check_not_rounded
 from manul.offpolicy.evaluation.evaluate import as_policy
@@ -26,8 +24,6 @@ from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
 from manul.types import Floats, Objection, Policy, Within
-from manul.utils.atomic_files import write_csv
-from manul.utils.html_cards import text_block
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_has_rows, check_number
 
@@ -35,80 +31,6 @@ AnyPolicy = Policy | policy_densities.Deterministic
 Mask = npt.NDArray[np.bool_]
 LOGGED = "logged"
 MOST_SEGMENTS = 100
-_HEADER = ("policy", "against", "segment", "loss", "difference", "low", "high", "verdict", "rows", "effective size")
-
-
-class ComparisonRow(NamedTuple):
-    """The loss of a policy minus that of the one it is compared with, with an interval; negative is better."""
-
-    policy: str
-    against: str
-    segment: object
-    loss: float
-    difference: float
-    low: float
-    high: float
-    rows: int
-    effective_size: float
-    objections: tuple[Objection, ...] = ()
-
-    @property
-    def verdict(self) -> str:
-        """Whether the interval shows that the policy is better or worse."""
-        return "better" if self.high < 0 else "worse" if self.low > 0 else "not shown"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One row per policy and segment.
-
-    >>> print(Comparison((ComparisonRow("new", "logged", None, 0.2, -0.1, -0.15, -0.05, 1000, 120.0),)))
-    policy  against    loss  difference      low     high  verdict   rows  effective size
-       new   logged  0.2000     -0.1000  -0.1500  -0.0500   better  1,000             120
-    low and high: 95 % confidence interval of the difference
-    """
-
-    rows: tuple[ComparisonRow, ...]
-    level: float = 0.95
-
-    def __iter__(self) -> Iterator[ComparisonRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def usable(self) -> bool:
-        """Whether no objection is an error."""
-        return all(objection.severity != "error" for row in self.rows for objection in row.objections)
-
-    def _repr_html_(self) -> str:
-        return text_block(self)
-
-    def __str__(self) -> str:
-        table = [_HEADER, *map(_cells, self.rows)]
-        if all(row.segment is None for row in self.rows):
-            table = [cells[:2] + cells[3:] for cells in table]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for cells in table]
-        own = "" if all(row.segment is None for row in self.rows) else ", for each row on its own"
-        lines.append(f"low and high: {100 * self.level:g} % confidence interval of the difference{own}")
-        objections = [f"{_name(row)}: {objection}" for row in self.rows for objection in row.objections]
-        return "\n".join(lines + objections)
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write the table as CSV, with full precision.
-
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     row = ComparisonRow("new", "logged", None, 0.2, -0.1, -0.15, -0.05, 1000, 120.0)
-        ...     Comparison((row,)).to_csv(Path(folder, "table.csv"))
-        ...     print(Path(folder, "table.csv").read_text())
-        policy,against,segment,loss,difference,low,high,rows,effective_size,objections
-        new,logged,,0.2,-0.1,-0.15,-0.05,1000,120.0,
-        """
-        rows = ((*row[:-1], " ".join(map(str, row.objections))) for row in self.rows)
-        write_csv(path, ComparisonRow._fields, rows)
 
 
 def compare(
@@ -121,6 +43,7 @@ def compare(
     level: float = 0.95,
     actions: Within | None = None,
     losses: AnyRange | None = None,
+    rewards: AnyRange | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     progress: bool = False,
@@ -130,7 +53,7 @@ def compare(
     `against` is "logged", a name in `policies`, or a policy. `by` is a column of the contexts: each of its values is a
     segment with its own row; `level` holds for each row, not for all of them together. `clusters` is a column, such as a
     user, whose rows depend on each other. Intervals are those of empirical likelihood; two policies are told apart best on a
-    log with floors. See `evaluate` for the other parameters.
+    log with floors. If the log has rewards, rewards are printed. See `evaluate` for the other parameters.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8, epsilon=0.5), manul.worlds.linear(rounds=5000)).log
@@ -142,6 +65,7 @@ def compare(
     if largest_weight is not None:
         check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")
     first, log = named_logs.peek(log)
+    losses = as_loss_range(first, losses, rewards)
     knobs = check_log(first, actions)
     span, scale = declared_ranges(log, actions, losses)
     candidates, name, baseline = _named(policies, against)
@@ -176,7 +100,8 @@ def compare(
     check_has_rows(count)
     if segmented is not None:
         segmented.check()
-    return Comparison(tuple(pairs.rows(name, level, scale[1] - scale[0], scale[0])), level)
+    compared = pairs.rows(name, level, scale[1] - scale[0], scale[0])
+    return Comparison(tuple(row._replace(rewards=has_rewards(first)) for row in compared), level)
 
 
 def _named(
@@ -382,13 +307,3 @@ def _places(segments: list[object] | None, count: int) -> dict[object, Mask]:
         [names.setdefault("(missing)" if segment is None else segment, len(names)) for segment in segments]
     )
     return {segment: codes == code for segment, code in names.items()}
-
-
-def _name(row: ComparisonRow) -> str:
-    return row.policy if row.segment is None else f"{row.policy}, {row.segment}"
-
-
-def _cells(row: ComparisonRow) -> tuple[str, ...]:
-    numbers = (f"{number:.4f}" for number in (row.loss, row.difference, row.low, row.high))
-    size = f"{row.effective_size:,.0f}"
-    return row.policy, row.against, str(row.segment), *numbers, row.verdict, f"{row.rows:,}", size

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from manul.actions.knobs import Knobs, check_one_knob
 from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
-from manul.logs.batching import Logs, Rows, declared_ranges, pieces, repeatable
+from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, has_rewards, pieces, repeatable
 from manul.offpolicy import named_logs
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
@@ -45,12 +46,15 @@ def evaluate(
     seed: int = 0,
     actions: Within | None = None,
     losses: AnyRange | None = None,
+    rewards: AnyRange | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     outcome_model: str | Regressor | None = None,
     progress: bool = False,
 ) -> Estimate:
     """Estimate the loss of a policy on the contexts of a log, or of batches of a log, with a confidence interval.
+
+    If the log has rewards, the estimate is printed and drawn as a mean reward, and `reward` of the estimate has it as a number.
 
     The default estimator is `snips`. With several knobs, it is the doubly robust `dr` if the log has enough decisions like
     those of the policy, and otherwise `dm`, the prediction of a model. There is an interval only if at least 100 decisions match.
@@ -74,6 +78,7 @@ def evaluate(
     (True, 5000)
     """
     first, log = named_logs.peek(log)
+    losses = as_loss_range(first, losses, rewards)
     knobs = check_log(first, actions)
     leads, estimator = estimator is None, estimator or ("snips" if knobs is None else "dr")
     interval = _check(estimator, interval, level, largest_weight)
@@ -100,7 +105,9 @@ def evaluate(
         check_not_rounded(np.concatenate(sums.estimated))
         check_estimated(estimator, sums.evidence.mean_weight)
         low, high = widen((low, high), sums.evidence.mean_weight)
-    return sums.estimate((low, high), bound, estimator, interval, level, scale, getattr(policy, "bandwidth", None))
+    window = getattr(policy, "bandwidth", None)
+    estimate = sums.estimate((low, high), bound, estimator, interval, level, scale, window)
+    return replace(estimate, rewards=has_rewards(first))
 
 
 def _corrects(log: Logs, policy: Policy) -> bool:

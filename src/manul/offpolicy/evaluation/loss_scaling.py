@@ -14,7 +14,7 @@ _FLOOR_ADVICE = "Log the smallest density of any action, or omit floors."
 
 def scale_losses(rows: Rows, scale: Within) -> Floats:
     """The losses as shares of their range; raises InputError if a loss, density or floor is unusable."""
-    check_losses(rows.losses, scale, rows.first)
+    check_losses(rows.losses, scale, rows.first, rewards=rows.rewards)
     reject(~usable_densities(rows.densities), rows.densities, "density", USABLE, _ADVICE, rows.first)
     if rows.floors is not None:
         outside = ~(np.isnan(rows.floors) | are_within(rows.floors, 0.0, rows.densities))

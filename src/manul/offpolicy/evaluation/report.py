@@ -7,11 +7,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 from manul.actions.knobs import Knobs
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
-from manul.offpolicy.evaluation.compare import Comparison
+from manul.offpolicy.evaluation.comparison_table import Comparison
 from manul.types import Estimate
 
 _BATCH = 65_536
@@ -41,9 +42,10 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
     estimator    loss     low    high                  interval   rows  effective size  mean weight  largest weight
         snips  0.2500  0.2000  0.3000  95% empirical-likelihood  1,000             120        1.000             4.0
     """
-    rows: list[tuple[str, ...]] = [_HEADER]
+    rewards = any(estimate.rewards for estimate in estimates)
+    rows: list[tuple[str, ...]] = [tuple("reward" if rewards and name == "loss" else name for name in _HEADER)]
     for estimate in estimates:
-        ends = (f"{number:.4f}" for number in (estimate.value, estimate.low, estimate.high))
+        ends = (f"{number:.4f}" for number in estimate.reward or (estimate.value, estimate.low, estimate.high))
         known = estimate.interval != "none"
         interval = f"{100 * estimate.level:g}% {estimate.interval}" if known else "none"
         weights = f"{estimate.effective_size:,.0f}", f"{estimate.mean_weight:.3f}", f"{estimate.largest_weight:.1f}"
@@ -51,16 +53,17 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = [[f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]
     objections = dict.fromkeys(str(objection) for estimate in estimates for objection in estimate.objections)
-    return "\n".join(["  ".join(cells) for cells in aligned] + list(objections))
+    better = ["reward: the mean reward of the policy; higher is better"] if rewards else []
+    return "\n".join(["  ".join(cells) for cells in aligned] + better + list(objections))
 
 
 def estimates_json(estimates: Sequence[Estimate]) -> str:
-    """Format all fields of each estimate as JSON.
+    """Format all fields of each estimate as JSON, and `reward` if the log has rewards.
 
     >>> estimates_json([])
     '{"estimates": []}'
     """
-    return json.dumps({"estimates": finite([asdict(estimate) for estimate in estimates])})
+    return json.dumps({"estimates": finite([asdict(each) | reward_field(each.reward) for each in estimates])})
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -70,10 +73,22 @@ def comparison_json(comparison: Comparison) -> str:
     '{"level": 0.95, "comparisons": []}'
     """
     rows = [
-        row._asdict() | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
+        row._asdict()
+        | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
+        | reward_field(row.reward)
         for row in comparison
     ]
     return json.dumps({"level": comparison.level, "comparisons": finite(rows)})
+
+
+def reward_field(rewards: NamedTuple | None) -> dict[str, object]:
+    """The field `reward` of JSON, which stands beside the losses if the log has rewards.
+
+    >>> from manul.types import Reward
+    >>> reward_field(Reward(43.0, 40.0, 46.0)), reward_field(None)
+    ({'reward': {'value': 43.0, 'low': 40.0, 'high': 46.0}}, {})
+    """
+    return {} if rewards is None else {"reward": rewards._asdict()}
 
 
 def finite(value: object) -> object:

@@ -228,13 +228,15 @@ class _Judge:
         """The verdict on the candidate of a row of the table."""
         assert self._known is not None
         settings, name = self._run.settings, f"verdict-{number}"
-        saved = self._files.result(name, dict.fromkeys(each.name for each in fields(Verdict)))
+        kept = [each.name for each in fields(Verdict) if each.name != "rewards"]  # a matter of how it is printed
+        saved = self._files.result(name, dict.fromkeys(kept))
         if saved is None:
             sums = VerdictSums(settings.actions, settings.losses, critic_candidates.weight_cap(self._known.rows))
             for rows, terms in self._rows(number, self._known.rows):
                 sums.add(rows, terms)
                 self._advance(len(rows))
-            saved = {**asdict(sums.verdict()), "estimated": self._known.estimated}
+            computed = {**asdict(sums.verdict()), "estimated": self._known.estimated}
+            saved = {each: computed[each] for each in kept}
             self._files.keep(name, saved)
         pairs = {each: None if saved[each] is None else tuple(saved[each]) for each in ("value", "logged", "greedy")}
         objections = tuple(Objection(**objection) for objection in saved["objections"])

@@ -10,7 +10,7 @@ import numpy as np
 
 from manul.actions.knobs import Knobs
 from manul.errors import InputError
-from manul.logs.batching import Logs, batches
+from manul.logs.batching import Logs, batches, has_rewards, same_outcomes
 from manul.logs.log import Log
 from manul.types import Within
 from manul.utils.validation import USABLE, check_has_rows, check_losses, check_outcomes, reject, usable_densities
@@ -33,7 +33,7 @@ def survey(log: Logs, *, actions: Within | Knobs, losses: Within, contexts: bool
     8
     """
     rows, estimated, checksums = 0, False, dict[str, int]()
-    for batch in batches(log):
+    for batch in same_outcomes(batches(log)):
         _check(batch, actions, losses)
         rows += len(batch)
         estimated = estimated or batch.densities_estimated
@@ -70,11 +70,13 @@ def _check(batch: Log, actions: Within | Knobs, losses: Within) -> None:
     if batch.knobs is not None or isinstance(actions, Knobs):
         if batch.knobs != actions:
             raise InputError("All batches must have the same knobs, in the same order.", "log")
-        check_losses(batch.losses, losses)
+        check_losses(batch.losses, losses, rewards=has_rewards(batch))
         reject(
             ~usable_densities(batch.densities), batch.densities, "density", USABLE, "Log the density of each decision."
         )
         return
     whole = np.array(actions)[:, np.newaxis]
     lows, highs = whole if batch.lows is None or batch.highs is None else (batch.lows, batch.highs)
-    check_outcomes(batch.actions, batch.densities, batch.losses, lows, highs, loss_range=losses)
+    check_outcomes(
+        batch.actions, batch.densities, batch.losses, lows, highs, loss_range=losses, rewards=has_rewards(batch)
+    )

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.errors import ParameterError
-from manul.logs.batching import repeatable
+from manul.logs.batching import as_loss_range, has_rewards, repeatable
 from manul.logs.log import Log
 from manul.offpolicy import named_logs, small_batches
 from manul.offpolicy.evaluation.knob_policies import check_log
@@ -31,6 +31,7 @@ from manul.policies.restricted import Restricted
 from manul.types import Within
 from manul.utils.atomic_files import table_beside
 from manul.utils.html_cards import text_block
+from manul.utils.rewards import known_range
 from manul.utils.validation import check_choice, check_number, check_range
 
 if TYPE_CHECKING:
@@ -52,6 +53,16 @@ class Optimized:
     policy: AnyAgent | Mapped | Restricted
     verdict: Verdict | None = None
     without_densities: Restrained | None = None
+
+    @property
+    def rewards(self) -> bool:
+        """Whether the log has rewards, which are printed, drawn and written instead of losses."""
+        return self.table.rewards
+
+    @property
+    def reward(self) -> float | None:
+        """The estimated mean reward of the best policy; None if the log has losses."""
+        return self.chosen.mirrored().estimate if self.rewards else None
 
     @property
     def chosen(self) -> Row:
@@ -84,10 +95,11 @@ class Optimized:
         """Draw the objective over bandwidth and leaves; the critic has no leaves."""
         from manul.utils.plotting import cell_map
 
-        cells = [(row.bandwidth, row.leaves, row.objective) for row in self.table if row.bandwidth and row.leaves]
+        rows = [row.mirrored() if self.rewards else row for row in self.table]
+        cells = [(row.bandwidth, row.leaves, row.objective) for row in rows if row.bandwidth and row.leaves]
         if not cells:
             raise _no_trees()
-        return cell_map(cells, axes)
+        return cell_map(cells, axes, rewards=self.rewards)
 
     def _repr_html_(self) -> str:
         return text_block(self)
@@ -108,6 +120,7 @@ def optimize(
     draw: bool = False,
     actions: Within | None = None,
     losses: Within | None = None,
+    rewards: Within | None = None,
     epsilon: Epsilon = 0.0,
     seed: int = 0,
     threads: int | None = None,
@@ -127,7 +140,8 @@ def optimize(
     that of its theorem ("paper"), which fails with probability `failure`; `candidates=["cats"], grid=Grid.paper(),
     penalty=1` is CATS_Off. With `draw`, a tree is the one before a random round, as in the paper, instead of the one after
     the last round. The policy explores with `epsilon`. With `resume`, a folder, an interrupted run can be resumed.
-    `actions` and `losses` are by default the ranges of the log, or (0, 1). If contexts are named, the policy accepts named
+    `actions` and `losses` are by default the ranges of the log, or (0, 1); a log of rewards also takes `rewards`, and its
+    result is printed, drawn and written in rewards. If contexts are named, the policy accepts named
     contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`, which stays
     where the log has actions, unless you give candidates or a grid.
 
@@ -147,12 +161,14 @@ def optimize(
     if "auto" in names or penalty == "measured":
         repeatable(log, "optimize")
     first, log = named_logs.peek(small_batches.join_small(log))
+    losses = _loss_range(first, losses, rewards)
     knobs = check_log(first, actions)
     if knobs is not None:
         given = () if candidates is None and grid is None else names
         reject_settings(given, knobs, resume=resume, engine=engine)
         scale = check_range("losses", named_logs.choose_range(losses, getattr(first, "loss_range", None)))
-        return Optimized(*optimize_knobs(log, KnobSettings(knobs, scale, epsilon, seed, threads, progress)))
+        searched = optimize_knobs(log, KnobSettings(knobs, scale, epsilon, seed, threads, progress))
+        return _result(*searched, rewards=has_rewards(first))
     if candidates is None and grid is None and first is not None and first.densities_estimated:
         return _without_densities(log, actions=actions, losses=losses, seed=seed)
     ranges = {
@@ -169,7 +185,21 @@ def optimize(
     search = CandidateSearch(
         log, first, settings, critic="auto" in names, trees=trees if "cats" in names else Trees([], [])
     )
-    return Optimized(*search.run())
+    return _result(*search.run(), rewards=has_rewards(first))
+
+
+def _loss_range(first: Log | None, losses: Within | None, rewards: Within | None) -> Within | None:
+    if rewards is None:
+        return losses
+    known_range(rewards, "optimize", rewards=True)
+    return cast("Within | None", as_loss_range(first, losses, rewards))
+
+
+def _result(
+    table: Table, policy: AnyAgent | Mapped | Restricted, verdict: Verdict | None, *, rewards: bool
+) -> Optimized:
+    marked = None if verdict is None else replace(verdict, rewards=rewards)
+    return Optimized(replace(table, rewards=rewards), policy, marked)
 
 
 def _without_densities(log: Logs, **settings: Any) -> Optimized:
@@ -178,7 +208,7 @@ def _without_densities(log: Logs, **settings: Any) -> Optimized:
     result = optimize_without_densities(whole, **settings)
     value = math.nan if result.estimate is None else result.estimate.value
     row = Row("auto, restricted", result.policy.bandwidth, None, value, 0.0, value)
-    return Optimized(Table((row,), chosen=0), result.policy, without_densities=result)
+    return Optimized(Table((row,), chosen=0, rewards=result.rewards), result.policy, without_densities=result)
 
 
 def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -> None:

@@ -9,7 +9,7 @@ rows, with critics of the other rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from manul.agents.auto import Auto
 from manul.agents.density_critic import fit_critic
 from manul.errors import InputError
-from manul.logs.batching import declared_ranges
+from manul.logs.batching import as_loss_range, declared_ranges, has_rewards
 from manul.logs.density_models import contexts_of, folds, ranges_of, select
 from manul.logs.log import Log
 from manul.offpolicy.evaluation import intervals
@@ -27,7 +27,7 @@ from manul.offpolicy.evaluation.estimated_densities import check_estimated, chec
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.policies.restricted import Restricted
 from manul.types import Decisions, Estimate, Floats, Within
-from manul.utils.rewards import AnyRange
+from manul.utils.rewards import AnyRange, negate
 from manul.utils.validation import check_has_rows, check_number, check_outcomes, check_seed
 
 FOLDS = 3
@@ -51,11 +51,10 @@ class Restrained:
     rewards: bool = False
 
     def __str__(self) -> str:
-        logged = f"The log earned {-self.logged:.4g}" if self.rewards else f"The log lost {self.logged:.4g}"
+        logged = f"The log earned {negate(self.logged):.4g}" if self.rewards else f"The log lost {self.logged:.4g}"
         if self.estimate is None:
             return f"{logged} on average. {self.refusal}"
-        unit = " (a loss is a negative reward)" if self.rewards else ""
-        return f"{logged} on average. The policy's estimate rests on estimated densities{unit}: {self.estimate}"
+        return f"{logged} on average. The policy's estimate rests on estimated densities: {self.estimate}"
 
     def save(self, path: str | Path) -> None:
         """Write the policy to a `.manul` file."""
@@ -67,6 +66,7 @@ def optimize_without_densities(
     *,
     actions: Within | None = None,
     losses: AnyRange | None = None,
+    rewards: AnyRange | None = None,
     bandwidth: float | None = None,
     level: float = 0.95,
     seed: int = 0,
@@ -86,15 +86,17 @@ def optimize_without_densities(
     """
     check_has_rows(len(log))
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
-    _, (least, worst) = declared_ranges(log, actions, losses)
+    _, (least, worst) = declared_ranges(log, actions, as_loss_range(log, losses, rewards))
     ranges = ranges_of(log, actions)
     check_outcomes(
-        log.actions, np.ones(len(log)), log.losses, ranges[:, 0], ranges[:, 1], loss_range=(least, worst), rewards=False
-    )
+        log.actions, np.ones(len(log)), log.losses, ranges[:, 0], ranges[:, 1], loss_range=(least, worst),
+        rewards=has_rewards(log),
+    )  # fmt: skip
     train = _Training(log, ranges, (least, worst), bandwidth, check_seed(seed))
     estimate, refusal = _estimate(train, level)
+    estimate = None if estimate is None else replace(estimate, rewards=has_rewards(log))
     policy, logged = train.policy(np.arange(len(log))), float(log.losses.mean())
-    return Restrained(policy, estimate, refusal, logged, rewards=log.rewards is not None)
+    return Restrained(policy, estimate, refusal, logged, rewards=has_rewards(log))
 
 
 class _Training:

@@ -12,11 +12,12 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.smoothing import smooth
 from manul.contexts import conversion
+from manul.logs.batching import has_rewards
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.types import Floats
-from manul.utils.rewards import known_range
-from manul.utils.validation import check_seed, check_workers
+from manul.utils.rewards import known_range, numeric_range
+from manul.utils.validation import check_outcomes, check_seed, check_workers
 
 PIECE = 16_384  # rows
 Logs = Log | Iterable[Log]
@@ -146,7 +147,9 @@ def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
     whole_range = np.array(agents[0].actions)[:, np.newaxis]
     narrowed = piece.lows is not None and piece.highs is not None
     lows, highs = (piece.lows, piece.highs) if narrowed else whole_range
-    agents[0].check_outcomes(piece.actions, piece.densities, piece.losses, cast(Floats, lows), cast(Floats, highs))
+    ends, loss_range = (cast(Floats, lows), cast(Floats, highs)), numeric_range(agents[0].losses)
+    outcomes = piece.actions, piece.densities, piece.losses
+    check_outcomes(*outcomes, *ends, loss_range=loss_range, rewards=has_rewards(piece))
     if piece.lows is not None and piece.highs is not None and len(piece):
         widest = max(agents, key=lambda agent: agent.narrowest_bandwidth)
         for number in (np.argmin(piece.highs - piece.lows), np.argmin(piece.lows), np.argmax(piece.highs)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,18 @@ from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.offpolicy.evaluation.weight_bounds import LARGEST_BOUND
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.types import Floats, Objection, Within
+from manul.utils.rewards import negate
 
 LEVEL = 0.95
 NORMAL = 1.959963984540054  # the quantile of the standard normal distribution at (1 + LEVEL) / 2
+
+
+class VerdictRewards(NamedTuple):
+    """The estimated mean reward of a policy, of the logged one, and of its greedy part, each with its standard error."""
+
+    value: tuple[float, float]
+    logged: tuple[float, float]
+    greedy: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,8 @@ class Verdict:
     are the 95 % interval of the gain by empirical likelihood, which says what is proven; `gain` and `error` are doubly
     robust, and say what is likely. Nothing is shown if one of the
     `objections` is an error, and nothing is proven if the densities of the log are `estimated`. With several knobs, the
-    gain is often that of a model, which the log cannot confirm; `error`, `low` and `high` are then NaN.
+    gain is often that of a model, which the log cannot confirm; `error`, `low` and `high` are then NaN. If the log has
+    `rewards`, `value`, `logged` and `greedy` are negative rewards all the same, and `reward` has the rewards.
     """
 
     value: tuple[float, float]
@@ -44,6 +54,14 @@ class Verdict:
     greedy: tuple[float, float] | None
     objections: tuple[Objection, ...] = ()
     estimated: bool = False
+    rewards: bool = False
+
+    @property
+    def reward(self) -> VerdictRewards | None:
+        """The mean rewards of the policy and of the logged one; None if the log has losses."""
+        if not self.rewards:
+            return None
+        return VerdictRewards(_negated(self.value), _negated(self.logged), self.greedy and _negated(self.greedy))
 
     @property
     def status(self) -> Literal["proven", "likely", "not shown", "rests on a model"]:
@@ -160,6 +178,10 @@ class VerdictSums:
         floors = np.where(floors > 0, np.maximum(floors, 0.5 / (halves * LARGEST_BOUND)), 0.0)
         bounds = np.divide(0.5 / halves, floors, out=np.full(len(weights), UNKNOWN_BOUND), where=floors > 0)
         return max(min(float(bounds.max()), LARGEST_BOUND), float(weights.max()))
+
+
+def _negated(loss: tuple[float, float]) -> tuple[float, float]:
+    return negate(loss[0]), loss[1]
 
 
 def greedy_weights(rows: Rows, actions: Within) -> Floats | None:

@@ -1,0 +1,140 @@
+"""The table of a comparison of policies: losses or rewards, paired differences with intervals, and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from manul.types import Objection
+from manul.utils.atomic_files import write_csv
+from manul.utils.html_cards import text_block
+from manul.utils.rewards import negate, negate_pair, outcome_names
+
+_HEADER = ("policy", "against", "segment", "loss", "difference", "low", "high", "verdict", "rows", "effective size")
+
+
+class RewardDifference(NamedTuple):
+    """The mean reward of a policy, and how much higher it is than that of the other policy, with an interval."""
+
+    value: float
+    difference: float
+    low: float
+    high: float
+
+
+class ComparisonRow(NamedTuple):
+    """The loss of a policy minus that of the one it is compared with, with an interval; negative is better.
+
+    If the log has `rewards`, `loss` and the differences are negative rewards all the same; `reward` has the rewards.
+    """
+
+    policy: str
+    against: str
+    segment: object
+    loss: float
+    difference: float
+    low: float
+    high: float
+    rows: int
+    effective_size: float
+    objections: tuple[Objection, ...] = ()
+    rewards: bool = False
+
+    @property
+    def reward(self) -> RewardDifference | None:
+        """The mean reward and its difference, of which positive is better; None if the log has losses.
+
+        >>> ComparisonRow("new", "logged", None, -43.0, -3.0, -5.0, -1.0, 1000, 120.0, rewards=True).reward
+        RewardDifference(value=43.0, difference=3.0, low=1.0, high=5.0)
+        """
+        if not self.rewards:
+            return None
+        return RewardDifference(negate(self.loss), negate(self.difference), *negate_pair((self.low, self.high)))
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """The loss, or the reward, and its difference with the ends of the interval, as they are printed."""
+        return self.reward or (self.loss, self.difference, self.low, self.high)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the interval shows that the policy is better or worse."""
+        return "better" if self.high < 0 else "worse" if self.low > 0 else "not shown"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row per policy and segment.
+
+    >>> print(Comparison((ComparisonRow("new", "logged", None, 0.2, -0.1, -0.15, -0.05, 1000, 120.0),)))
+    policy  against    loss  difference      low     high  verdict   rows  effective size
+       new   logged  0.2000     -0.1000  -0.1500  -0.0500   better  1,000             120
+    low and high: 95 % confidence interval of the difference
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    level: float = 0.95
+
+    def __iter__(self) -> Iterator[ComparisonRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def rewards(self) -> bool:
+        """Whether the log has rewards, which are printed instead of losses."""
+        return any(row.rewards for row in self.rows)
+
+    @property
+    def usable(self) -> bool:
+        """Whether no objection is an error."""
+        return all(objection.severity != "error" for row in self.rows for objection in row.objections)
+
+    def _repr_html_(self) -> str:
+        return text_block(self)
+
+    def __str__(self) -> str:
+        table = [tuple(map(self._stated, _HEADER)), *map(_cells, self.rows)]
+        if all(row.segment is None for row in self.rows):
+            table = [cells[:2] + cells[3:] for cells in table]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for cells in table]
+        own = "" if all(row.segment is None for row in self.rows) else ", for each row on its own"
+        better = "; a higher reward is better" if self.rewards else ""
+        lines.append(f"low and high: {100 * self.level:g} % confidence interval of the difference{own}{better}")
+        objections = [f"{_name(row)}: {objection}" for row in self.rows for objection in row.objections]
+        return "\n".join(lines + objections)
+
+    def _stated(self, name: str) -> str:
+        return outcome_names(rewards=self.rewards).one if name == "loss" else name
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table as CSV, with full precision; with a column `reward` instead of `loss` if the log has rewards.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     row = ComparisonRow("new", "logged", None, 0.2, -0.1, -0.15, -0.05, 1000, 120.0)
+        ...     Comparison((row,)).to_csv(Path(folder, "table.csv"))
+        ...     print(Path(folder, "table.csv").read_text())
+        policy,against,segment,loss,difference,low,high,rows,effective_size,objections
+        new,logged,,0.2,-0.1,-0.15,-0.05,1000,120.0,
+        """
+        names = [self._stated(name) for name in ComparisonRow._fields if name != "rewards"]
+        rows = (
+            (*row[:3], *row.numbers, row.rows, row.effective_size, " ".join(map(str, row.objections)))
+            for row in self.rows
+        )
+        write_csv(path, names, rows)
+
+
+def _name(row: ComparisonRow) -> str:
+    return row.policy if row.segment is None else f"{row.policy}, {row.segment}"
+
+
+def _cells(row: ComparisonRow) -> tuple[str, ...]:
+    numbers = (f"{number:.4f}" for number in row.numbers)
+    size = f"{row.effective_size:,.0f}"
+    return row.policy, row.against, str(row.segment), *numbers, row.verdict, f"{row.rows:,}", size
