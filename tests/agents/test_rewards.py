@@ -173,8 +173,8 @@ def test_bad_batches_of_rewards_change_nothing(make, outcomes, message):
     assert bytes_of(agent) == before
 
 
-NO_NUMBERS = ["0.5", b"0.5", True, np.bool_(True), np.str_("0.5"), np.array(True), np.timedelta64(1, "s")]  # fmt: skip
-NUMBERS = [1, 0.5, np.float32(0.5), np.int64(1), Decimal("0.5"), Fraction(1, 2), np.array(0.5)]
+NO_NUMBERS = ["0.5", b"0.5", np.str_("0.5"), np.array("0.5"), np.timedelta64(1, "s")]
+NUMBERS = [1, True, np.bool_(True), 0.5, np.float32(0.5), np.int64(1), Decimal("0.5"), Fraction(1, 2), np.array(0.5)]
 
 
 def make_several(**ranges):
@@ -195,7 +195,7 @@ def make_any(request):
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
 @pytest.mark.parametrize("name", ["loss", "reward"])
-def test_text_and_booleans_are_no_losses_or_rewards(make_any, name, value):
+def test_text_is_no_loss_or_reward(make_any, name, value):
     ranges = {"losses": (0, 1)} if name == "loss" else {"rewards": (0, 1)}
     agent, untouched = make_any(**ranges), make_any(**ranges)
     decision = agent.decide(CONTEXTS[0])
@@ -207,9 +207,9 @@ def test_text_and_booleans_are_no_losses_or_rewards(make_any, name, value):
     assert manul.dumps(agent) == manul.dumps(untouched)
 
 
-@pytest.mark.parametrize("values", [["0.5", 0], [0, True], np.array([True, False]), np.array(["0", "1"])], ids=repr)
+@pytest.mark.parametrize("values", [["0.5", 0], [True, "1"], np.array(["0", "1"])], ids=repr)
 @pytest.mark.parametrize("name", ["losses", "rewards"])
-def test_batches_of_text_and_booleans_are_refused(make_any, name, values):
+def test_batches_of_text_are_refused(make_any, name, values):
     agent, untouched = make_any(**{name: (0, 1)}), make_any(**{name: (0, 1)})
     decisions = agent.decide_many(CONTEXTS[:2])
     with pytest.raises(InputError, match=f"^{name} must be numbers, got .* in row [01]\\.$"):

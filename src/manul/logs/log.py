@@ -23,7 +23,7 @@ from manul.logs.knob_views import check_knobs, knob_views, lengths
 from manul.logs.view_mixin import Contexts, ViewMixin
 from manul.types import Floats, Within
 from manul.utils import html_cards
-from manul.utils.rewards import reject_text_and_flags
+from manul.utils.rewards import reject_text
 from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Log(ViewMixin, FrameMixin):
             raise ParameterError(
                 "lows and highs must both be given or both be omitted.", "lows" if lows is None else "highs"
             )
-        reject_text_and_flags("losses", losses)
+        reject_text("losses", losses)
         named = frame_tables.context_table(contexts)
         contexts = contexts if named is None else named
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}

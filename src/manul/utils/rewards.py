@@ -12,7 +12,7 @@ from manul.errors import InputError, ParameterError
 from manul.utils.validation import check_range
 
 AnyRange = tuple[float, float] | Literal["auto"]
-NUMERIC = "iuf"  # the kinds of NumPy's numbers
+NUMERIC = "biuf"  # the kinds of NumPy's numbers; a boolean, such as whether somebody bought, is 0 or 1
 ANY_NUMBER = (-math.inf, math.inf)  # how the core and the checks write a range that is not known
 
 
@@ -135,7 +135,7 @@ def losses_of(losses: Any, rewards_given: Any, *, rewards: bool) -> npt.NDArray[
     """
     _check_given("losses", losses, "rewards", rewards_given, rewards=rewards)
     name, values = ("rewards", rewards_given) if rewards else ("losses", losses)
-    reject_text_and_flags(name, values)
+    reject_text(name, values)
     try:
         numbers = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -144,7 +144,7 @@ def losses_of(losses: Any, rewards_given: Any, *, rewards: bool) -> npt.NDArray[
 
 
 def outcome_number(name: str, value: Any) -> float:
-    """One loss or reward as a number; text and booleans are refused, because they are most often another field.
+    """One loss or reward as a number; a boolean is 0 or 1, and text is refused, because it is most often another field.
 
     >>> outcome_number("reward", np.float32(0.5))
     0.5
@@ -153,35 +153,35 @@ def outcome_number(name: str, value: Any) -> float:
     manul.errors.InputError: reward must be a number, got '62'.
     """
     try:
-        if isinstance(value, float) or not _is_text_or_flag(value):
+        if isinstance(value, float) or not _is_text(value):
             return float(value)
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(f"{name} must be a number, got {value!r}.", name)
 
 
-def reject_text_and_flags(name: str, values: Any) -> None:
-    """Raise InputError if some of many losses or rewards are text or booleans.
+def reject_text(name: str, values: Any) -> None:
+    """Raise InputError if some of many losses or rewards are text.
 
-    >>> reject_text_and_flags("losses", [0.25, True])
+    >>> reject_text("losses", [0.25, "0.5"])
     Traceback (most recent call last):
-    manul.errors.InputError: losses must be numbers, got True in row 1.
+    manul.errors.InputError: losses must be numbers, got '0.5' in row 1.
     """
     column = values if isinstance(values, list | tuple) else np.asarray(values)
     if isinstance(column, np.ndarray) and column.dtype.kind in NUMERIC:
         return
     every = column.ravel().tolist() if isinstance(column, np.ndarray) else column
-    if {*map(type, every)} <= {float, int}:
+    if {*map(type, every)} <= {float, int, bool}:
         return
     for row, value in enumerate(every):
-        if _is_text_or_flag(value):
+        if _is_text(value):
             raise InputError(f"{name} must be numbers, got {value!r} in row {row}.", name)
 
 
-def _is_text_or_flag(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in NUMERIC:
-        return value.dtype.kind != "O" or (value.ndim == 0 and _is_text_or_flag(value.item()))
-    return isinstance(value, str | bytes | bytearray | bool)
+        return value.dtype.kind != "O" or (value.ndim == 0 and _is_text(value.item()))
+    return isinstance(value, str | bytes | bytearray)
 
 
 def outcome_of(agent: object, loss: float) -> dict[str, float]:

@@ -86,9 +86,6 @@ class SchemaAdapter:
         for name in (*NUMBERS, *self.optional):
             if name not in texts and name in schema.names and _is_text(schema, name, path):
                 raise FileError(f"{path}: column {self._stated(name)} must be numbers, got text.", self._stated(name))
-        if str(given := schema.field("loss").type) == "bool":
-            stated = self._stated("loss")
-            raise FileError(f"{path}: column {stated} must be numbers, got {given}.", stated)
         if (
             "within" in self.optional
             and not _is_text(schema, "within", path)
