@@ -85,6 +85,7 @@ class Log(ViewMixin, FrameMixin):
                 "lows and highs must both be given or both be omitted.", "lows" if lows is None else "highs"
             )
         reject_text("losses", losses)
+        losses = np.asarray(losses, np.float64)
         named = frame_tables.context_table(contexts)
         contexts = contexts if named is None else named
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
