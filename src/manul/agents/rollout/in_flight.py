@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from manul.agents.rollout.rollout_progress import Ticket
+from manul.agents.rollout.confidence_bounds import WholeSums
+from manul.agents.rollout.rollout_progress import Progress, Ticket
 
 
 class InFlight:
@@ -20,15 +21,56 @@ class InFlight:
     def __init__(self, tickets: Mapping[int, Ticket] | None = None, total: float | None = None) -> None:
         self.tickets = dict(tickets or {})
         self.total = sum(ticket.share for ticket in self.tickets.values()) if total is None else total
+        self._copies: dict[int, int] = {}
+        self._without_loss, self._unmeasured = set(self.tickets), set(self.tickets)
+        self._omitted = -1
+        # The largest terms of decisions without a loss, and their sums, at these centres.
+        self._largest: dict[int, tuple[int, float, float, int]] = {}
+        self._sums: dict[int, WholeSums] = {}
+        self._centres: list[float] = []
 
-    def add(self, number: int, ticket: Ticket) -> None:
-        """Add a decision that is made now."""
+    def add(self, number: int, ticket: Ticket, copies: int = 1) -> None:
+        """Add a decision that is made now; it counts as several if replicas make others that are not known here."""
         self.tickets[number] = ticket
-        self.total += ticket.share
+        self.total += ticket.share * copies
+        self._copies[number] = copies
+        self._without_loss.add(number)
+        self._unmeasured.add(number)
+
+    def omit(self, number: int) -> None:
+        """Note a decision without traffic for the learner, which is not kept."""
+        self._omitted = max(self._omitted, number)
+
+    def arrive(self, number: int) -> None:
+        """Note that the loss of a decision has come, or will not be waited for."""
+        self._without_loss.discard(number)
+        self._unmeasured.discard(number)
+        if number in self._largest:
+            level, term, square, copies = self._largest.pop(number)
+            self._sums[level].add(term, square, -copies)
 
     def forget_before(self, number: int) -> None:
         """Forget decisions that are judged or left out."""
         while self.tickets and (first := next(iter(self.tickets))) < number:
-            self.total -= self.tickets.pop(first).share
+            self.total -= self.tickets.pop(first).share * self._copies.pop(first, 1)
+            self.arrive(first)
         if not self.tickets:
             self.total = 0.0  # without the rounding errors of the sum
+
+    def share(self, progress: Progress) -> float:
+        """The share of the learner in the next decision."""
+        return progress.share(self.total, self.worst)
+
+    def worst(self, progress: Progress) -> Mapping[int, WholeSums] | None:
+        """For each step, the sums of the largest terms that decisions without a loss can get; None if some are not kept."""
+        if self._omitted >= progress.next:
+            return None
+        if self._centres != progress.centres[: len(self._centres)]:  # that of the first step changes once
+            self._largest, self._sums, self._unmeasured = {}, {}, set(self._without_loss)
+        self._centres = list(progress.centres)
+        for number in self._unmeasured:
+            ticket, copies = self.tickets[number], self._copies.get(number, 1)
+            self._largest[number] = ticket.level, *progress.worst_term(ticket), copies
+            self._sums.setdefault(ticket.level, WholeSums()).add(*self._largest[number][1:])
+        self._unmeasured.clear()
+        return self._sums
