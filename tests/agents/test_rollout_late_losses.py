@@ -94,6 +94,18 @@ def test_the_guarantee_holds_if_the_learner_gets_worse_while_large_losses_come_l
     assert play.worst <= 40
 
 
+def test_a_learner_whose_losses_stop_coming_loses_its_traffic_within_the_budget():
+    play = Play(0, steps=(0.2, 1), budget=40)
+    for _ in range(3000):
+        play.step(0.1, 0.4)
+    gained = play.excess
+    play.due, play.never = [], 1.0
+    shares = [play.step(1.0, 0.4) for _ in range(2000)]
+    assert (play.progress.level, shares[-1]) == (1, 0)
+    assert 0.6 * sum(shares) + gained <= 40
+    assert play.worst <= 40
+
+
 def test_losses_that_have_come_take_less_of_the_budget_than_the_worst():
     play = Play(0, steps=(0.5, 1), budget=40)
     while play.progress.judged < COHORT or play.in_flight.total < 100:
