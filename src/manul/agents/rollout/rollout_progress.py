@@ -144,7 +144,7 @@ class Progress:
         """
         spent = self.spent + self.cohort_shares + in_flight
         needed = COHORT * self.plan.shares[max(self.level, 0)]
-        if worst is not None and self.judged >= COHORT and self.plan.budget - spent < needed:
+        if worst is not None and in_flight > 0 and self.judged >= COHORT and self.plan.budget - spent < needed:
             missing = worst(self)
             spent = spent if missing is None else min(spent, self._spent_in_all(missing))
         return (self.plan.budget - spent) / COHORT
