@@ -114,10 +114,27 @@ def test_losses_that_have_come_take_less_of_the_budget_than_the_worst():
     assert play.in_flight.share(play.progress) > 0.1
 
 
-def test_a_decision_without_traffic_that_is_not_kept_leaves_the_cautious_bound():
+def test_decisions_without_traffic_count_whether_their_tickets_are_kept_or_not():
     play = Play(0, steps=(0.5, 1), budget=40)
     while play.progress.judged < COHORT:
         play.step(0.3, 0.4)
-    play.in_flight.omit(play.number)
+    kept, omitted = (InFlight(play.in_flight.tickets) for _ in range(2))
+    for number in (*range(2000, 2010), 2020):
+        kept.add(number, Ticket(learner=False, share=0.0, level=0, period=0))
+        omitted.omit(number, 0)
+    for later in (play.progress.next, 2005, 2015):
+        kept.forget_before(later)
+        omitted.forget_before(later)
+        ours, theirs = (each.worst(play.progress)[0] for each in (kept, omitted))
+        assert (ours.squares, ours.total <= theirs.total) == (theirs.squares, True)
+
+
+def test_with_replicas_whose_decisions_are_not_known_the_first_bound_counts():
+    play = Play(0, steps=(0.5, 1), budget=40)
+    while play.progress.judged < COHORT:
+        play.step(0.3, 0.4)
+    play.in_flight.add(play.number, play.progress.ticket(learner=True, share=0.1), copies=2)
+    play.in_flight.arrive(play.number)
     assert play.in_flight.worst(play.progress) is None
-    assert play.in_flight.share(play.progress) == play.progress.share(play.in_flight.total)
+    play.in_flight.forget_before(play.number + 1)
+    assert play.in_flight.worst(play.progress) is not None

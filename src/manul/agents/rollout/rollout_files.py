@@ -68,7 +68,8 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
         raise mismatch_error()
     progress.centres = [_number(centre, *progress.scaled) for centre in saved["centres"]]
     progress.cohort = [(ticket(progress, *parts), _number(loss, *losses)) for *parts, loss in saved["cohort"]]
-    progress.cohort_shares = sum(decided.share for decided, _ in progress.cohort)
+    for decided, _ in progress.cohort:  # `sum` rounds in another way than single additions do
+        progress.cohort_shares += decided.share
     for number, *parts, loss in saved["arrived"]:
         known = ticket(progress, *parts) if parts else None
         progress.arrived[_whole(number, progress.next, progress.latest)] = known, _number(loss, *losses)

@@ -270,4 +270,4 @@ def keep(in_flight: InFlight, number: int, ticket: Ticket, replicas: int = 1) ->
     if ticket.share > 0:
         in_flight.add(number, ticket, max(1, replicas))
     else:
-        in_flight.omit(number)
+        in_flight.omit(number, ticket.level)
