@@ -95,7 +95,7 @@ def play(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
     in_flight = InFlight()
     due: list[tuple[float, int, float]] = []
     for number, coin in enumerate(coins):
-        share = progress.share(in_flight.total)
+        share = in_flight.share(progress)
         ticket = progress.ticket(learner=coin < share, share=share)
         in_flight.add(number, ticket)
         excess += share * costs[number] - plan.tolerance * MEAN
@@ -105,12 +105,13 @@ def play(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
         while due and due[0][0] <= number:
             _, arrived, loss = heappop(due)
             progress.add(arrived, in_flight.tickets[arrived], loss)
+            in_flight.arrive(arrived)
         in_flight.forget_before(progress.next)
         if progress.level == last:
             full = min(full, number)
         if progress.level < 0:  # for good
             return Outcome(full, number, worst, 0.0)
-    return Outcome(full, np.inf, worst, progress.share(in_flight.total))
+    return Outcome(full, np.inf, worst, in_flight.share(progress))
 
 
 def outcomes(scenario: Scenario, plan: RolloutPlan, decisions: int, seeds: Sequence[int]) -> Floats:

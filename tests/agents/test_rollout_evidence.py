@@ -140,13 +140,14 @@ def test_the_guarantee_holds_if_the_learner_gets_worse_while_losses_are_late():
     rng = np.random.default_rng(0)
     for number in range(9000):
         learner, baseline = 0.1 if number < 6000 else 1.0, 0.4
-        share = progress.share(in_flight.total)
+        share = in_flight.share(progress)
         excess += share * (learner - baseline) - 0.05 * baseline
         worst = max(worst, excess)
         in_flight.add(number, progress.ticket(learner=bool(rng.random() < share), share=share))
         losses[number] = float(rng.random() < (learner if in_flight.tickets[number].learner else baseline))
         if number >= 2000:
             progress.add(number - 2000, in_flight.tickets[number - 2000], losses[number - 2000])
+            in_flight.arrive(number - 2000)
             in_flight.forget_before(progress.next)
     assert progress.moves[0].reason == "not worse"
     assert worst <= progress.plan.budget

@@ -99,6 +99,16 @@ async def test_decisions_without_losses_count_after_a_restart_too(service):
 
 
 @run
+async def test_decisions_without_losses_count_after_a_kill_before_the_first_snapshot(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 40)
+        recovered = service.engine.recover(service.engine.store.loops()[0])
+        assert (recovered.rollout.event, len(recovered.in_flight.tickets)) == (1, 40)
+
+
+@run
 async def test_the_arm_is_a_function_of_the_id_and_a_repeat_gets_the_first_answer(service):
     async with service.running():
         await service.post("", 201, **LOOP)
@@ -294,8 +304,7 @@ async def test_late_losses_in_any_order_give_the_same_rollout(service):
         made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
         for each in np.random.default_rng(0).permutation(200):
             await service.post(f"/a/decisions/{made[each]['id']}/loss", loss=GOOD[made[each]["arm"]])
-        await service.learned("a", 200)
-        assert service.engine.loop("a").rollout.progress.judged == 200
+        await until(lambda: service.engine.loop("a").rollout.progress.judged == 200)
 
 
 BAD_SETTINGS = [

@@ -31,6 +31,29 @@ def radius(squares: float, bound: float, chance: float) -> float:
     return float(bound * ((math.log(len(BETS) / chance) + COSTS * (squares / bound**2)) / BETS).min())
 
 
+_UNIT = 2**32  # of whole sums
+
+
+@dataclass
+class WholeSums:
+    """Sums of terms and of their squares that are rounded up to whole units, so that terms can be taken away again.
+
+    >>> sums = WholeSums()
+    >>> sums.add(0.25, 0.0625)
+    >>> sums.add(0.25, 0.0625, times=-1)
+    >>> sums
+    WholeSums(total=0, squares=0)
+    """
+
+    total: int = 0
+    squares: int = 0
+
+    def add(self, term: float, square: float, times: int = 1) -> None:
+        """Add a term so many times, or take it away."""
+        self.total += times * math.ceil(term * _UNIT)
+        self.squares += times * math.ceil(square * _UNIT)
+
+
 @dataclass
 class Sums:
     """The number, the sum and the sum of the squares of terms.
@@ -50,6 +73,11 @@ class Sums:
         self.count += len(terms)
         self.total += float(terms.sum())
         self.squares += float(terms @ terms)
+
+    def plus(self, *others: WholeSums) -> Sums:
+        """The sums with terms that are not certain to stay."""
+        total, squares = sum(each.total for each in others), sum(each.squares for each in others)
+        return Sums(self.count, self.total + total / _UNIT, self.squares + squares / _UNIT)
 
     def lower(self, bound: float, chance: float) -> float:
         """A lower bound of the sum of the expected values of terms that are at least `-bound`."""

@@ -64,6 +64,18 @@ def guarantee_terms(outcomes: Outcomes, centre: float, tolerance: float) -> Floa
     return terms
 
 
+def guarantee_term(*, learner: bool, share: float, loss: float, centre: float, tolerance: float) -> float:
+    """The guarantee term of one decision.
+
+    >>> round(guarantee_term(learner=False, share=0.5, loss=0.2, centre=0.2, tolerance=0.1), 3)
+    -0.02
+    """
+    if learner:
+        return loss - centre - tolerance * abs(centre)
+    saved = share * (loss - centre) + tolerance * (abs(loss) - abs(centre))
+    return -saved / (1 - share) - tolerance * abs(centre)
+
+
 def guarantee_bound(share: float, centre: float, tolerance: float, losses: Within) -> float:
     """How far guarantee terms can be above 0, for shares up to `share`.
 

@@ -130,12 +130,12 @@ class Rollout(PlotMixin):
     @property
     def traffic(self) -> float:
         """The share of the learner in the next decision."""
-        return self.progress.share(self._in_flight.total)
+        return self._in_flight.share(self.progress)
 
     @property
     def evidence(self) -> Evidence:
         """What is known of the learner against the baseline."""
-        return evidence_of(self.progress, self._in_flight.total)
+        return evidence_of(self.progress, self._in_flight)
 
     def distribution(
         self, context: Context, within: Within | None = None, *, action: float | None = None
@@ -269,6 +269,7 @@ class Rollout(PlotMixin):
 
     def _judge(self, number: int, loss: float) -> None:
         self.progress.add(number, self._in_flight.tickets[number], loss)
+        self._in_flight.arrive(number)
         self._in_flight.forget_before(self.progress.next)
 
     def state(self) -> model_files.Arrays:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from manul.agents.rollout.confidence_bounds import Sums
+from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_progress import COHORT, Move, Progress
 
 Status = Literal["waiting", "done", "rolled back"]
@@ -75,11 +76,11 @@ class Evidence:
         )
 
 
-def evidence_of(progress: Progress, in_flight: float = 0.0) -> Evidence:
-    """The evidence of a rollout so far; `in_flight` is the sum of the learner's shares in decisions that are not judged.
+def evidence_of(progress: Progress, in_flight: InFlight) -> Evidence:
+    """The evidence of a rollout so far; `in_flight` are the decisions that are not judged.
 
     >>> from manul.agents.rollout.rollout_plan import RolloutPlan
-    >>> print(evidence_of(Progress(RolloutPlan(), losses=(0.0, 1.0))))
+    >>> print(evidence_of(Progress(RolloutPlan(), losses=(0.0, 1.0)), InFlight()))
     Step 1 of 3: 5 % of the traffic. Not enough evidence for the next step yet.
     """
     plan, learner, baseline = progress.plan, *progress.arms
@@ -92,8 +93,8 @@ def evidence_of(progress: Progress, in_flight: float = 0.0) -> Evidence:
         status=status,
         step=progress.level + 1,
         steps=len(plan.steps),
-        traffic=progress.share(in_flight),
-        limited=progress.level >= 0 and progress.allowed(in_flight) < plan.shares[progress.level],
+        traffic=(traffic := in_flight.share(progress)),
+        limited=progress.level >= 0 and traffic < plan.shares[progress.level],
         judged=progress.tested,
         excess=progress.bounds(),
         learner_loss=_mean(learner, progress.width),

@@ -68,10 +68,12 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
         raise mismatch_error()
     progress.centres = [_number(centre, *progress.scaled) for centre in saved["centres"]]
     progress.cohort = [(ticket(progress, *parts), _number(loss, *losses)) for *parts, loss in saved["cohort"]]
-    progress.cohort_shares = sum(decided.share for decided, _ in progress.cohort)
+    for decided, _ in progress.cohort:  # `sum` rounds in another way than single additions do
+        progress.cohort_shares += decided.share
     for number, *parts, loss in saved["arrived"]:
         known = ticket(progress, *parts) if parts else None
         progress.arrived[_whole(number, progress.next, progress.latest)] = known, _number(loss, *losses)
+    progress.count_known()
     return progress
 
 
@@ -99,7 +101,10 @@ def restore_in_flight(progress: Progress, decisions: Any, tickets: list[list[Any
         raise mismatch_error()
     if not math.isclose(_number(total), InFlight(restored).total, abs_tol=1e-6):
         raise mismatch_error()
-    return InFlight(restored, total)
+    in_flight = InFlight(restored, total)
+    for number in progress.arrived:
+        in_flight.arrive(number)
+    return in_flight
 
 
 def _parts(ticket: Ticket | None) -> tuple[Any, ...]:

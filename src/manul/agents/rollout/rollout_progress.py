@@ -6,8 +6,11 @@ worse" is proven, and the learner moves up a step, or a new period begins if the
 0, "worse" is proven, and it moves down. The chance of error of the plan is divided evenly between the steps; of its part,
 the n-th trial of a step gets 6 / (pi n)^2, which sum to 1.
 
-The guarantee limits the traffic at all times: an upper bound of what the learner has cost beyond the tolerance in the
-judged decisions, plus the worst that all others can have cost, stays within the budget.
+The guarantee limits the traffic at all times: an upper bound of what the learner has cost beyond the tolerance stays within
+the budget. There are two such bounds, and the lower one counts. The first bounds the expected values of the judged decisions
+and adds the most that the expected values of all others can be, their shares. The second bounds the expected values of all
+decisions, with the largest terms that those without a loss can still get. It uses the losses that have come, so decisions
+that wait for an earlier one cost little.
 
 Losses may come in any order. Decisions are judged in the order of their numbers: one without a loss holds up the others
 until a decision that is `patience` later has its loss. Then it is left out.
@@ -18,18 +21,19 @@ All sums are in widths of the range of losses, so that no range is too wide for 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from manul.agents.rollout.confidence_bounds import Sums, radius
+from manul.agents.rollout.confidence_bounds import Sums, WholeSums, radius
 from manul.agents.rollout.excess_terms import (
     Outcomes,
     excess_bounds,
     excess_terms,
     guarantee_bound,
+    guarantee_term,
     guarantee_terms,
 )
 from manul.agents.rollout.rollout_plan import RolloutPlan
@@ -63,6 +67,9 @@ class Ticket(NamedTuple):
     period: int
 
 
+WorstCase = Callable[["Progress"], Mapping[int, WholeSums] | None]
+
+
 @dataclass
 class Side:
     """The terms of a period divided by their bounds on one side, and the sum of the shares divided by them."""
@@ -82,7 +89,8 @@ class Progress:
 
     `spent` is an upper bound of what the learner has cost beyond the tolerance in complete cohorts, in widths of the
     range of losses. `next` is the lowest number of a decision that is not judged, `arrived` the losses of later ones, and
-    `latest` the highest number with a loss. A rollout that is `held` moves down, but not up.
+    `latest` the highest number with a loss. `known` are the terms of losses that are not in a complete cohort. A rollout that
+    is `held` moves down, but not up.
 
     >>> progress = Progress(RolloutPlan(steps=(0.5, 1)), losses=(0.0, 1.0))
     >>> for number in range(1000):
@@ -107,6 +115,7 @@ class Progress:
     trials: list[int] = field(default_factory=list)
     centres: list[float] = field(default_factory=list)
     guarantee: list[Sums] = field(default_factory=list)
+    known: list[WholeSums] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
     cohort: list[tuple[Ticket, float]] = field(default_factory=list)
     cohort_shares: float = 0.0
@@ -115,6 +124,7 @@ class Progress:
     def __post_init__(self) -> None:
         if not self.trials:
             self.trials, self.centres, self.guarantee = [1], [sum(self.scaled) / 2], [Sums()]
+        self.count_known()
 
     @property
     def width(self) -> float:
@@ -126,19 +136,55 @@ class Progress:
         """The range of losses in widths of it."""
         return self.losses[0] / self.width, self.losses[1] / self.width
 
-    def allowed(self, in_flight: float = 0.0) -> float:
+    def allowed(self, in_flight: float = 0.0, worst: WorstCase | None = None) -> float:
         """The share that the guarantee allows: a cohort of the worst decisions would not break it.
 
-        `in_flight` is the sum of the learner's shares in the decisions from `next` on, the most that they can cost.
+        `in_flight` is the sum of the learner's shares in the decisions from `next` on, the most that they can cost. `worst`
+        returns, for each step, the sums of the largest terms that decisions without a loss can get; None if not known.
         """
-        return (self.plan.budget - self.spent - self.cohort_shares - in_flight) / COHORT
+        spent = self.spent + self.cohort_shares + in_flight
+        needed = COHORT * self.plan.shares[max(self.level, 0)]
+        if worst is not None and in_flight > 0 and self.judged >= COHORT and self.plan.budget - spent < needed:
+            missing = worst(self)
+            spent = spent if missing is None else min(spent, self._spent_in_all(missing))
+        return (self.plan.budget - spent) / COHORT
 
-    def share(self, in_flight: float = 0.0) -> float:
+    def share(self, in_flight: float = 0.0, worst: WorstCase | None = None) -> float:
         """The share of the learner in the next decision."""
         if self.level < 0:
             return 0.0
-        share = min(step := self.plan.shares[self.level], self.allowed(in_flight))
+        share = min(step := self.plan.shares[self.level], self.allowed(in_flight, worst))
         return share if share >= SMALLEST * step else 0.0
+
+    def worst_term(self, ticket: Ticket) -> tuple[float, float]:
+        """The largest guarantee term that a decision without a loss can get, and its largest square."""
+        low, high = self.scaled
+        terms = [self._guarantee_term(ticket, loss) for loss in (low, high, min(max(0.0, low), high))]
+        return max(terms), max(term**2 for term in terms)
+
+    def _guarantee_term(self, ticket: Ticket, loss: float) -> float:
+        given: Any = {"learner": ticket.learner, "share": ticket.share, "tolerance": self.plan.tolerance}
+        return guarantee_term(loss=loss, centre=self.centres[ticket.level], **given)
+
+    def _spent_in_all(self, missing: Mapping[int, WholeSums]) -> float:
+        """An upper bound of what the learner has cost beyond the tolerance in all decisions."""
+        sums = [
+            judged.plus(known, missing.get(level, WholeSums()))
+            for level, (judged, known) in enumerate(zip(self.guarantee, self.known, strict=True))
+        ]
+        return sum(map(self._spent, range(len(sums)), sums, self.centres))
+
+    def count_known(self) -> None:
+        """Add up the terms of losses that are not in a complete cohort; before the first cohort, no centre is final."""
+        self.known = [WholeSums() for _ in self.guarantee]
+        if self.judged >= COHORT:
+            for ticket, loss in (*self.cohort, *self.arrived.values()):
+                self._note(ticket, loss)
+
+    def _note(self, ticket: Ticket | None, loss: float, times: int = 1) -> None:
+        if ticket is not None:
+            term = self._guarantee_term(ticket, loss / self.width)
+            self.known[ticket.level].add(term, term**2, times)
 
     def ticket(self, *, learner: bool, share: float) -> Ticket:
         """The ticket of a decision that is made now, with a share, by the learner or the baseline."""
@@ -149,6 +195,8 @@ class Progress:
         if number < self.next or number in self.arrived:
             return
         self.arrived[number] = ticket, loss
+        if self.judged >= COHORT:
+            self._note(ticket, loss)
         self.latest = max(self.latest, number)
         while self.next <= self.latest:
             if self.next in self.arrived:
@@ -194,6 +242,8 @@ class Progress:
         self.judged += 1
         if len(self.cohort) == COHORT:
             tickets, losses = zip(*self.cohort, strict=True)
+            for counted in self.cohort if self.judged > COHORT else ():
+                self._note(*counted, times=-1)
             self.cohort, self.cohort_shares = [], 0.0
             self._add(tickets, np.array(losses) / self.width)
             self._review()
@@ -218,6 +268,7 @@ class Progress:
         if self.judged == COHORT:  # the first losses only show how large losses are
             if self.tested:  # none of them counts if the owner aborted the rollout or replaced the model before
                 self.centres[0] = self._mean_loss
+            self.count_known()
             self._begin_period()
         elif self.level >= 0:
             self._move()
@@ -234,7 +285,7 @@ class Progress:
         unknown = self._spent(level, Sums(), self._mean_loss) if level == len(self.guarantee) else 0.0
         needed = COHORT * self.plan.shares[level - 1]
         waiting = self.cohort_shares + math.fsum(each.share for each, _ in self.arrived.values() if each is not None)
-        return self.spent + waiting + unknown + needed - self.plan.budget
+        return min(self.spent + waiting, self._spent_in_all({})) + unknown + needed - self.plan.budget
 
     @property
     def _mean_loss(self) -> float:
@@ -296,6 +347,7 @@ class Progress:
             self.trials.append(0)
             self.centres.append(self._mean_loss)
             self.guarantee.append(Sums())
+            self.known.append(WholeSums())
         self.level = level
         self._begin_trial()
 

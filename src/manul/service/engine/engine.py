@@ -23,7 +23,7 @@ from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Fact, Loop
 from manul.service.engine.losses import ReportedLoss, stated_loss
 from manul.service.engine.lost_numbers import LostNumbers
-from manul.service.engine.recovery import restore_loop
+from manul.service.engine.recovery import load_in_flight, restore_loop
 from manul.service.engine.rollout_control import RolloutControl
 from manul.service.engine.webhooks import Webhooks
 from manul.service.engine.write_operations import EndWaits, Future, Purge, WriteLosses, id_of, resolve
@@ -337,6 +337,7 @@ class Engine:
         """Load a loop from its newest snapshot and learn the events since."""
         loop = self.restore(row)
         self.learner.catch_up(loop)
+        load_in_flight(self.store, loop)  # the rollout may have begun after the snapshot
         return loop
 
     def restore(self, row: LoopRow) -> Loop:

@@ -20,7 +20,7 @@ from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.service.engine import models
 from manul.service.engine.action_space import action_space
-from manul.service.engine.loop_rollout import LoopRollout, OwnerAct
+from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, keep
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
@@ -148,10 +148,9 @@ class Loop:
         within: models.Within | None,
         callers_action: float | None,
     ) -> Drawn:
-        arm, ticket = rollout.draw(self.agent, key, features, within, callers_action, self.in_flight.total)
+        arm, ticket = rollout.draw(self.agent, key, features, within, callers_action, self.in_flight)
         # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
-        if ticket.share > 0:
-            self.in_flight.add(number, Ticket(*ticket[1:])._replace(share=ticket.share * max(1, self.replicas())))
+        keep(self.in_flight, number, Ticket(*ticket[1:]), self.replicas())
         if self._shape is None:
             self._shape = features if isinstance(features, dict) else features.tolist()
         return Drawn(Decision(arm.action, arm.density, within, arm.floor), self.model, ticket)
@@ -311,6 +310,8 @@ class Loop:
             self.in_flight = InFlight()
         self.rollout = rollout
         if rollout is not None:
+            for number in rollout.progress.arrived:
+                self.in_flight.arrive(number)
             self.in_flight.forget_before(rollout.progress.next)
 
     def _learn_batch(self, facts: Sequence[Fact]) -> None:
@@ -328,6 +329,8 @@ class Loop:
                 for event, decision in facts:
                     with self._skip_on_error(event):  # the model has learned them, and must not do so again
                         self.rollout.add(event, decision)
+                    if event.decision in self.rollout.progress.arrived:
+                        self.in_flight.arrive(event.decision)
                 self.in_flight.forget_before(self.rollout.progress.next)
             self.refused += sum(event.kind == "damaged" for event, _ in facts)
             self.model = facts[-1][0].number if facts else self.model

@@ -76,16 +76,22 @@ class LoopRollout:
         self._note_move(Event(event, 0, "rollout", 0.0, time), "restarted" if again else "started", origin=0)
 
     def draw(
-        self, agent: Any, key: int, context: Any, within: Within | None, callers_action: float | None, in_flight: float
+        self,
+        agent: Any,
+        key: int,
+        context: Any,
+        within: Within | None,
+        callers_action: float | None,
+        in_flight: InFlight,
     ) -> tuple[arms.ArmDraw, RolloutTicket]:
-        """Draw from one of the arms; `in_flight` is the sum of the learner's shares in decisions that are not judged."""
+        """Draw from one of the arms; `in_flight` are the decisions that are not judged."""
         ends = agent.actions if within is None else agent.narrow(within)
         action = callers_action if self.settings.baseline == "caller" else None
         baseline = self.baseline.arm(context, ends, action)
         learner = agent.decide_again(key, context, within)
         if learner.floor is None:
             raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
-        share = self.progress.share(in_flight)
+        share = in_flight.share(self.progress)
 
         def look_up(action: float) -> tuple[float, float | None]:
             narrowed = None if within is None else [within]
@@ -249,5 +255,19 @@ def check_contexts(rollout: LoopRollout, context: Any) -> None:
 
 def in_flight(rollout: LoopRollout, decisions: Iterable[DecisionRow]) -> InFlight:
     """The decisions of a rollout that are stored but not judged, and that the learner could make."""
-    tickets = ((each.number, rollout.own_ticket(each)) for each in decisions if each.number >= rollout.progress.next)
-    return InFlight({number: ticket for number, ticket in tickets if ticket is not None and ticket.share > 0})
+    found = InFlight()
+    for each in decisions:
+        ticket = rollout.own_ticket(each)
+        if ticket is not None and each.number >= rollout.progress.next:
+            keep(found, each.number, ticket)
+    for number in rollout.progress.arrived:
+        found.arrive(number)
+    return found
+
+
+def keep(in_flight: InFlight, number: int, ticket: Ticket, replicas: int = 1) -> None:
+    """Add a decision to those in flight; one without traffic for the learner is not kept, because it costs nothing."""
+    if ticket.share > 0:
+        in_flight.add(number, ticket, max(1, replicas))
+    else:
+        in_flight.omit(number, ticket.level)

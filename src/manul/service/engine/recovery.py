@@ -30,9 +30,14 @@ def restore_loop(store: Store, row: LoopRow) -> Loop:
     if snapshot is not None:
         loop.history.add_contexts(store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
     loop.read_first(store)
+    load_in_flight(store, loop)
+    return loop
+
+
+def load_in_flight(store: Store, loop: Loop) -> None:
+    """Read the decisions of the loop's rollout that are not judged."""
     if loop.rollout is not None:
         loop.in_flight = in_flight(loop.rollout, _recent_decisions(store, loop, loop.rollout.progress.next))
-    return loop
 
 
 def _recent_decisions(store: Store, loop: Loop, first: int) -> Iterator[DecisionRow]:

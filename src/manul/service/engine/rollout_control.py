@@ -96,7 +96,7 @@ def describe_all(loops: Iterable[Loop], now: float) -> list[Rollout]:
 
 
 def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
-    evidence = evidence_of(rollout.progress, loop.in_flight.total)
+    evidence = evidence_of(rollout.progress, loop.in_flight)
     settings, waits = rollout.settings, rollout.not_before if rollout.not_before > now else None
     known = all(abs(end) < float("inf") for end in evidence.excess)
     plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}
