@@ -6,14 +6,14 @@ PYTHON ?= python3
 PYTHONS ?= python3.11 python3.12 python3.13
 BIN := .venv/bin
 MINUTES ?= 60
-# One more than the cores that CI has: many tests wait.
+# One more than the cores that CI has: many tests wait. What the tests of a file share is set up once.
 WORKERS ?= 3
 ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
 # CI runs under sanitizers what reads memory in ways of its own; `make soak` runs all tests of the core except those of
 # resident memory, which sanitizers multiply.
-SANITIZED ?= $(addprefix tests/agents/test_,cats.py discrete.py fading.py floors.py forest.py greedy.py half_life.py \
-  knobs.py knob_limits.py named_critic.py nearby.py rewards.py) tests/contexts tests/utils/test_hostile_files.py tests/utils/test_mutations.py \
-  --ignore=tests/contexts/test_rows_and_frames.py -k "not twins and not transformer and not learned_apart and not steady_world and not mean_nothing and not instruction_set"
+SANITIZED ?= $(addprefix tests/agents/test_,cats.py discrete.py floors.py forest.py greedy.py knobs.py knob_limits.py named_critic.py nearby.py) \
+  $(addprefix tests/contexts/test_,conversion.py hostile_contexts.py json_dates.py named_batches.py sparse_features.py) \
+  tests/utils/test_hostile_files.py tests/utils/test_mutations.py -k "not twins and not learned_apart and not instruction_set"
 SOURCES := pyproject.toml CMakeLists.txt tests/golden.cpp $(shell find src/core -type f)
 
 .PHONY: demo test chromium sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
@@ -22,7 +22,7 @@ demo: .venv/run
 	$(BIN)/manul demo --out demo
 
 test: .venv/dev chromium
-	$(BIN)/python -m pytest -n $(WORKERS) src tests docs README.md CONTRIBUTING.md
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile src tests docs README.md CONTRIBUTING.md
 
 # The dashboard is tested in Debian's Chromium; if it cannot be installed, the tests report what is missing.
 chromium:

@@ -6,7 +6,7 @@ import pytest
 from manul import _core
 from tests.twins.naive import NaiveTree
 
-CASES = 10_000
+CASES = 6_000
 TREES = 250
 
 
