@@ -143,7 +143,9 @@ def test_the_owner_pauses_resumes_and_aborts_after_a_confirmation(browser, servi
 def test_the_traffic_under_the_cursor_is_read_out(browser, service):
     show(browser, service, "done")
     ActionChains(browser.driver).move_to_element(browser.find("[data-chart=rollout-traffic] .u-over")).perform()
-    browser.until(lambda: re.search(r"\d: learner .*, baseline", browser.text("[data-is=rollout-traffic-caption]")))
+    assert browser.until(
+        lambda: re.search(r"\d: learner .*, baseline", browser.text("[data-is=rollout-traffic-caption]"))
+    )
 
 
 @pytest.mark.parametrize(("known", "read"), [(True, r"-?\d\S* to -?\d"), (False, "no bounds yet")])
@@ -155,7 +157,7 @@ def test_the_bounds_under_the_cursor_are_read_out(browser, service, known, read)
         browser.run(POINT_AT, known)
         return re.search(rf"\d: {read}", browser.text("[data-is=rollout-excess-caption]"))
 
-    browser.until(read_out)
+    assert browser.until(read_out)
 
 
 def test_a_token_without_the_right_is_told_so(browser, tmp_path):

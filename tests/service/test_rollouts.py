@@ -1,18 +1,14 @@
 """Rollouts in the service: arms, evidence, owner's acts, replays, bad settings."""
 
-import asyncio
 import base64
-from itertools import count
 
 import numpy as np
 import pytest
 
 import manul
 from manul.agents.rollout.rollout_progress import COHORT
-from manul.service.engine import lost_numbers
-from manul.service.engine.write_operations import own_number
 from manul.service.store import Event
-from tests.service.conftest import Service, run, until
+from tests.service.conftest import run, until
 from tests.service.test_recovery import model_of, replayed
 
 CATS = {"kind": "cats", "leaves": 16, "bandwidth": 0.1}
@@ -85,30 +81,6 @@ async def test_a_restart_and_a_replay_give_the_same_rollout(service):
 
 
 @run
-async def test_decisions_without_losses_count_after_a_restart_too(service):
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK, budget=20)
-        requests = [{"context": [0.25, 0.5]}] * 40
-        await service.post("/a/decisions/batch", decisions=requests)
-        before = await service.get("/a/rollout")
-        assert before["limited"]
-    async with service.running():
-        after = await service.get("/a/rollout")
-        assert (after["in_flight"], after["traffic"]) == (40, pytest.approx(before["traffic"]))
-
-
-@run
-async def test_decisions_without_losses_count_after_a_kill_before_the_first_snapshot(service):
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK)
-        await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 40)
-        recovered = service.engine.recover(service.engine.store.loops()[0])
-        assert (recovered.rollout.event, len(recovered.in_flight.tickets)) == (1, 40)
-
-
-@run
 async def test_the_arm_is_a_function_of_the_id_and_a_repeat_gets_the_first_answer(service):
     async with service.running():
         await service.post("", 201, **LOOP)
@@ -117,94 +89,6 @@ async def test_the_arm_is_a_function_of_the_id_and_a_repeat_gets_the_first_answe
         again = [await service.post("/a/decisions", context=[1, 2], id=f"id-{number}") for number in range(60)]
         assert again == first
         assert {each["arm"] for each in first} == {"learner", "baseline"}
-
-
-@run
-async def test_a_repeated_or_refused_request_does_not_hold_up_the_evidence(service):
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK)
-        await service.post("/a/decisions", context=[0.25, 0.5], id="same")
-        await service.post("/a/decisions/same/loss", loss=0.5)
-        for _ in range(3):
-            await service.post("/a/decisions", context=[0.25, 0.5], id="same")
-            await service.post("/a/decisions", 422, context=[1, 2, 3])
-        await play(service, COHORT, GOOD, batch=5)
-        rollout = service.engine.loop("a").rollout
-        assert rollout.progress.judged == COHORT + 1
-        assert not rollout.progress.arrived
-
-
-@run
-async def test_an_observation_without_a_loss_does_not_hold_up_the_evidence(service):
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK)
-        for _ in range(2):
-            await service.post("/a/observations", context=[0.25, 0.5], action=0.5)
-            await play(service, 10, GOOD, batch=10)
-        assert service.engine.loop("a").rollout.progress.judged == 20
-        assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
-
-
-@run
-async def test_a_refused_request_does_not_hold_up_the_evidence_if_no_decision_follows(service):
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK)
-        await play(service, 10, GOOD, batch=10)
-        await service.post("/a/decisions", 422, context=[1, 2, 3])
-        number = service.engine.store.counts(1).numbers
-        progress = service.engine.loop("a").rollout.progress
-        await until(lambda: progress.next == number + 1)
-        assert not progress.arrived
-
-
-@run
-async def test_numbers_of_a_killed_process_are_not_waited_for_but_decisions_are(service):
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK)
-        store, progress = service.engine.store, service.engine.loop("a").rollout.progress
-        while (lost := store.reserve(1, 3)) is None:
-            store.refill(1, 3)
-        unanswered = (await service.post("/a/decisions", context=[0.25, 0.5]))["id"]
-        await play(service, COHORT, GOOD)
-        assert (progress.judged, len(progress.arrived) >= COHORT) == (0, True)
-        for expected in (lost, own_number(unanswered), own_number(unanswered)):
-            await until(lambda: service.engine._lost_numbers._waiting.get(1, (0, 0))[1] >= service.clock.time)
-            await until(lambda expected=expected: progress.next == expected)
-            service.clock.time += lost_numbers.SECONDS + 1
-        await service.post(f"/a/decisions/{unanswered}/loss", loss=0.5)
-        await until(lambda: progress.judged == COHORT + 1)
-        assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
-
-
-@run
-async def test_decisions_without_losses_do_not_fill_the_memory(service):
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK, budget=20)
-        for _ in range(3):
-            await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 1000)
-        said = await service.get("/a/rollout")
-        assert (said["traffic"], said["in_flight"] < 1500) == (0.0, True)
-    async with service.running():
-        assert (await service.get("/a/rollout"))["in_flight"] == said["in_flight"]
-
-
-@run
-async def test_decisions_of_a_replica_that_died_stay_part_of_the_guarantee(tmp_path):
-    service = Service(tmp_path / "decisions.db")
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK, budget=20)
-        loop = service.engine.loop("a")
-        loop.replicas = lambda: 2
-        await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 20)
-        before = (await service.get("/a/rollout"))["traffic"]
-        loop.replicas = lambda: 1
-        assert (await service.get("/a/rollout"))["traffic"] == before
 
 
 @run
@@ -295,18 +179,6 @@ async def test_a_step_lasts_for_its_least_time(service):
         assert (await service.get("/a/rollout"))["step"] == 2
 
 
-@run
-async def test_late_losses_in_any_order_give_the_same_rollout(service):
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK)
-        requests = [{"context": [0.25, 0.5]}] * 200
-        made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
-        for each in np.random.default_rng(0).permutation(200):
-            await service.post(f"/a/decisions/{made[each]['id']}/loss", loss=GOOD[made[each]["arm"]])
-        await until(lambda: service.engine.loop("a").rollout.progress.judged == 200)
-
-
 BAD_SETTINGS = [
     ({}, "baseline"),
     ({"tolerance": -0.1}, "tolerance"),
@@ -395,32 +267,3 @@ async def test_a_damaged_act_is_skipped(service):
         service.engine.learner.wake()
         await until(lambda: service.engine.loop("a").model >= event.number)
         assert (service.engine.loop("a").refused, service.engine.loop("a").rollout) == (1, None)
-
-
-@run
-async def test_decisions_at_once_get_numbers_in_order(service):
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK)
-        made = await asyncio.gather(*(service.post("/a/decisions", context=[1, 2]) for _ in range(100)))
-        numbers = sorted(int(each["id"][1:]) for each in made)
-        assert numbers == list(range(numbers[0], numbers[0] + 100))
-
-
-@run
-async def test_a_request_that_comes_when_a_refill_has_just_ended_does_not_block_the_others(postgres, monkeypatch):
-    service = Service(postgres.database())
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK)
-        decider, reserve, calls = service.engine._decider, service.engine.store.reserve, count()
-
-        def reserve_seldom(*asked):
-            assert next(calls) < 100, "the same numbers are asked for again and again"
-            return reserve(*asked)
-
-        monkeypatch.setattr(service.engine.store, "reserve", reserve_seldom)
-        ended = asyncio.create_task(asyncio.sleep(0))
-        await ended
-        decider._refills[1] = ended  # its callback comes later
-        await service.post("/a/decisions", context=[1, 2])

@@ -179,9 +179,9 @@ class Progress:
         self.known = [WholeSums() for _ in self.guarantee]
         if self.judged >= COHORT:
             for ticket, loss in (*self.cohort, *self.arrived.values()):
-                self._note(ticket, loss)
+                self._count_loss(ticket, loss)
 
-    def _note(self, ticket: Ticket | None, loss: float, times: int = 1) -> None:
+    def _count_loss(self, ticket: Ticket | None, loss: float, times: int = 1) -> None:
         if ticket is not None:
             term = self._guarantee_term(ticket, loss / self.width)
             self.known[ticket.level].add(term, term**2, times)
@@ -196,7 +196,7 @@ class Progress:
             return
         self.arrived[number] = ticket, loss
         if self.judged >= COHORT:
-            self._note(ticket, loss)
+            self._count_loss(ticket, loss)
         self.latest = max(self.latest, number)
         while self.next <= self.latest:
             if self.next in self.arrived:
@@ -243,7 +243,7 @@ class Progress:
         if len(self.cohort) == COHORT:
             tickets, losses = zip(*self.cohort, strict=True)
             for counted in self.cohort if self.judged > COHORT else ():
-                self._note(*counted, times=-1)
+                self._count_loss(*counted, times=-1)
             self.cohort, self.cohort_shares = [], 0.0
             self._add(tickets, np.array(losses) / self.width)
             self._review()
