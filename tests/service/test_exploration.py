@@ -46,7 +46,7 @@ def test_the_epsilon_of_auto_is_a_number_a_schedule_or_auto(epsilon, shown):
 @pytest.mark.parametrize(
     ("agent", "field", "message"),
     [
-        ({"kind": "auto", "epsilon": 1.5}, "agent.epsilon", "agent.epsilon must be float <= 1.0"),
+        ({"kind": "auto", "epsilon": 1.5}, "agent.epsilon", "agent.epsilon must be a number <= 1.0"),
         ({"kind": "auto", "epsilon": "fast"}, "agent.epsilon", "fast"),
         ({"kind": "auto", "epsilon": {"first": 0}}, "agent.epsilon.first", "> 0.0"),
         ({"kind": "auto", "epsilon": {"from": 0.1}}, "from", "agent.epsilon has an unknown field, 'from'."),

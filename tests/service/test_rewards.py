@@ -51,7 +51,7 @@ async def test_a_loop_of_rewards_survives_a_restart(service):
         ({"loss": 1, "reward": 1}, "loss", "loss must not be reported to a loop with rewards; report its reward."),
         ({}, "reward", "reward is missing; the loop has rewards."),
         ({"reward": 101}, "reward", "reward must be in [0, 100], the loop's range, got 101."),
-        ({"reward": "much"}, "reward", "reward must be float | null, got str."),
+        ({"reward": "much"}, "reward", "reward must be a number or null, got text."),
     ],
 )
 @run

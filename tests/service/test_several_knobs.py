@@ -24,7 +24,7 @@ SETTINGS = [
     ({"days": {}}, "days must have low, high and step, or options."),
     ({"days": {"low": 1, "high": 3, "step": 1, "options": [1, 2]}}, "days must have low, high and step, or options."),
     ({"days": {"values": [1, 2]}}, "actions[...] has an unknown field, 'values'. See /openapi.json."),
-    ({"days": "many"}, "actions[...] must be object | array, got str. See /openapi.json."),
+    ({"days": "many"}, "actions[...] must be an object or an array, got text. See /openapi.json."),
     ({"price": [50, 10]}, "price must be finite with low < high, got (50.0, 10.0)."),
     ({"template": {"options": ["a"]}}, "Choice must have 2 to 32 options, got 1."),
     ({"template": {"options": ["a", "a"]}}, "options must be distinct, got ['a', 'a']."),

@@ -15,6 +15,15 @@ T = TypeVar("T")
 MAX_DIGITS = 18
 # Bytes of each body that do not count towards the common limit, so that small requests succeed beside large ones.
 FREE_BYTES = 16 * 2**10
+PLAIN_TYPES = {
+    "float": "a number",
+    "int": "a whole number",
+    "str": "text",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "an array",
+}
+_TYPE = re.compile(rf"^({'|'.join(PLAIN_TYPES)})\b")
 _encode = msgspec.json.Encoder().encode
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<field>.*)`)?$", re.DOTALL)
 
@@ -96,6 +105,15 @@ def too_large(limit: int) -> TooLarge:
     return TooLarge(f"The body exceeds {limit} bytes. Send smaller batches, or raise --max-body-bytes.")
 
 
+def _plain(types: str) -> str:
+    """The types of a decoding error in plain words.
+
+    >>> _plain("float | null"), _plain("float <= 1.0")
+    ('a number or null', 'a number <= 1.0')
+    """
+    return " or ".join(_TYPE.sub(lambda found: PLAIN_TYPES[found[0]], each) for each in types.split(" | "))
+
+
 def _invalid(message: str) -> Invalid:
     match = _PLACE.match(message)
     assert match is not None
@@ -103,7 +121,7 @@ def _invalid(message: str) -> Invalid:
     subject = field or "body"
     if what.startswith("Expected "):
         expected, _, got = what.removeprefix("Expected ").partition(", got ")
-        sentence = f"{subject} must be {expected}" + (f", got {got}." if got else ".")
+        sentence = f"{subject} must be {_plain(expected)}" + (f", got {_plain(got)}." if got else ".")
     elif what.startswith("Object contains unknown field "):
         field = what.removeprefix("Object contains unknown field ")
         sentence = f"{subject} has an unknown field, {field!r}."
