@@ -16,8 +16,17 @@ EVIDENCE = 5.4  # against a mean weight of 1; 1 false alarm in 6,000 logs
 SMALL = 30.0  # effective size: below, the normal interval covers at most 55 %
 TINY = 10.0  # effective size: below, the normal interval covers 22 %
 WIDE = 0.5  # of the range of losses
-ENOUGH = 100.0  # effective size: with several knobs, an interval needs as many
+ENOUGH = 100.0  # effective size: an interval of several knobs and the verdict on a gain need as many
 FEW_ROWS = 20  # with fewer rows, one action may be chance if actions are discrete
+
+
+def is_supported(mean_weight: float, effective_size: float) -> bool:
+    """Whether a log has so many decisions like those of a policy that an interval of its loss can be trusted.
+
+    >>> is_supported(1.0, 120.0), is_supported(0.5, 120.0), is_supported(1.0, 20.0)
+    (True, False, False)
+    """
+    return LOWEST <= mean_weight <= HIGHEST and effective_size >= ENOUGH
 
 
 class Evidence:
@@ -50,7 +59,7 @@ class Evidence:
     @property
     def supported(self) -> bool:
         """Whether the log has so many decisions like those of the policy that an interval can be trusted."""
-        return self.corrects and self.effective_size >= ENOUGH
+        return is_supported(self.mean_weight, self.effective_size)
 
     @property
     def corrects(self) -> bool:

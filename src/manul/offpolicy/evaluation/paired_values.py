@@ -2,8 +2,8 @@
 
 The value is mean Q + r with the self-normalised residual r = sum w (u - q) / sum w: u is the loss, q the
 predicted loss of the logged action, Q that of the policy, w the importance weight. Without predictions, it is `snips`. The
-influence of a row is (Q - mean Q) + w (u - q - r) / mean w, a linear form in (1, Q, w (u - q), w, u), so the sums of their
-products suffice.
+influence of a row is (Q - mean Q) + w (u - q - r) / mean w, a linear form in (1, Q, w (u - q), w, u, u - q), so the sums of
+their products suffice.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manul.types import Floats
+
+TERMS = 6
 
 
 @dataclass
@@ -26,7 +28,7 @@ class PairedValue:
     (0.25, 0.375, 0.125)
     """
 
-    products: Floats = field(default_factory=lambda: np.zeros((5, 5)))
+    products: Floats = field(default_factory=lambda: np.zeros((TERMS, TERMS)))
     hits: int = 0  # rows with a positive weight
 
     def add(
@@ -34,7 +36,8 @@ class PairedValue:
     ) -> None:
         """Add rows; `predicted` are the losses of the logged actions, `expected` those of the policy."""
         ones = np.ones(len(losses))
-        terms = np.stack([ones, expected * ones, weights * (losses - predicted), weights, losses])
+        residuals = losses - predicted
+        terms = np.stack([ones, expected * ones, weights * residuals, weights, losses, residuals])
         self.products += np.einsum("in,jn->ij", terms, terms)
         self.hits += int(np.count_nonzero(weights))
 
@@ -54,9 +57,14 @@ class PairedValue:
         return float(self.products[0, 3] / self.products[0, 0])
 
     @property
+    def effective_size(self) -> float:
+        """The effective sample size; 0 if all weights are 0."""
+        return float(self.products[0, 3] ** 2 / self.products[3, 3]) if self.products[3, 3] > 0 else 0.0
+
+    @property
     def raw_residual(self) -> float:
         """The self-normalised residual; 0 if all weights are 0."""
-        _, _, residual, weight, _ = self.products[0]
+        residual, weight = self.products[0, 2:4]
         return float(residual / weight) if weight > 0 else 0.0
 
     @property
@@ -92,18 +100,29 @@ class PairedValue:
 
     @property
     def gain_error(self) -> float:
-        """The standard error of the gain."""
-        return self._deviation(self._influence - self._logged_influence)
+        """The standard error of the gain: at least what it is if residuals vary in matching rows as they do in all rows.
+
+        The matching rows alone would give 0 if losses are rare and none of them is among the few rows that match.
+        """
+        return max(self._deviation(self._influence - self._logged_influence), self._pooled_error)
+
+    @property
+    def _pooled_error(self) -> float:
+        rows, (total, square) = self.rows, (self.products[0, 5], self.products[5, 5])
+        variance = max(float(square - total**2 / rows), 0.0) / rows
+        # The sum of (w / mean w - 1)^2, the share of each row in the value minus its share in the logged mean.
+        spread = rows * (rows / self.effective_size - 1) if self.effective_size else 0.0
+        return math.sqrt(variance * max(spread, 0.0)) / rows
 
     @property
     def _influence(self) -> Floats:
         expected, weight = self.products[0, 1] / self.rows, self.mean_weight
         inverse = 1.0 / weight if weight > 0 else 0.0
-        return np.array([-expected, 1.0, inverse, -self.raw_residual * inverse, 0.0])
+        return np.array([-expected, 1.0, inverse, -self.raw_residual * inverse, 0.0, 0.0])
 
     @property
     def _logged_influence(self) -> Floats:
-        return np.array([-self.logged, 0.0, 0.0, 0.0, 1.0])
+        return np.array([-self.logged, 0.0, 0.0, 0.0, 1.0, 0.0])
 
     def _deviation(self, form: Floats) -> float:
         return math.sqrt(max(float(form @ self.products @ form), 0.0)) / self.rows

@@ -88,26 +88,32 @@ class CandidateSearch:
             trained = self._train_trees(known, bar.update) if self._trees else None
             rows = [*self._critic_rows(search), *self._tree_rows(trained)]
             judged = _Judge(self, search, known, files, bar.update)
-            chosen = self._choose(rows, len(rows) - len(self._trees), judged)
+            chosen = self._choose(rows, search, judged)
             number = Table(tuple(rows)).lowest if chosen is None else chosen
             policy = self._policy(number, search, trained)
             verdict = None if known is None else judged.verdict(number)
         return Table(tuple(rows), references(verdict), chosen), policy, verdict
+
+    @property
+    def trees(self) -> int:
+        """The number of trees among the candidates."""
+        return len(self._trees)
 
     def _survey(self) -> LogSurvey:
         settings = self.settings
         resumable = settings.resume is not None
         return survey(self._log, actions=settings.actions, losses=settings.losses, contexts=resumable)
 
-    def _choose(self, rows: list[Row], critics: int, judged: _Judge) -> int | None:
+    def _choose(self, rows: list[Row], search: CriticSearch | None, judged: _Judge) -> int | None:
         """The number of the chosen row; None for the lowest objective, if there are only trees.
 
         The objectives of trees have clipped weights, which make rare and bad actions look less bad, so the best tree is
         valued like the critic before they are compared; it must be better by more than three standard errors.
         """
-        if not critics:
+        if search is None:
             return None
-        critic, trees = critic_candidates.choose(rows[:critics]), Table(tuple(rows[critics:]))
+        critics = len(search.values)
+        critic, trees = critic_candidates.choose(search.values), Table(tuple(rows[critics:]))
         if not len(trees) or math.isinf(trees.rows[trees.lowest].objective):
             return critic
         value, error = judged.verdict(critics + trees.lowest).value
@@ -177,6 +183,7 @@ class CandidateSearch:
                     estimate,
                     error,
                     error if math.isinf(error) else estimate + error,
+                    value.effective_size,
                 )
             )
         return rows
@@ -224,6 +231,13 @@ class _Judge:
     ) -> None:
         self._run, self._search, self._known, self._files, self._advance = run, search, known, files, advance
 
+    def _choices(self, number: int) -> int:
+        """The number of candidates from which one was chosen: bandwidths whose gain the log can show, or all trees."""
+        bandwidths = self._search.values if self._search else []
+        if number < len(bandwidths):
+            return max(len(critic_candidates.supported(bandwidths)), 1)
+        return self._run.trees
+
     def verdict(self, number: int) -> Verdict:
         """The verdict on the candidate of a row of the table."""
         assert self._known is not None
@@ -231,7 +245,8 @@ class _Judge:
         kept = [each.name for each in fields(Verdict) if each.name != "rewards"]  # a matter of how it is printed
         saved = self._files.result(name, dict.fromkeys(kept))
         if saved is None:
-            sums = VerdictSums(settings.actions, settings.losses, critic_candidates.weight_cap(self._known.rows))
+            cap = critic_candidates.weight_cap(self._known.rows)
+            sums = VerdictSums(settings.actions, settings.losses, cap, self._choices(number))
             for rows, terms in self._rows(number, self._known.rows):
                 sums.add(rows, terms)
                 self._advance(len(rows))

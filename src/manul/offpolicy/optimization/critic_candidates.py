@@ -2,7 +2,8 @@
 
 The schedule of training is the one with the lowest squared error on held-out rows. The value of each bandwidth is doubly
 robust. The narrowest bandwidth is chosen whose value is not above the lowest value plus one standard error: with the same
-critic, a narrower window is nearly always better, but its value is less certain.
+critic, a narrower window is nearly always better, but its value is less certain. Bandwidths whose gain the log can show are
+preferred.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from manul.logs.batching import Logs, Rows, pieces
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
+from manul.offpolicy.evaluation.objections import is_supported
 from manul.offpolicy.evaluation.paired_values import PairedValue
-from manul.offpolicy.optimization.results import Row
 from manul.types import Floats
 
 SHARES = tuple(2.0**-power for power in range(7, 2, -1))  # bandwidths as shares of the range: 1/128 to 1/8
@@ -86,13 +87,34 @@ def is_trusted(value: PairedValue) -> bool:
     return value.hits >= FEWEST_HITS
 
 
-def choose(rows: Sequence[Row]) -> int:
-    """The number of the chosen bandwidth; rows begin with the narrowest, and their penalties are standard errors.
+def supported(values: Sequence[PairedValue]) -> list[int]:
+    """The numbers of the bandwidths of which the log has so many decisions that it can show a gain."""
+    return [number for number, value in enumerate(values) if is_supported(value.mean_weight, value.effective_size)]
 
-    >>> choose([Row("auto", 0.1, None, 0.5, 0.1, 0.6), Row("auto", 0.2, None, 0.4, 0.1, 0.5)])
-    0
+
+def choose(values: Sequence[PairedValue]) -> int:
+    """The number of the chosen bandwidth; values begin with the narrowest.
+
+    Bandwidths with many matching decisions come first, if they promise a gain: what the log cannot check is often worse than
+    it looks. Without such a promise, the narrowest of all is as good a guess as before.
+
+    >>> losses = np.repeat([0.0, 0.5], 200)
+    >>> narrow, wide = PairedValue(), PairedValue()
+    >>> narrow.add(np.where(np.arange(400) < 50, 8.0, 0.0), losses)
+    >>> wide.add(np.where(np.arange(400) < 200, 2.0, 0.0), losses)
+    >>> choose([narrow, wide])
+    1
     """
-    lowest = min(row.objective for row in rows)
-    if math.isinf(lowest):
-        return len(rows) - 1  # the log says nothing; the widest window is the most cautious
-    return next(number for number, row in enumerate(rows) if row.estimate <= lowest and not math.isinf(row.penalty))
+    trusted = [number for number, value in enumerate(values) if is_trusted(value)]
+    if not trusted:
+        return len(values) - 1  # the log says nothing; the widest window is the most cautious
+    checked = [number for number in supported(values) if number in trusted]
+    if checked and values[narrowest := _narrowest(values, checked)].gain > 0:
+        return narrowest
+    return _narrowest(values, trusted)
+
+
+def _narrowest(values: Sequence[PairedValue], numbers: Sequence[int]) -> int:
+    """The first number whose value is not above the lowest value plus one standard error."""
+    lowest = min(values[number].value + values[number].error for number in numbers)
+    return next(number for number in numbers if values[number].value <= lowest)

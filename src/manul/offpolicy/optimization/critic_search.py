@@ -17,7 +17,7 @@ from manul.agents.auto import Auto
 from manul.logs.batching import Logs
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import FOLDS, CriticSettings, Position, Schedule
-from manul.offpolicy.evaluation.paired_values import PairedValue
+from manul.offpolicy.evaluation.paired_values import TERMS, PairedValue
 from manul.offpolicy.optimization import critic_candidates
 from manul.offpolicy.optimization.phase_files import PhaseFiles
 
@@ -148,4 +148,4 @@ def unstack(sums: Any) -> list[PairedValue]:
     >>> [value.hits for value in unstack(empty_stack())]
     [0, 0, 0, 0, 0]
     """
-    return [PairedValue(row[:-1].reshape(5, 5), int(row[-1])) for row in sums]
+    return [PairedValue(row[:-1].reshape(TERMS, TERMS), int(row[-1])) for row in sums]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from manul.offpolicy.evaluation.objections import SMALL
 from manul.utils.atomic_files import write_csv
 from manul.utils.rewards import negate
 
@@ -14,7 +16,10 @@ MOST_PRINTED = 10  # rows of a table; of more candidates, the best are printed
 
 
 class Row(NamedTuple):
-    """One candidate: its bandwidth in action units, and its estimated loss with the penalty for its uncertainty."""
+    """One candidate: its bandwidth in action units, and its estimated loss with the penalty for its uncertainty.
+
+    `effective_size` is the effective number of logged decisions that match those of the candidate.
+    """
 
     candidate: str
     bandwidth: float | None
@@ -22,12 +27,13 @@ class Row(NamedTuple):
     estimate: float
     penalty: float
     objective: float
+    effective_size: float = math.nan
 
     def mirrored(self) -> Row:
         """The row with rewards instead of losses: the objective is the reward minus the penalty.
 
         >>> Row("auto", 0.25, None, -43.0, 2.0, -41.0).mirrored()[3:]
-        (43.0, 2.0, 41.0)
+        (43.0, 2.0, 41.0, nan)
         """
         return self._replace(estimate=negate(self.estimate), objective=negate(self.objective))
 
@@ -39,11 +45,13 @@ class Table:
     Of more than ten rows, the ten with the lowest objectives are printed, the lowest first. `chosen` is the index of the
     chosen row, by default the one with the lowest objective. If the log has `rewards`, the rows have negative rewards all
     the same, and rewards are printed and written: a column `reward`, and the objective is the reward minus the penalty.
+    Estimates from fewer than 30 matching decisions are printed as "?".
 
-    >>> print(Table((Row("Cats", 0.25, 4, 0.2, 0.01, 0.21), Row("Cats", 0.125, 8, 0.1, 0.02, 0.12))))
-    candidate  bandwidth  leaves  estimate  penalty  objective
-    Cats            0.25       4   0.20000  0.01000    0.21000
-    Cats           0.125       8   0.10000  0.02000    0.12000  <- lowest
+    >>> print(Table((Row("Cats", 0.25, 4, 0.2, 0.01, 0.21, 70), Row("Cats", 0.125, 8, 0.1, 0.02, 0.12, 9))))
+    candidate  bandwidth  leaves  estimate  penalty  objective  matching
+    Cats            0.25       4   0.20000  0.01000    0.21000        70
+    Cats           0.125       8         ?        ?          ?         9  <- lowest
+    ?: fewer than 30 logged decisions match those of the candidate.
     """
 
     rows: tuple[Row, ...]
@@ -69,8 +77,8 @@ class Table:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     Table((Row("Cats", 0.25, 4, 0.2, 0.01, 0.21),)).to_csv(Path(folder, "table.csv"))
         ...     print(Path(folder, "table.csv").read_text())
-        candidate,bandwidth,leaves,estimate,penalty,objective
-        Cats,0.25,4,0.2,0.01,0.21
+        candidate,bandwidth,leaves,estimate,penalty,objective,effective_size
+        Cats,0.25,4,0.2,0.01,0.21,nan
         """
         write_csv(path, self._header, map(self._stated, (*self.rows, *self.references)))
 
@@ -83,9 +91,11 @@ class Table:
 
     def __str__(self) -> str:
         printed = self._printed_rows()
-        rows = map(self._stated, [*(self.rows[index] for index in printed), *self.references])
-        cells = [self._header, *map(_cells, rows)]
-        widths = [max(len(row[column]) for row in cells) for column in range(len(Row._fields))]
+        rows = [self._stated(row) for row in [*(self.rows[index] for index in printed), *self.references]]
+        counted = any(not math.isnan(row.effective_size) for row in rows)
+        columns = len(Row._fields) if counted else len(Row._fields) - 1
+        cells = [cells[:columns] for cells in ((*self._header[:-1], "matching"), *map(_cells, rows))]
+        widths = [max(len(row[column]) for row in cells) for column in range(columns)]
         lines = []
         for row in cells:
             first, *rest = (text.rjust(width) for text, width in zip(row, widths, strict=True))
@@ -94,6 +104,8 @@ class Table:
             (self.lowest, "highest" if self.rewards else "lowest") if self.chosen is None else (self.chosen, "chosen")
         )
         lines[1 + printed.index(marked)] += f"  <- {mark}"
+        if any(_few_match(row) for row in rows):
+            lines.append(f"?: fewer than {SMALL:g} logged decisions match those of the candidate.")
         if left_out := len(self) - len(printed):
             lines.append(f"and {left_out:,} more candidates")
         if self.rewards:
@@ -111,7 +123,12 @@ class Table:
         return best if self.chosen is None or self.chosen in best else [*best, self.chosen]
 
 
+def _few_match(row: Row) -> bool:
+    return row.effective_size < SMALL  # not if it is NaN
+
+
 def _cells(row: Row) -> tuple[str, ...]:
-    losses = (f"{value:.5f}" for value in (row.estimate, row.penalty, row.objective))
+    losses = ("?" if _few_match(row) else f"{value:.5f}" for value in (row.estimate, row.penalty, row.objective))
     bandwidth = "" if row.bandwidth is None else f"{row.bandwidth:.6g}"
-    return (row.candidate, bandwidth, "" if row.leaves is None else str(row.leaves), *losses)
+    size = "" if math.isnan(row.effective_size) else f"{row.effective_size:,.0f}"
+    return row.candidate, bandwidth, "" if row.leaves is None else str(row.leaves), *losses, size

@@ -39,9 +39,9 @@ def _measured(candidate: Candidate, trained: TrainingResult, number: int) -> Row
     weights, weighted, squares = trained.clipped[number].tolist()
     rows = trained.seen.rows
     if weights <= 0:
-        return _row(candidate, 1.0, math.inf)
+        return _row(candidate, 1.0, math.inf, 0.0)
     value, size = weighted / weights, squares / weights
-    return _row(candidate, value, float(np.sqrt(value * size / rows) + size / rows))
+    return _row(candidate, value, float(np.sqrt(value * size / rows) + size / rows), weights / size)
 
 
 def _paper(candidate: Candidate, trained: TrainingResult, number: int, constant: float) -> Row:
@@ -58,11 +58,12 @@ def _paper(candidate: Candidate, trained: TrainingResult, number: int, constant:
     return _row(candidate, mean, penalty)
 
 
-def _row(candidate: Candidate, mean: float, penalty: float) -> Row:
+def _row(candidate: Candidate, mean: float, penalty: float, effective_size: float = math.nan) -> Row:
     agent: Any = candidate.agent
     lowest, highest = known_range(agent.losses, "optimize")
     estimate, penalty = lowest + (highest - lowest) * mean, (highest - lowest) * penalty
-    return Row(candidate.name, agent.bandwidth, getattr(agent, "leaves", None), estimate, penalty, estimate + penalty)
+    leaves = getattr(agent, "leaves", None)
+    return Row(candidate.name, agent.bandwidth, leaves, estimate, penalty, estimate + penalty, effective_size)
 
 
 def check_bandwidths(candidates: Sequence[Candidate], penalty: Penalty) -> None:

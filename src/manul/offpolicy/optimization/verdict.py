@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.gain import Gain
 from manul.offpolicy.evaluation.intervals import NONE, Terms
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
-from manul.offpolicy.evaluation.objections import Evidence
+from manul.offpolicy.evaluation.objections import ENOUGH, Evidence
 from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.offpolicy.evaluation.weight_bounds import LARGEST_BOUND
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
@@ -21,7 +22,7 @@ from manul.types import Floats, Objection, Within
 from manul.utils.rewards import negate
 
 LEVEL = 0.95
-NORMAL = 1.959963984540054  # the quantile of the standard normal distribution at (1 + LEVEL) / 2
+ROLLOUT = "Try it on some decisions, in a rollout, to find out."
 
 
 class VerdictRewards(NamedTuple):
@@ -39,10 +40,12 @@ class Verdict:
     `value` is the estimated loss of the policy, `logged` the mean logged loss, and `greedy` that of the logged policy
     without its uniform exploration, which needs floors in the log; each comes with its standard error. `low` and `high`
     are the 95 % interval of the gain by empirical likelihood, which says what is proven; `gain` and `error` are doubly
-    robust, and say what is likely. Nothing is shown if one of the
-    `objections` is an error, and nothing is proven if the densities of the log are `estimated`. With several knobs, the
-    gain is often that of a model, which the log cannot confirm; `error`, `low` and `high` are then NaN. If the log has
-    `rewards`, `value`, `logged` and `greedy` are negative rewards all the same, and `reward` has the rewards.
+    robust, and say what is likely. The policy is one of several `choices`, which share the 5 %: the best of many looks
+    better than it is. Of the `rows`, `effective_size` match the decisions of the policy; a gain is likely only if the log
+    is `supported` by enough of them. Nothing is shown if one of the `objections` is an error, and nothing is proven if the
+    densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
+    confirm; `error`, `low` and `high` are then NaN. If the log has `rewards`, `value`, `logged` and `greedy` are negative
+    rewards all the same, and `reward` has the rewards.
     """
 
     value: tuple[float, float]
@@ -52,6 +55,10 @@ class Verdict:
     high: float
     logged: tuple[float, float]
     greedy: tuple[float, float] | None
+    rows: int
+    effective_size: float
+    supported: bool
+    choices: int = 1
     objections: tuple[Objection, ...] = ()
     estimated: bool = False
     rewards: bool = False
@@ -72,7 +79,7 @@ class Verdict:
             return "rests on a model"
         if self.low > 0 and not self.estimated:
             return "proven"
-        return "likely" if self.gain - NORMAL * self.error > 0 else "not shown"
+        return "likely" if self.supported and self.gain > self._margin else "not shown"
 
     @property
     def rests_on_model(self) -> bool:
@@ -88,35 +95,53 @@ class Verdict:
     def _errors(self) -> list[str]:
         return [objection.sentence for objection in self.objections if objection.severity == "error"]
 
+    @property
+    def _margin(self) -> float:
+        """How far the true gain may be from the estimate, with 95 % confidence for all choices together."""
+        return NormalDist().inv_cdf(1 - (1 - LEVEL) / (2 * self.choices)) * self.error
+
+    @property
+    def _matching(self) -> str:
+        return f"{self.effective_size:,.0f} of {self.rows:,} decisions match those of the policy"
+
     def __str__(self) -> str:
         if self._errors:
             return f"This log cannot show a gain over the logged policy. {' '.join(self._errors)}"
         if self.rests_on_model:
-            advice = "The log has too few of the policy's decisions to confirm it; "
+            advice = f"The log cannot confirm it: {self._matching}, and {ENOUGH:g} are needed. "
             advice += (
-                "try the policy on some decisions."
+                "Try the policy on some decisions, in a rollout."
                 if self.gain > 0
-                else "keep the logged policy, or log more decisions."
+                else "Keep the logged policy, or log more decisions."
             )
             return f"Expected gain over the logged policy: {self.gain:.3g}, by a model. {advice}"
-        expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {NORMAL * self.error:.2g}"
+        expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {self._margin:.2g}"
         if self.status == "proven":
-            return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence."
+            return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence. {self._matching}."
+        if not self.supported:
+            return f"This log cannot tell whether the policy is better than the logged one: {self._too_few} {ROLLOUT}"
+        shown = "likely" if self.status == "likely" else "not shown by this log"
         if self.estimated:
-            shown = "likely" if self.status == "likely" else "not shown by this log"
-            return f"{expected}; {shown}. The densities of this log were estimated, so nothing is proven."
+            return f"{expected}; {shown}. The densities of this log were estimated, so nothing is proven. {self._matching}."
         if self.status == "likely":
-            return (
-                f"{expected}; likely, but not proven by this log. Log the floor, or use a larger epsilon, to prove it."
-            )
-        return f"{expected}; not shown by this log. More rows or a larger epsilon can show it."
+            shown = "likely, but not proven by this log"
+        return f"{expected}; {shown}. {self._matching}. {ROLLOUT}"
+
+    @property
+    def _too_few(self) -> str:
+        if self.effective_size < ENOUGH:
+            return f"{self._matching}, and {ENOUGH:g} are needed."
+        return f"{self._matching}, but the log misses many others that the policy would make."
 
 
 class VerdictSums:
-    """Sums over the rows of a log, from which a verdict is computed; weights above `cap` are capped in the value."""
+    """Sums over the rows of a log, from which a verdict is computed; weights above `cap` are capped in the value.
 
-    def __init__(self, actions: Within, losses: Within, cap: float) -> None:
-        self._actions, self._losses, self._cap = actions, losses, cap
+    `choices` is the number of candidates from which the policy was chosen.
+    """
+
+    def __init__(self, actions: Within, losses: Within, cap: float, choices: int = 1) -> None:
+        self._actions, self._losses, self._cap, self._choices = actions, losses, cap, choices
         self._value, self._greedy, self._gain = PairedValue(), PairedValue(), Gain()
         self._evidence, self._floors_known = Evidence(), True
         self._judged: float | None = None
@@ -143,7 +168,7 @@ class VerdictSums:
         if self._judged is not None and not self._evidence.supported:
             return self._model_verdict(self._judged / self._evidence.rows)
         low, high = self._losses
-        unit, (least, most) = high - low, self._gain.interval(LEVEL)
+        unit, (least, most) = high - low, self._gain.interval(1 - (1 - LEVEL) / self._choices)
         greedy = self._greedy if self._floors_known and self._greedy.mean_weight > 0 else None
         every = self._evidence.objections(self._gain.above + 1, "empirical-likelihood", (least, most))
         return Verdict(
@@ -154,8 +179,19 @@ class VerdictSums:
             high=-least * unit,
             logged=(low + unit * self._value.logged, unit * self._value.logged_error),
             greedy=None if greedy is None else (low + unit * greedy.value, unit * greedy.error),
-            objections=tuple(objection for objection in every if objection.severity == "error"),
+            objections=every,
+            **self._support,
         )
+
+    @property
+    def _support(self) -> dict[str, Any]:
+        evidence = self._evidence
+        return {
+            "rows": evidence.rows,
+            "effective_size": evidence.effective_size,
+            "supported": evidence.supported,
+            "choices": self._choices,
+        }
 
     def _model_verdict(self, judged: float) -> Verdict:
         """The verdict if the weights say nothing."""
@@ -169,7 +205,8 @@ class VerdictSums:
             high=nothing,
             logged=(low + unit * self._value.logged, unit * self._value.logged_error),
             greedy=None,
-            objections=tuple(objection for objection in every if objection.severity == "error"),
+            objections=every,
+            **self._support,
         )
 
     def _bound(self, rows: Rows, weights: Floats, halves: Floats) -> float:
