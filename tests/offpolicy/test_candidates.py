@@ -48,10 +48,8 @@ def test_the_policy_is_better_than_the_logged_one(best, log):
     world = manul.worlds.linear(rounds=3000, width=3)
     played = best.policy.decide_many(log.contexts).actions
     assert np.abs(played - world.targets).mean() < 0.5 * log.losses.mean()
-    assert best.verdict.status == "likely"
-    assert str(best).endswith(
-        "likely, but not proven by this log. Log the floor, or use a larger epsilon, to prove it."
-    )
+    assert best.verdict.status == "proven"
+    assert "proven by this log: at least 0.0" in str(best)
 
 
 def test_the_logged_policy_and_its_greedy_part_are_in_the_table(best, log):

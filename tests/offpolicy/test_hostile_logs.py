@@ -29,7 +29,7 @@ def test_nothing_is_proven_by_estimated_densities():
     assert manul.optimize(log, **SMALL).verdict.status == "proven"
     verdict = manul.optimize(log.with_estimated_densities(log.densities), **SMALL).verdict
     assert verdict.status == "likely"
-    assert str(verdict).endswith("The densities of this log were estimated, so nothing is proven.")
+    assert "The densities of this log were estimated, so nothing is proven." in str(verdict)
 
 
 def test_an_empty_first_batch_declares_its_ranges():
@@ -74,8 +74,8 @@ def test_a_floor_above_the_density_or_below_0_is_refused(floor):
 
 
 def test_a_tiny_floor_says_no_more_than_none():
-    verdict = manul.optimize(uniform_log(floors=np.full(600, 1e-300)), **SMALL).verdict
-    assert verdict.low < 0 < verdict.high
+    tiny, none = (manul.optimize(uniform_log(floors=each), **SMALL).verdict for each in (np.full(600, 1e-300), None))
+    assert (tiny.low, tiny.high) == (pytest.approx(none.low, abs=0.01), pytest.approx(none.high, abs=0.01))
 
 
 @pytest.mark.parametrize("density", [1e-300, 1e-310])

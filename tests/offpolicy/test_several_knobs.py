@@ -148,7 +148,7 @@ def test_narrowed_rows_are_evaluated_within_their_ranges(uniform):
 def test_optimize_finds_the_best_action_and_says_that_a_model_does(uniform, tmp_path):
     best = manul.optimize(uniform)
     assert best.verdict.status == "rests on a model"
-    assert "by a model. The log has too few of the policy's decisions to confirm it" in str(best)
+    assert "by a model. The log cannot confirm it: 14 of 3,000 decisions match" in str(best)
     assert best.verdict.gain == pytest.approx(uniform.losses.mean() - 0.1, abs=0.05)
     best.save(tmp_path / "best.manul")
     policy = manul.load(tmp_path / "best.manul")
@@ -235,5 +235,6 @@ def test_estimated_densities_are_refused(uniform):
 
 
 def test_a_model_that_expects_no_gain_does_not_advise_to_try_the_policy():
-    verdict = Verdict((0.5, math.nan), -0.1, math.nan, math.nan, math.nan, logged=(0.4, 0.01), greedy=None)
-    assert str(verdict).endswith("to confirm it; keep the logged policy, or log more decisions.")
+    support = {"rows": 500, "effective_size": 3.0, "supported": False}
+    verdict = Verdict((0.5, math.nan), -0.1, math.nan, math.nan, math.nan, logged=(0.4, 0.01), greedy=None, **support)
+    assert str(verdict).endswith("Keep the logged policy, or log more decisions.")

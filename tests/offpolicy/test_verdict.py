@@ -56,7 +56,7 @@ def test_too_few_matching_decisions_give_no_number():
     assert verdict.status == "not shown"
     assert str(verdict) == (
         "This log cannot tell whether the policy is better than the logged one: 12 of 2,000 decisions match those of the "
-        "policy, and 100 are needed. Try it on some decisions, in a rollout, to find out."
+        "policy, and 100 are needed. Try it on a share of the decisions to find out."
     )
 
 

@@ -22,7 +22,7 @@ from manul.types import Floats, Objection, Within
 from manul.utils.rewards import negate
 
 LEVEL = 0.95
-ROLLOUT = "Try it on some decisions, in a rollout, to find out."
+TRY = "Try it on a share of the decisions to find out."
 
 
 class VerdictRewards(NamedTuple):
@@ -110,7 +110,7 @@ class Verdict:
         if self.rests_on_model:
             advice = f"The log cannot confirm it: {self._matching}, and {ENOUGH:g} are needed. "
             advice += (
-                "Try the policy on some decisions, in a rollout."
+                "Try the policy on a share of the decisions."
                 if self.gain > 0
                 else "Keep the logged policy, or log more decisions."
             )
@@ -119,13 +119,13 @@ class Verdict:
         if self.status == "proven":
             return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence. {self._matching}."
         if not self.supported:
-            return f"This log cannot tell whether the policy is better than the logged one: {self._too_few} {ROLLOUT}"
+            return f"This log cannot tell whether the policy is better than the logged one: {self._too_few} {TRY}"
         shown = "likely" if self.status == "likely" else "not shown by this log"
         if self.estimated:
             return f"{expected}; {shown}. The densities of this log were estimated, so nothing is proven. {self._matching}."
         if self.status == "likely":
             shown = "likely, but not proven by this log"
-        return f"{expected}; {shown}. {self._matching}. {ROLLOUT}"
+        return f"{expected}; {shown}. {self._matching}. {TRY}"
 
     @property
     def _too_few(self) -> str:
