@@ -47,6 +47,7 @@ LEARNERS = ("auto", "cats", "fading")
 GRIDS: list[tuple[Iterable[str], Iterable[str], Iterable[int], Iterable[bool]]] = [
     (LEARNERS, LOSSES, (1500,), (True,)),
     (LEARNERS, ("rare", "skewed", "trending"), (10_000,), (True,)),
+    (("fading",), ("trending",), (50_000,), (True,)),
     (("uniform", "wide"), ("binary", "skewed", "trending"), (1500,), (True,)),
     (("uniform", "wide", "cats"), ("binary", "skewed", "zeros", "trending"), (1500, 10_000), (False,)),
     (("auto", "fading"), ("binary", "trending"), (10_000,), (False,)),
@@ -151,9 +152,7 @@ def judge(cell: Cell, seed: int) -> Judged:
 
 def summary(cell: Cell, judged: list[Judged]) -> tuple[str, int, int]:
     """A line about a cell, and its numbers of logs that count and of claims among them."""
-    counted = [
-        each for each in judged if cell.null or (each.size >= ENOUGH and each.gain >= WORTHWHILE * each.logged)
-    ]
+    counted = [each for each in judged if cell.null or (each.size >= ENOUGH and each.gain >= WORTHWHILE * each.logged)]
     said = sum(each.status in SAID for each in counted)
     proven = sum(each.status == "proven" for each in counted)
     wrong = sum(each.status in SAID and each.gain <= 0 for each in judged)
@@ -175,7 +174,9 @@ def main(logs: int, processes: int, only: str) -> int:
                 missed.append(f"{cell}: {said} of {counted} claimed")
     for null, (said, counted) in totals.items():
         if counted:
-            print(f"{'null cells: claimed' if null else 'gains with enough matching decisions: said'} {said} of {counted}")
+            print(
+                f"{'null cells: claimed' if null else 'gains with enough matching decisions: said'} {said} of {counted}"
+            )
             if said > MOST_WRONG * counted if null else said < LEAST_SAID * counted:
                 missed.append("too many claims" if null else "too few claims")
     print("\n".join(missed) or "all targets met")
