@@ -41,7 +41,7 @@ class Verdict:
     without its uniform exploration, which needs floors in the log; each comes with its standard error. `low` and `high`
     are the 95 % interval of the gain by empirical likelihood, which says what is proven; `gain` and `error` are doubly
     robust, and say what is likely. The policy is one of several `choices`, which share the 5 %: the best of many looks
-    better than it is. Of the `rows`, `effective_size` match the decisions of the policy; a gain is likely only if the log
+    better than it is. Of the `rows`, `effective_size` match the decisions of the policy; nothing is shown unless the verdict
     is `supported` by enough of them. Nothing is shown if one of the `objections` is an error, and nothing is proven if the
     densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
     confirm; `error`, `low` and `high` are then NaN. If the log has `rewards`, `value`, `logged` and `greedy` are negative
@@ -77,9 +77,11 @@ class Verdict:
             return "not shown"
         if self.rests_on_model:
             return "rests on a model"
+        if not self.supported:
+            return "not shown"
         if self.low > 0 and not self.estimated:
             return "proven"
-        return "likely" if self.supported and self.gain > self._margin else "not shown"
+        return "likely" if self.gain > self._margin else "not shown"
 
     @property
     def rests_on_model(self) -> bool:
@@ -116,10 +118,10 @@ class Verdict:
             )
             return f"Expected gain over the logged policy: {self.gain:.3g}, by a model. {advice}"
         expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {self._margin:.2g}"
-        if self.status == "proven":
-            return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence. {self._matching}."
         if not self.supported:
             return f"This log cannot tell whether the policy is better than the logged one: {self._too_few} {TRY}"
+        if self.status == "proven":
+            return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence. {self._matching}."
         shown = "likely" if self.status == "likely" else "not shown by this log"
         if self.estimated:
             return f"{expected}; {shown}. The densities of this log were estimated, so nothing is proven. {self._matching}."
