@@ -43,7 +43,8 @@ def effects_text(effects: Effects) -> str:
 
     >>> from manul.inspection.feature_effects import Effects, FeatureEffect, ValueEffect
     >>> ends = [ValueEffect(age, 10, effect, effect, effect, "no clear direction") for age, effect in ((1, -0.25), (9, 0.25))]
-    >>> print(effects_text(Effects((FeatureEffect("age", "number", tuple(ends), 0.5, 0.4, 0.6, "raises the action"),), 20)))
+    >>> words = ["raises the action"] * 2
+    >>> print(effects_text(Effects((FeatureEffect("age", "number", tuple(ends), 0.5, 0.4, 0.6, *words),), 20)))
     effects on the mean action, averaged over 20 contexts (accumulated local effects)
       feature  values  change  95 % interval
       age      1 to 9  +0.5    +0.4 to +0.6   raises the action
@@ -55,6 +56,8 @@ def effects_text(effects: Effects) -> str:
     lines = [title, *_table(rows)]
     if len(effects) > FEATURES_SHOWN:
         lines.append(f"  and {len(effects) - FEATURES_SHOWN:,} features with smaller effects")
+    if any(_shows_swing(effect) for effect in effects.features[:FEATURES_SHOWN]):
+        lines.append("  changes without a sign: the largest rise or fall, or the mean size of changes that cancel out")
     if any(effect.kind == "category" for effect in effects.features[:FEATURES_SHOWN]):
         lines.append("  categories: compared with the mean over the contexts, in the order of their mean action")
     if effects.left_out:
@@ -66,13 +69,18 @@ def effects_text(effects: Effects) -> str:
 
 def _number_row(effect: FeatureEffect) -> tuple[str, ...]:
     values = f"{value_text(effect.values[0].value)} to {value_text(effect.values[-1].value)}"
-    return (
-        effect.name,
-        values,
-        effect_text(effect.change),
-        f"{effect_text(effect.low)} to {effect_text(effect.high)}",
-        effect.direction,
-    )
+    change, interval = effect_text(effect.change), f"{effect_text(effect.low)} to {effect_text(effect.high)}"
+    if _shows_swing(effect):
+        assert effect.swing is not None
+        change, interval = effect_text(effect.swing)[1:], ""
+        if effect.swing_low is not None and effect.swing_high is not None:
+            interval = f"{effect_text(effect.swing_low)[1:]} to {effect_text(effect.swing_high)[1:]}"
+    return effect.name, values, change, interval, effect.shape
+
+
+def _shows_swing(effect: FeatureEffect) -> bool:
+    """Whether the change from the first value to the last does not say what the feature does."""
+    return effect.swing is not None and effect.shape != effect.direction
 
 
 def _category_rows(effect: FeatureEffect) -> Iterator[tuple[str, ...]]:
