@@ -71,3 +71,10 @@ def test_the_heat_map_of_a_pair_has_rewards():
     axes = pair_effect(taught("several knobs"), [0.5], "price", "template").plot()
     assert axes.figure.axes[-1].get_ylabel() == "predicted reward"
     assert axes.collections[0].get_array().min() > 0
+
+
+def test_the_dot_on_a_curve_is_named_after_what_it_marks(tmp_path):
+    manul.plotting.save(plot_context(taught("one knob"), [0.5]), tmp_path / "curve.png")
+    table = (tmp_path / "curve.csv").read_text()
+    assert "\nmiddle of the window," in table
+    assert "\nbest," not in table

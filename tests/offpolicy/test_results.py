@@ -40,9 +40,9 @@ def optimized(chosen, *, rewards=False):
 def test_the_title_of_the_plot_names_the_chosen_candidate_and_its_value():
     assert optimized(2).plot().get_title() == "chosen tree: bandwidth 1/4 and 128 leaves, objective 0.3000"
     lowest = "tree with the lowest objective: bandwidth 1/4 and 16 leaves, objective 0.1500"
-    assert optimized(0).plot().get_title() == f"chosen: auto, objective 0.2000; {lowest}"
+    assert optimized(0).plot().get_title() == f"chosen: auto, objective 0.2000\n{lowest}"
 
 
 def test_the_title_of_the_plot_has_rewards_if_the_log_has_them():
     highest = "tree with the highest objective: bandwidth 1/4 and 128 leaves, objective 0.3000"
-    assert optimized(0, rewards=True).plot().get_title() == f"chosen: auto, objective 0.2000; {highest}"
+    assert optimized(0, rewards=True).plot().get_title() == f"chosen: auto, objective 0.2000\n{highest}"

@@ -154,7 +154,7 @@ def test_the_heat_map_and_the_csv_of_candidates_have_rewards(optimized, tmp_path
     losses, rewards = optimized
     highest, lowest = (each.plot().get_title() for each in (rewards, losses))
     assert highest.startswith(
-        f"chosen: auto, objective {-rewards.chosen.objective:.4f}; tree with the highest objective"
+        f"chosen: auto, objective {-rewards.chosen.objective:.4f}\ntree with the highest objective"
     )
     assert numbers(highest)[-1] == -numbers(lowest)[-1]
     for name, best in (("losses", losses), ("rewards", rewards)):

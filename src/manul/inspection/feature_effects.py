@@ -40,8 +40,9 @@ MOST_ROWS, MOST_ROWS_OF_KNOBS, LEAST_ROWS, MOST_CELLS = 2000, 400, 200, 50_000
 # at least this share of the range of actions and of the largest change of any feature: a smaller one may be an error of the model.
 CONSISTENT, MATERIAL, BESIDE_THE_LARGEST = 0.5, 0.05, 0.1
 SEARCHED_Z = 3.3  # of a rise or fall whose ends were searched: 95 % for all 55 pairs of 11 values together
-LITTLE, DEPENDS, UNCLEAR = "has little or no effect", "depends on the other features", "no clear direction"
+LITTLE, DEPENDS = "has little or no effect", "depends on the other features"
 Direction = Literal["raises the action", "lowers the action", "no clear direction"]
+UNCLEAR: Direction = "no clear direction"
 Kind = Literal["number", "time", "category"]
 Ints = npt.NDArray[np.int64]
 Predict = Callable[[Any], Floats]
@@ -292,8 +293,8 @@ def _feature(name: str, kind: Kind, ladder: Ladder, found: LocalEffects, least: 
     direction = _direction(found.change, half, found.change_consistency, least)
     if kind == "category":
         return FeatureEffect(name, kind, tuple(values), found.change, *ends, UNCLEAR)
-    shape, *swing = _shape(ladder, found, direction, least)
-    return FeatureEffect(name, kind, tuple(values), found.change, *ends, direction, shape, *swing)
+    shape, swing, low, high = _shape(ladder, found, direction, least)
+    return FeatureEffect(name, kind, tuple(values), found.change, *ends, direction, shape, swing, low, high)
 
 
 def _where_known(feature: FeatureEffect, column: Sequence[Any]) -> FeatureEffect:
@@ -326,12 +327,13 @@ def _near(value: Any) -> str:
     >>> _near(0.0290877), _near(2019), _near(date(2024, 5, 1))
     ('0.029', '2019', '2024-05-01')
     """
-    return f"{value:.2g}" if isinstance(value, float | np.floating) and abs(value) < 100 else value_text(value)
+    return f"{value:.2g}" if isinstance(value, float | np.floating) and abs(float(value)) < 100 else value_text(value)
 
 
 def _turns(ladder: Ladder, swings: Sequence[Swing]) -> str:
     """Describe a curve by its turning points."""
-    texts = [_near(ladder.values[place]) for place in (swings[0].first, *(swing.last for swing in swings))]
+    places = [swings[0].first, *(swing.last for swing in swings)]
+    texts = [_near(ladder.values[place]) for place in places]
     rises = swings[0].change > 0
     if len(swings) == 1:
         return f"{'rises' if rises else 'falls'} from {texts[0]} to {texts[1]}"

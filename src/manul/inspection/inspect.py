@@ -122,6 +122,9 @@ class PolicyInContext:
         best = middle, float(np.interp(middle, actions, outcomes))
         drawn = knob_plots.loss_plot(actions, outcomes, best, axes, rewards=self.rewards)
         drawn.set_xlabel("action")
+        drawn.lines[-1].set_label(
+            "_middle of the window"
+        )  # which the policy plays, whether or not it is the best action
         return drawn
 
     def plot(self, panels: Iterator[Axes]) -> None:

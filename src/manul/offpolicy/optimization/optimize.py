@@ -103,7 +103,7 @@ class Optimized:
         if best.bandwidth and best.leaves:
             return cell_map(cells, axes, rewards=self.rewards, chosen=(best.bandwidth, best.leaves, best.objective))
         drawn = cell_map(cells, axes, rewards=self.rewards)
-        drawn.set_title(f"chosen: {best.candidate}, objective {best.objective:.4f}; {drawn.get_title()}")
+        drawn.set_title(f"chosen: {best.candidate}, objective {best.objective:.4f}\n{drawn.get_title()}")
         return drawn
 
     def _repr_html_(self) -> str:

@@ -176,9 +176,17 @@ def best_constant(log: Log, actions: Within, *, losses: AnyRange | None = None) 
         try:
             return evaluate(lambda _: constants[number], halves[half], bandwidth=(high - low) / 16, losses=losses)
         except ManulError as error:
-            unknown = dict.fromkeys(("value", "low", "high", "largest_weight", "mean_weight"), math.nan)
-            refusal = Objection("error", "no estimate", str(error))
-            return Estimate(**unknown, effective_size=0.0, rows=len(halves[half]), objections=(refusal,))
+            refusal, unknown = Objection("error", "no estimate", str(error)), math.nan
+            return Estimate(
+                value=unknown,
+                low=unknown,
+                high=unknown,
+                effective_size=0.0,
+                largest_weight=unknown,
+                mean_weight=unknown,
+                rows=len(halves[half]),
+                objections=(refusal,),
+            )
 
     return _judged_on_other_half("constant", constants, judge)
 
