@@ -156,6 +156,7 @@ MEANINGS |= {
     "Verdict.rewards": "whether the log has rewards.",
     "Restrained.rewards": "whether the log has rewards, which the text shows.",
     "interval_plot.rewards": "whether the numbers are rewards.",
+    "cell_map.chosen": "the cell to mark.",
     "cell_map.rewards": "whether the objectives are rewards, of which the highest is the best.",
     "Log.contexts": "the contexts as a matrix, one row per decision.",
     "theory.bandwidth": "the half-width of the window around the chosen action, as a share of the range of actions.",

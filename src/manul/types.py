@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload, runtime_checkable
@@ -101,7 +102,7 @@ class Decisions:
 
 @dataclass(frozen=True)
 class Objection:
-    """A reason not to trust an estimate; with an `error`, the estimate must not be used.
+    """A reason not to trust an estimate; with an `error`, the estimate must not be used, and is not printed or drawn.
 
     >>> print(Objection("warning", "small sample", "12 of 5,000 decisions match: not enough to say."))
     warning: small sample. 12 of 5,000 decisions match: not enough to say.
@@ -245,7 +246,9 @@ class Estimate:
         value, low, high = self.reward or (self.value, self.low, self.high)
         name = "mean reward " if self.rewards else ""
         ends = f"{name}{value:.4g} [{low:.4g}, {high:.4g}] ({100 * self.level:g} % {self.interval}, {self.estimator})"
-        if self.interval == "none":
+        if not self.usable:
+            ends = f"{name or 'loss '}cannot be known ({self.estimator})"
+        elif self.interval == "none":
             ends = f"{name}{value:.4g} (no interval, {self.estimator})"
         size = f"{self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
         return "\n".join([f"{ends}, {size}", *map(str, self.objections)])
@@ -254,7 +257,8 @@ class Estimate:
         value, low, high = self.reward or (self.value, self.low, self.high)
         interval = "none" if self.interval == "none" else f"{low:.4g} to {high:.4g}, {self.interval}"
         name = "mean reward (higher is better)" if self.rewards else "value"
-        rows = [(name, value), (f"{100 * self.level:g} % interval", interval), ("estimator", self.estimator)]
+        rows: list[tuple[str, object]] = [(name, value), (f"{100 * self.level:g} % interval", interval)]
+        rows = [*(rows if self.usable else [(name, "cannot be known")]), ("estimator", self.estimator)]
         rows += [("rows", f"{self.rows:,}"), ("effective sample size", f"{self.effective_size:,.0f}")]
         return card(
             "Estimate", [*rows, *((each.severity, f"{each.title}. {each.sentence}") for each in self.objections)]
@@ -266,11 +270,14 @@ class Estimate:
         return all(objection.severity != "error" for objection in self.objections)
 
     def plot(self, axes: Axes | None = None, *, label: str | None = None) -> Axes:
-        """Draw the estimate and its interval; several estimates may share axes."""
+        """Draw the estimate and its interval; several estimates may share axes. If one cannot be known, its row is empty."""
         from manul.utils.plotting import interval_plot
 
         value, low, high = self.reward or (self.value, self.low, self.high)
-        return interval_plot(value, low, high, axes, label=label or self.estimator, rewards=self.rewards)
+        name = label or self.estimator
+        if not self.usable:
+            value, low, high, name = math.nan, math.nan, math.nan, f"{name}: cannot be known"
+        return interval_plot(value, low, high, axes, label=name, rewards=self.rewards)
 
 
 @runtime_checkable

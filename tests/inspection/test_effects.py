@@ -11,6 +11,7 @@ from manul.inspection import effects
 from manul.inspection.local_effects import category_ladder, local_effects, number_ladder
 
 UP, DOWN, UNCLEAR = "raises the action", "lowers the action", "no clear direction"
+DEPENDS, LITTLE, VALLEY = "depends on the other features", "has little or no effect", "is lowest near "
 ROUNDS = 6000
 
 
@@ -35,15 +36,15 @@ def correlated(seed):
     return np.column_stack([one, 0.8 * one + 0.6 * noise, other])
 
 
-# The contexts, their optimum, and the direction of each column. The second column of the correlated worlds rises with the
+# The contexts, their optimum, and the direction or the shape of each column. The second column of the correlated worlds rises with the
 # optimum although it lowers it, or does not change it.
 WORLDS = {
-    "linear": (independent, lambda x: 0.5 + 0.3 * x[1] - 0.15 * x[2], [UNCLEAR, UP, DOWN]),
-    "interaction": (independent, lambda x: 0.5 + 0.4 * x[0] * x[1], [UNCLEAR] * 3),
-    "slope that depends": (independent, lambda x: 0.5 + 0.25 * x[0] + 0.15 * x[0] * x[1], [UP, UNCLEAR, UNCLEAR]),
-    "valley": (independent, lambda x: 0.2 + 0.6 * x[0] ** 2 - 0.15 * x[1], [UNCLEAR, DOWN, UNCLEAR]),
-    "correlated": (correlated, lambda x: 0.5 + 0.15 * x[0] - 0.1 * x[1], [UP, DOWN, UNCLEAR]),
-    "correlated but irrelevant": (correlated, lambda x: 0.5 + 0.15 * x[0], [UP, UNCLEAR, UNCLEAR]),
+    "linear": (independent, lambda x: 0.5 + 0.3 * x[1] - 0.15 * x[2], [LITTLE, UP, DOWN]),
+    "interaction": (independent, lambda x: 0.5 + 0.4 * x[0] * x[1], [DEPENDS, DEPENDS, LITTLE]),
+    "slope that depends": (independent, lambda x: 0.5 + 0.25 * x[0] + 0.15 * x[0] * x[1], [UP, DEPENDS, LITTLE]),
+    "valley": (independent, lambda x: 0.2 + 0.6 * x[0] ** 2 - 0.15 * x[1], [VALLEY, DOWN, LITTLE]),
+    "correlated": (correlated, lambda x: 0.5 + 0.15 * x[0] - 0.1 * x[1], [UP, DOWN, LITTLE]),
+    "correlated but irrelevant": (correlated, lambda x: 0.5 + 0.15 * x[0], [UP, LITTLE, LITTLE]),
 }
 LINEAR = ("linear", "correlated", "correlated but irrelevant")
 CASES = (
@@ -58,12 +59,66 @@ AGENTS = {
 
 @pytest.mark.parametrize(("agent", "world"), CASES)
 def test_every_direction_is_that_of_the_optimum(agent, world):
-    make, optimum, directions = WORLDS[world]
+    make, optimum, shapes = WORLDS[world]
     contexts, learner = make(0), AGENTS[agent](0)
     manul.simulate(learner, manul.worlds.Regression(contexts, np.clip(optimum(contexts.T), 0, 1)))
     found = effects(learner, contexts)
-    assert [found[f"column {number}"].direction for number in range(3)] == directions
-    assert len(found.sentences()) == sum(direction != UNCLEAR for direction in directions)
+    columns = [found[f"column {number}"] for number in range(3)]
+    assert all(column.shape.startswith(shape) for column, shape in zip(columns, shapes, strict=True))
+    assert [column.direction for column in columns] == [each if each in (UP, DOWN) else UNCLEAR for each in shapes]
+    assert len(found.sentences()) == sum(shape != LITTLE for shape in shapes)
+
+
+SHAPES = {
+    "valley": (lambda x: (x - 5) ** 2 / 2.5 - 5, "is lowest near 5 and higher on both sides", 10),
+    "hill": (lambda x: 5 - 2 * abs(x - 6), "is highest near 6 and lower on both sides", 12),
+    "hill with a short way down": (lambda x: min(x, 14 - x), "is highest near 7 and lower on both sides", 7),
+    "step": (lambda x: 8.0 * (x > 4), UP, 8),
+    "two waves": (lambda x: 4 * np.sin(x), "rises to 2, falls to 5, rises to 8 and falls to 10", 7.8),
+    "many waves": (lambda x: 4.0 * (x % 2), "rises and falls several times", 4),
+    "nothing": (lambda x: 0 * x, LITTLE, None),
+    "hardly anything": (lambda x: 0.05 * x, LITTLE, None),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_shape_is_said_in_words_with_the_size_of_its_largest_rise_or_fall(name):
+    function, words, size = SHAPES[name]
+    found = effects(Formula(lambda row: function(row[0])), [[float(each)] for each in range(11)] * 20)
+    (feature,) = found
+    assert (feature.shape, feature.swing) == (words, size if size is None else pytest.approx(size, rel=0.1))
+    assert words in str(found)
+    assert len(found.sentences()) == (size is not None)
+
+
+def test_a_valley_is_not_described_by_its_change_from_end_to_end():
+    found = effects(Formula(lambda row: (row[0] - 5) ** 2 / 2.5 - 5), [[float(each)] for each in range(11)] * 20)
+    assert found.sentences() == ["Along column 0, the action is lowest near 5 and higher on both sides, by up to 10."]
+    assert str(found).splitlines()[2].split()[:8] == ["column", "0", "0", "to", "10", "10", "10", "to"]
+    assert UNCLEAR not in str(found)
+
+
+def test_effects_that_cancel_out_depend_on_the_other_features():
+    contexts = np.random.default_rng(0).uniform(0, 10, (1000, 2))
+    found = effects(Formula(lambda row: (row[0] - 5) * (1 if row[1] > 5 else -1)), contexts)
+    sentence = found["column 0"].sentences()
+    assert next(sentence).endswith("up or down depending on the other features.")
+    assert found["column 0"].swing == pytest.approx(9, abs=0.3)
+
+
+def test_a_feature_whose_values_do_not_matter_may_matter_by_being_there():
+    heights = [1.0, 2.0, 3.0, None] * 20
+    found = effects(ByField(lambda _: 5.0), {"height": heights, "other": [1.0, 2.0] * 40})
+    assert found["height"].shape == "has little or no effect where it is known"
+    assert found["other"].shape == LITTLE
+
+
+def test_the_season_of_a_date_is_a_valley():
+    days = [datetime.date(2023, 1, 1) + datetime.timedelta(days=n) for n in range(365)]
+    policy = Formula(lambda context: 5 * np.cos(2 * np.pi * days.index(context["at"]) / 365))
+    (feature,) = effects(policy, [{"at": day} for day in days])
+    assert feature.shape.startswith("is lowest near 2023-0")
+    assert feature.shape.endswith(" and higher on both sides")
 
 
 def test_the_effects_of_an_additive_policy_are_its_terms():

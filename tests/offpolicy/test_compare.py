@@ -114,6 +114,16 @@ def test_the_difference_of_two_policies_holds_as_often_as_it_says():
     assert np.mean(held) >= 0.93
 
 
+def test_nothing_is_better_on_a_log_with_wrong_densities():
+    rows, actions = 2000, np.random.default_rng(0).random(2000)
+    log = manul.Log(np.zeros((rows, 1)), actions, np.full(rows, 0.5), actions, floors=np.full(rows, 0.5))
+    comparison = manul.compare([LOW], log)
+    (row,) = comparison
+    assert (row.objections[0].title, row.high < 0, row.verdict) == ("wrong densities", True, "not shown")
+    assert f"{row.difference:.4f}" not in str(comparison)
+    assert str(comparison).splitlines()[1].split()[2:7] == [*["unknown"] * 4, "not"]
+
+
 def test_a_policy_without_support_is_an_error():
     log = named_log()
     (row,) = manul.compare([Smoothed(lambda _: 5.0, 0.1, (0.0, 10.0))], log, actions=(0.0, 10.0))

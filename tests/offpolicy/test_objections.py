@@ -6,6 +6,7 @@ import pytest
 import manul
 from manul.errors import ParameterError
 from manul.offpolicy.evaluation.policy_densities import Smoothed
+from manul.offpolicy.evaluation.report import estimates_table
 
 RANGE = (0.0, 1.0)
 
@@ -41,6 +42,17 @@ def test_wrong_densities_are_an_error(factor):
     densities = np.full(2000, factor)
     estimate = manul.evaluate(window(0.5, 0.1), uniform_log(2000, densities=densities, floors=densities))
     assert titles(estimate, "error") == ["wrong densities"]
+
+
+def test_an_estimate_that_must_not_be_used_is_not_printed_or_drawn():
+    densities = np.full(2000, 2.0)
+    estimate = manul.evaluate(window(0.5, 0.1), uniform_log(2000, densities=densities, floors=densities))
+    assert str(estimate).startswith("loss cannot be known (snips), 2,000 rows, effective sample size ")
+    assert '<td style="text-align:left">cannot be known</td>' in estimate._repr_html_()
+    assert f"{estimate.value:.4g}" not in str(estimate) + estimate._repr_html_() + estimates_table([estimate])
+    axes = estimate.plot(label="new")
+    assert np.isnan(axes.lines[0].get_xdata()).all()
+    assert axes.get_yticklabels()[0].get_text() == "new: cannot be known"
 
 
 def test_few_matching_decisions_are_a_warning():

@@ -230,6 +230,14 @@ def test_several_knobs_have_a_view_each_and_heat_maps_of_pairs(browser, taught, 
     assert all(inside(*pair) for pair in found["canvases"])
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_candidate_that_the_log_cannot_judge_says_why_instead_of_a_number(browser, taught, width):
+    browser.open(f"http://127.0.0.1:{taught.port}/#offers", width)
+    browser.until(lambda: "best constant price" in browser.text("[data-is=candidates]"))
+    assert re.search(r"price\s+Cannot be known\. .* decisions", browser.text("[data-is=candidates]"))
+    assert browser.run(BOXES)["cut"] == browser.complaints() == []
+
+
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_nothing_is_clipped_or_overlaps(browser, taught, tmp_path, width, scheme):
     shown(browser, taught, width, scheme)

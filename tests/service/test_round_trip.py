@@ -137,7 +137,7 @@ async def test_a_report_shows_no_number_that_few_decisions_support(service):
         await played(service, 12)
         await service.learned("heat", 12)
         (only,) = (await service.get("/heat/report"))["candidates"]
-        assert (only["loss"], only["note"]) == (None, "12 decisions: not enough to say")
+        assert (only["loss"], only["note"]) == (None, "12 decisions: not enough to say.")
 
 
 @run

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from manul.actions.knobs import Span
-from manul.service.insights.history import BINS, SUMS, Buckets, History
-from manul.service.insights.summary import best_constant, history
+from manul.service.insights.history import SUMS, History
+from manul.service.insights.summary import history
 from manul.service.insights.traffic import Traffic
 from manul.service.store import Event
 from manul.service.store.blocks import DecisionRow
@@ -76,29 +76,6 @@ def test_few_losses_are_put_together_until_they_say_something():
     found = history(in_groups(facts(100, seconds=30), iter(lambda: 10, 0)).spans["all"], KNOB)
     assert 4 <= len(found.loss) <= 24
     assert min(found.outcomes[:-1]) > 1
-
-
-def test_the_best_constant_is_found_from_what_was_played():
-    found = best_constant(in_groups(facts(4000), iter(lambda: 500, 0)).spans["all"].parts[:, 0], KNOB)
-    assert abs(found.action - 40) < 50 / BINS * 2
-    assert found.loss == pytest.approx(0.03, abs=0.02)
-
-
-def test_there_is_no_best_constant_where_nothing_was_played():
-    assert best_constant(Buckets(1.0, grows=True).parts[:, 0], KNOB) is None
-
-
-def test_the_best_constant_is_not_judged_by_the_losses_that_chose_it():
-    rng = np.random.default_rng(0)
-    values = []
-    for _ in range(100):
-        parts = np.zeros((12, BINS, 4))
-        weights = np.ones((12, BINS, 20))
-        losses = rng.uniform(size=weights.shape)  # every action is equally good
-        parts[..., 0] = parts[..., 1] = parts[..., 2] = weights.sum(axis=2)
-        parts[..., 3] = losses.sum(axis=2)
-        values.append(best_constant(parts, KNOB).loss)
-    assert np.mean(values) == pytest.approx(0.5, abs=4 * np.std(values) / 10)
 
 
 def test_traffic_forgets_what_is_older_than_five_minutes():

@@ -96,6 +96,12 @@ def test_cells_are_labelled_as_people_write_them_and_saved_as_they_are(tmp_path)
     ]
 
 
+def test_the_title_of_cells_names_the_chosen_one():
+    axes = plots.cell_map([(0.25, 16, 0.3), (0.0625, 128, 0.1)], chosen=(0.25, 16, 0.3))
+    assert axes.get_title() == "chosen tree: bandwidth 1/4 and 16 leaves, objective 0.3000"
+    assert axes.lines[0].get_xydata().tolist() == [[16, 0.25]]
+
+
 def test_estimates_are_named_beside_their_intervals():
     axes = plots.interval_plot(0.25, 0.2, 0.3, label="ours")
     plots.interval_plot(0.4, 0.3, 0.5, axes, label="theirs")

@@ -1,4 +1,4 @@
-"""Plots of a policy in one context: the predicted loss of each action and, below it, what is played."""
+"""Plots of a policy in one context: the predicted loss or reward of each action and, below it, what is played."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def plot_context(policy: Policy | AutoKnobs | Mapped, context: Context) -> Figure:
-    """Draw the loss that the policy predicts for each action in a context, if it is an `Auto`, and the density that it plays.
+    """Draw the loss, or reward, that the policy predicts for each action in a context, if it is an `Auto`, and the density.
 
-    With several knobs, each knob has its panels, and the loss along a knob is that with the others at their best.
+    With several knobs, each knob has its panels, and the prediction along a knob is that with the others at their best.
 
     >>> import manul
     >>> agent = manul.Auto(actions=(10, 50))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from functools import partial
@@ -17,7 +17,15 @@ from manul.contexts import dates
 from manul.contexts.records import is_missing
 from manul.errors import ParameterError
 from manul.inspection.context_table import ContextTable, context_table, effect_text, value_text
-from manul.inspection.local_effects import Ladder, LocalEffects, Z, category_ladder, local_effects, number_ladder
+from manul.inspection.local_effects import (
+    Ladder,
+    LocalEffects,
+    Swing,
+    Z,
+    category_ladder,
+    local_effects,
+    number_ladder,
+)
 from manul.types import Floats, Within
 from manul.utils.html_cards import text_block
 from manul.utils.suggestions import remedy
@@ -31,7 +39,10 @@ MOST_ROWS, MOST_ROWS_OF_KNOBS, LEAST_ROWS, MOST_CELLS = 2000, 400, 200, 50_000
 # A direction is stated if the interval excludes 0, three quarters of the local changes have its sign, and the change is
 # at least this share of the range of actions and of the largest change of any feature: a smaller one may be an error of the model.
 CONSISTENT, MATERIAL, BESIDE_THE_LARGEST = 0.5, 0.05, 0.1
+SEARCHED_Z = 3.3  # of a rise or fall whose ends were searched: 95 % for all 55 pairs of 11 values together
+LITTLE, DEPENDS = "has little or no effect", "depends on the other features"
 Direction = Literal["raises the action", "lowers the action", "no clear direction"]
+UNCLEAR: Direction = "no clear direction"
 Kind = Literal["number", "time", "category"]
 Ints = npt.NDArray[np.int64]
 Predict = Callable[[Any], Floats]
@@ -58,7 +69,10 @@ class FeatureEffect:
 
     `change` is the change of the action from the first to the last of the `values`, and `low` and `high` its 95 % interval.
     Numbers and times ascend, and cover the middle 90 % of the contexts. Categories are in the order of the mean action of
-    their contexts; each has a direction, and the feature has none.
+    their contexts; each has a direction, and the feature has none. `shape` says in words what a number or time does, also
+    if it has no direction, such as "is lowest near 3 and higher on both sides". `swing` is the largest rise or fall between
+    two values, and `swing_low` and `swing_high` its 95 % interval. If the effect depends on the other features, it is the
+    mean size of the changes of single contexts, and has no interval.
     """
 
     name: str
@@ -68,6 +82,10 @@ class FeatureEffect:
     low: float
     high: float
     direction: Direction
+    shape: str = UNCLEAR
+    swing: float | None = None
+    swing_low: float | None = None
+    swing_high: float | None = None
 
     @property
     def size(self) -> float:
@@ -82,9 +100,14 @@ class FeatureEffect:
         >>> list(FeatureEffect("city", "category", (value,), 0.0, 0.0, 0.0, "no clear direction").sentences())
         ['city = Oslo lowers the action by 0.3.']
         """
-        if self.kind != "category" and self.direction != "no clear direction":
+        size = "" if self.swing is None else effect_text(self.swing)[1:]
+        if self.kind != "category" and self.shape == self.direction != UNCLEAR:
             ends = f"from {value_text(self.values[0].value)} to {value_text(self.values[-1].value)}"
             yield f"{self.name} {self.direction} by {effect_text(abs(self.change))[1:]} {ends}."
+        elif self.shape == DEPENDS:
+            yield f"{self.name} moves the action by {size} in all, up or down depending on the other features."
+        elif self.swing is not None:
+            yield f"Along {self.name}, the action {self.shape}, by up to {size}."
         for value in self.values if self.kind == "category" else ():
             if value.direction != "no clear direction":
                 yield f"{self.name} = {value_text(value.value)} {value.direction} by {effect_text(abs(value.effect))[1:]}."
@@ -195,6 +218,7 @@ def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effect
     largest = max((float(np.ptp(found.effects)) for *_, found in measured), default=0.0)
     least = max(MATERIAL * (high - low), BESIDE_THE_LARGEST * largest)
     features = [_feature(name, kind, ladder, found, least) for name, kind, ladder, found in measured]
+    features = [_where_known(feature, table.columns[feature.name]) for feature in features]
     left_out = tuple(name for name, (_, ladder) in ladders.items() if ladder is None)
     return Effects(tuple(sorted(features, key=lambda feature: -feature.size)), len(table), action, left_out)
 
@@ -268,8 +292,57 @@ def _feature(name: str, kind: Kind, ladder: Ladder, found: LocalEffects, least: 
     ends = found.change - half, found.change + half
     direction = _direction(found.change, half, found.change_consistency, least)
     if kind == "category":
-        direction = "no clear direction"
-    return FeatureEffect(name, kind, tuple(values), found.change, *ends, direction)
+        return FeatureEffect(name, kind, tuple(values), found.change, *ends, UNCLEAR)
+    shape, swing, low, high = _shape(ladder, found, direction, least)
+    return FeatureEffect(name, kind, tuple(values), found.change, *ends, direction, shape, swing, low, high)
+
+
+def _where_known(feature: FeatureEffect, column: Sequence[Any]) -> FeatureEffect:
+    """The effect of a column with missing values is that of its values; it may still matter whether there is one."""
+    if feature.shape != LITTLE or not any(map(is_missing, column)):
+        return feature
+    return replace(feature, shape=f"{LITTLE} where it is known")
+
+
+def _shape(
+    ladder: Ladder, found: LocalEffects, direction: Direction, least: float
+) -> tuple[str, float | None, float | None, float | None]:
+    """What a feature does in words, and its largest rise or fall with its interval, if there is one."""
+    swings = found.swings(least)
+    clear = all(_direction(each.change, SEARCHED_Z * each.error, each.consistency, least) != UNCLEAR for each in swings)
+    if swings and clear:
+        largest = max(swings, key=lambda swing: abs(swing.change))
+        size, half = abs(largest.change), SEARCHED_Z * largest.error
+        # A rise from end to end keeps the words and the numbers of its direction.
+        words = direction if len(swings) == 1 and direction != UNCLEAR else _turns(ladder, swings)
+        return words, size, size - half, size + half
+    if direction == UNCLEAR and found.cancelled >= least:
+        return DEPENDS, float(found.sizes.sum()), None, None
+    return LITTLE if direction == UNCLEAR and found.sizes.sum() < least else direction, None, None, None
+
+
+def _near(value: Any) -> str:
+    """The text of a value that is known up to a step of the ladder.
+
+    >>> _near(0.0290877), _near(2019), _near(date(2024, 5, 1))
+    ('0.029', '2019', '2024-05-01')
+    """
+    return f"{value:.2g}" if isinstance(value, float | np.floating) and abs(float(value)) < 100 else value_text(value)
+
+
+def _turns(ladder: Ladder, swings: Sequence[Swing]) -> str:
+    """Describe a curve by its turning points."""
+    places = [swings[0].first, *(swing.last for swing in swings)]
+    texts = [_near(ladder.values[place]) for place in places]
+    rises = swings[0].change > 0
+    if len(swings) == 1:
+        return f"{'rises' if rises else 'falls'} from {texts[0]} to {texts[1]}"
+    if len(swings) == 2:
+        return (
+            f"is {'highest' if rises else 'lowest'} near {texts[1]} and {'lower' if rises else 'higher'} on both sides"
+        )
+    turns = [f"{('falls', 'rises')[swing.change > 0]} to {text}" for swing, text in zip(swings, texts[1:], strict=True)]
+    return f"{', '.join(turns[:-1])} and {turns[-1]}" if len(turns) <= 4 else "rises and falls several times"
 
 
 def _direction(effect: float, half: float, consistency: float, least: float) -> Direction:

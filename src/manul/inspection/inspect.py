@@ -29,6 +29,7 @@ from manul.inspection.text import FEATURES_SHOWN, text
 from manul.types import Context
 from manul.utils import model_files
 from manul.utils.html_cards import text_block
+from manul.utils.rewards import negate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,12 +79,23 @@ class Route:
 
 @dataclass(frozen=True)
 class PolicyInContext:
-    """The policy in one context; `curve` is the loss that Auto predicts for each action."""
+    """The policy in one context; `curve` is the loss that Auto predicts for each action.
+
+    If the agent learns from `rewards`, texts and plots show rewards, which are negative losses.
+    """
 
     context: Context
     distribution: Distribution | Atoms
     route: Route | None
     curve: tuple[tuple[float, float], ...] | None
+    rewards: bool = False
+
+    @property
+    def outcomes(self) -> tuple[tuple[float, float], ...] | None:
+        """The curve as it is shown: the predicted loss, or reward, of each action."""
+        if self.curve is None or not self.rewards:
+            return self.curve
+        return tuple((action, negate(loss)) for action, loss in self.curve)
 
     @property
     def window(self) -> tuple[float, float]:
@@ -101,19 +113,22 @@ class PolicyInContext:
         return 1 + (self.curve is not None) + (self.route is not None)
 
     def plot_curve(self, axes: Axes) -> Axes:
-        """Draw the predicted loss of each action, and the middle of the window."""
+        """Draw the predicted loss, or reward, of each action, and the middle of the window."""
         from manul.utils import knob_plots
 
-        assert self.curve is not None
-        actions, losses = zip(*self.curve, strict=True)
+        assert self.outcomes is not None
+        actions, outcomes = zip(*self.outcomes, strict=True)
         middle = sum(self.window) / 2
-        best = middle, float(np.interp(middle, actions, losses))
-        drawn = knob_plots.loss_plot(actions, losses, best, axes)
+        best = middle, float(np.interp(middle, actions, outcomes))
+        drawn = knob_plots.loss_plot(actions, outcomes, best, axes, rewards=self.rewards)
         drawn.set_xlabel("action")
+        drawn.lines[-1].set_label(
+            "_middle of the window"
+        )  # which the policy plays, whether or not it is the best action
         return drawn
 
     def plot(self, panels: Iterator[Axes]) -> None:
-        """Draw the predicted loss of Auto, the density and the margins along the path of a tree on the next axes."""
+        """Draw the predicted loss or reward of Auto, the density and the margins along the path of a tree on the next axes."""
         from manul.utils import plotting
 
         title = plotting.shorten(json.dumps(self.context, ensure_ascii=False, default=str))
@@ -142,6 +157,7 @@ class PolicyInContext:
             "distribution": asdict(self.distribution),
             "route": None if self.route is None else asdict(self.route),
             "curve": self.curve,
+            **({"reward_curve": self.outcomes} if self.rewards else {}),
         }
 
 
@@ -150,7 +166,8 @@ class Inspection:
     """The contents of a file; `rounds` and `decisions` are None if the file does not record them.
 
     `memory` is the size of the learned state in bytes, `features` are weights, `report` is the state of `Auto`, `played` the
-    policy in each of the given contexts, and `effects` those of the features, one for each knob with numbers.
+    policy in each of the given contexts, and `effects` those of the features, one for each knob with numbers. `rewards`
+    says that the agent learns from rewards, which texts and plots show.
     """
 
     kind: str
@@ -162,6 +179,7 @@ class Inspection:
     report: Report | None
     played: tuple[PolicyInContext | KnobsInContext, ...]
     effects: tuple[Effects, ...] = ()
+    rewards: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, ready for JSON.
@@ -185,9 +203,11 @@ class Inspection:
         return plain
 
     def plot(self) -> Figure:
-        """Plot the strongest features, the effects of features, and for each context the predicted loss and the density.
+        """Plot the strongest features, the effects of features, and for each context the predicted loss or reward and the
+        density.
 
-        Trees have the margins along the path of a context. Several knobs have their distributions and the loss along each.
+        Trees have the margins along the path of a context. Several knobs have their distributions and the prediction along
+        each.
         """
         if not (self.features or self.effects or self.played):
             raise ParameterError(
@@ -251,7 +271,12 @@ def inspect(path: str | Path, *contexts: Context, data: str | Path | None = None
         report=report,
         played=tuple(policy_in_context(agent, context) for context in contexts),
         effects=() if data is None else _effects(agent, data),
+        rewards=_learns_rewards(inside),
     )
+
+
+def _learns_rewards(agent: object) -> bool:
+    return isinstance(agent, BaseAgent | AutoKnobs) and agent.rewards is not None
 
 
 def _effects(policy: Any, data: str | Path) -> tuple[Effects, ...]:
@@ -336,7 +361,10 @@ def policy_in_context(policy: Any, context: Context) -> PolicyInContext | KnobsI
     inside, seen = (policy.agent, policy.map(context)) if isinstance(policy, Mapped) else (policy, context)
     if isinstance(inside, AutoKnobs):
         return knobs_in_context(inside, seen, shown=context)
-    return PolicyInContext(context, policy.distribution(context), _route(inside, seen), _curve(inside, seen))
+    distribution = policy.distribution(context)  # first, because it rejects contexts that do not fit
+    return PolicyInContext(
+        context, distribution, _route(inside, seen), _curve(inside, seen), rewards=_learns_rewards(inside)
+    )
 
 
 def _route(agent: object, context: Context) -> Route | None:

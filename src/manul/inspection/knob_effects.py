@@ -12,6 +12,7 @@ from manul.actions.knobs import Choice, Knob, KnobValue, Span, Stepped
 from manul.agents.auto_knobs import AutoKnobs
 from manul.errors import ParameterError
 from manul.types import Context, Floats
+from manul.utils.rewards import negate
 from manul.utils.suggestions import remedy
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ POINTS, CELLS = 65, 32  # per knob along a line, and at most in a heat map
 class KnobEffect:
     """The predicted loss of values of one knob, with the others at the best action.
 
-    `best` is the value of the best action, which may lie between the values, and `best_loss` its predicted loss.
+    `best` is the value of the best action, which may lie between the values, and `best_loss` its predicted loss. If the
+    agent learns from `rewards`, texts and plots show rewards, which are negative losses.
     """
 
     name: str
@@ -33,6 +35,17 @@ class KnobEffect:
     losses: tuple[float, ...]
     best: KnobValue
     best_loss: float
+    rewards: bool = False
+
+    @property
+    def outcomes(self) -> tuple[float, ...]:
+        """The predicted losses, or rewards, as they are shown."""
+        return tuple(map(negate, self.losses)) if self.rewards else self.losses
+
+    @property
+    def best_outcome(self) -> float:
+        """The predicted loss, or reward, of the best value, as it is shown."""
+        return negate(self.best_loss) if self.rewards else self.best_loss
 
     @property
     def size(self) -> float:
@@ -40,19 +53,24 @@ class KnobEffect:
         return max(self.losses) - min(self.losses)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values; the loss of each value is a pair in `curve`."""
+        """Return all fields as plain values; the loss of each value is a pair in `curve`, its reward in `reward_curve`."""
         curve = list(zip(self.values, self.losses, strict=True))
-        return {"best": self.best, "best_loss": self.best_loss, "effect": self.size, "curve": curve}
+        plain = {"best": self.best, "best_loss": self.best_loss, "effect": self.size, "curve": curve}
+        if not self.rewards:
+            return plain
+        rewards = list(zip(self.values, self.outcomes, strict=True))
+        return {**plain, "best_reward": self.best_outcome, "reward_curve": rewards}
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the predicted loss along the knob and mark the best value."""
+        """Draw the predicted loss, or reward, along the knob and mark the best value."""
         from manul.utils import knob_plots, plot_style
 
         chooses = isinstance(self.knob, Choice)
         places: Any = range(len(self.values)) if chooses else self.values
         best = float(self.values.index(self.best)) if chooses else float(self.best)
         dots = not isinstance(self.knob, Span)
-        drawn = knob_plots.loss_plot(places, self.losses, (best, self.best_loss), axes, dots=dots)
+        marked = best, self.best_outcome
+        drawn = knob_plots.loss_plot(places, self.outcomes, marked, axes, dots=dots, rewards=self.rewards)
         knob_plots.label_knob(drawn, self.name)
         return plot_style.label_options(drawn, self.values) if chooses else drawn
 
@@ -67,15 +85,18 @@ class PairEffect:
     values: tuple[tuple[KnobValue, ...], tuple[KnobValue, ...]]
     losses: Floats
     best: tuple[KnobValue, KnobValue]
+    rewards: bool = False
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the predicted loss as a heat map and mark the best pair of values."""
+        """Draw the predicted loss, or reward, as a heat map and mark the best pair of values."""
         from manul.utils import knob_plots, plot_style
 
         parts = list(zip(self.knobs, self.values, self.best, strict=True))
         edges = [_edges(knob, values) for knob, values, _ in parts]
         place = [float(values.index(best)) if isinstance(knob, Choice) else float(best) for knob, values, best in parts]
-        drawn = knob_plots.loss_map((edges[0], edges[1]), self.losses, (place[0], place[1]), axes)
+        shown = 0.0 - self.losses if self.rewards else self.losses
+        ends, marked = (edges[0], edges[1]), (place[0], place[1])
+        drawn = knob_plots.loss_map(ends, shown, marked, axes, rewards=self.rewards)
         for knob, values, up in zip(self.knobs, self.values, (False, True), strict=True):
             if isinstance(knob, Choice):
                 plot_style.label_options(drawn, values, up=up)
@@ -116,7 +137,8 @@ def pair_effect(agent: AutoKnobs, context: Context, one: str, other: str, *, cel
     values = tuple(_middles(knobs[one], cells)), tuple(_middles(knobs[other], cells))
     actions = [{**best, one: across, other: up} for up in values[1] for across in values[0]]
     losses = _losses(agent, context, actions).reshape(len(values[1]), len(values[0]))
-    return PairEffect((one, other), (knobs[one], knobs[other]), values, losses, (best[one], best[other]))
+    pair, rewards = (best[one], best[other]), agent.rewards is not None
+    return PairEffect((one, other), (knobs[one], knobs[other]), values, losses, pair, rewards)
 
 
 def _effect(
@@ -124,7 +146,7 @@ def _effect(
 ) -> KnobEffect:
     values = tuple(_values(knob, points))
     *losses, lowest = _losses(agent, context, [*({**best, name: value} for value in values), dict(best)]).tolist()
-    return KnobEffect(name, knob, values, tuple(losses), best[name], lowest)
+    return KnobEffect(name, knob, values, tuple(losses), best[name], lowest, agent.rewards is not None)
 
 
 def _losses(agent: AutoKnobs, context: Context, actions: list[dict[str, Any]]) -> Floats:

@@ -36,6 +36,11 @@ class KnobsInContext:
         """The best action."""
         return {effect.name: effect.best for effect in self.effects}
 
+    @property
+    def rewards(self) -> bool:
+        """Whether the agent learns from rewards, which are shown instead of losses."""
+        return any(effect.rewards for effect in self.effects)
+
     def window(self, name: str) -> tuple[float, float] | None:
         """The interval with the highest density of a knob, given the best options; None for a choice."""
         best = self.best
@@ -78,7 +83,7 @@ def knobs_in_context(agent: AutoKnobs, context: Context, shown: Context = None) 
 
 
 def knobs_figure(policies: Sequence[KnobsInContext]) -> Figure:
-    """Draw, for each context, the distribution of each knob and below it the predicted loss along the knob."""
+    """Draw, for each context, the distribution of each knob and below it the predicted loss, or reward, along the knob."""
     from manul.utils import plotting
 
     names = [effect.name for effect in policies[0].effects]
@@ -88,13 +93,13 @@ def knobs_figure(policies: Sequence[KnobsInContext]) -> Figure:
     drawn = None
     for policy in policies:
         effects = {effect.name: effect for effect in policy.effects}
-        losses = [loss for effect in policy.effects for loss in effect.losses]
-        margin = 0.05 * (max(losses) - min(losses) or 1.0)
+        outcomes = [outcome for effect in policy.effects for outcome in effect.outcomes]
+        margin = 0.05 * (max(outcomes) - min(outcomes) or 1.0)
         for group in groups:
             upper, lower = ([next(panels) for _ in range(across)] for _ in range(2))
-            for name, density, loss in zip(group, upper, lower, strict=False):
+            for name, density, curve in zip(group, upper, lower, strict=False):
                 drawn = policy.distribution.plot_marginal(name, density)
-                effects[name].plot(loss).set_ylim(min(losses) - margin, max(losses) + margin)
+                effects[name].plot(curve).set_ylim(min(outcomes) - margin, max(outcomes) + margin)
             upper[0].set_title(plotting.shorten(json.dumps(policy.context, ensure_ascii=False)), loc="left")
             for unused in (*upper[len(group) :], *lower[len(group) :]):
                 unused.remove()

@@ -6,10 +6,12 @@ this step only, so no context is moved far from the data. The sum of the mean di
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +87,8 @@ class LocalEffects:
     """The effect of each value of a ladder compared with the mean over the contexts, and the change from the first to the last.
 
     `errors` and `change_error` are standard errors. A consistency of 1 or -1 means that all contexts move the same way as
-    the mean, and 0 that as many move the other way.
+    the mean, and 0 that as many move the other way. `steps` are the mean changes from each value to the next, `sizes` the
+    means of their absolute values, and `covariance` is that of the steps.
     """
 
     effects: Floats
@@ -94,6 +97,55 @@ class LocalEffects:
     change: float
     change_error: float
     change_consistency: float
+    steps: Floats
+    sizes: Floats
+    covariance: Floats
+
+    @property
+    def cancelled(self) -> float:
+        """How much the feature moves the action in directions that differ between contexts, which the means do not show."""
+        return float((self.sizes - np.abs(self.steps)).sum())
+
+    def swings(self, least: float) -> list[Swing]:
+        """The rises and falls along the ladder of at least a size, in turn; smaller ones between them are ignored."""
+        turns = turning_points(self.effects.tolist(), least)
+        return [self._swing(first, last) for first, last in pairwise(turns)]
+
+    def _swing(self, first: int, last: int) -> Swing:
+        which = slice(first, last)
+        change, size = float(self.steps[which].sum()), float(self.sizes[which].sum())
+        error = math.sqrt(max(float(self.covariance[which, which].sum()), 0.0))
+        return Swing(first, last, change, error, change / size if size else 0.0)
+
+
+class Swing(NamedTuple):
+    """A rise or fall between two places of a ladder, its standard error and its consistency."""
+
+    first: int
+    last: int
+    change: float
+    error: float
+    consistency: float
+
+
+def turning_points(heights: Sequence[float], least: float) -> list[int]:
+    """The places where a curve turns, and its ends, if each rise and fall between them is at least so large.
+
+    >>> turning_points([5, 1, 0, 1, 6], 2), turning_points([0, 1, 0.5, 3], 2), turning_points([0, 1, 0], 2)
+    ([0, 2, 4], [0, 3], [])
+    """
+    points: list[int] = []
+    low = high = rising = 0
+    for place, height in enumerate(heights):
+        if rising <= 0 and height < heights[low]:
+            low = place
+        if rising >= 0 and height > heights[high]:
+            high = place
+        if rising <= 0 and height - heights[low] >= least:
+            points, rising, high = [*points, low], 1, place
+        elif rising >= 0 and heights[high] - height >= least:
+            points, rising, low = [*points, high], -1, place
+    return [*points, high if rising > 0 else low] if rising else []
 
 
 def local_effects(ladder: Ladder, predict: Callable[[Ints, list[Any]], Floats]) -> LocalEffects:
@@ -125,4 +177,5 @@ def local_effects(ladder: Ladder, predict: Callable[[Ints, list[Any]], Floats]) 
         return sums, np.sqrt(np.square(influence @ table.T).sum(axis=0)), consistencies
 
     change, change_error, change_consistency = combine(np.ones((1, count)))
-    return LocalEffects(*combine(weights), float(change[0]), float(change_error[0]), float(change_consistency[0]))
+    numbers_of_change = float(change[0]), float(change_error[0]), float(change_consistency[0])
+    return LocalEffects(*combine(weights), *numbers_of_change, means, absolute, influence.T @ influence)

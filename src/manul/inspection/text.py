@@ -10,6 +10,7 @@ from manul.actions.knobs import Choice
 from manul.inspection.context_table import effect_text, value_text
 from manul.inspection.knob_effects import KnobEffect
 from manul.inspection.knobs_in_context import KnobsInContext
+from manul.utils.rewards import outcome_names
 
 if TYPE_CHECKING:
     from manul.inspection.feature_effects import Effects, FeatureEffect
@@ -42,7 +43,8 @@ def effects_text(effects: Effects) -> str:
 
     >>> from manul.inspection.feature_effects import Effects, FeatureEffect, ValueEffect
     >>> ends = [ValueEffect(age, 10, effect, effect, effect, "no clear direction") for age, effect in ((1, -0.25), (9, 0.25))]
-    >>> print(effects_text(Effects((FeatureEffect("age", "number", tuple(ends), 0.5, 0.4, 0.6, "raises the action"),), 20)))
+    >>> words = ["raises the action"] * 2
+    >>> print(effects_text(Effects((FeatureEffect("age", "number", tuple(ends), 0.5, 0.4, 0.6, *words),), 20)))
     effects on the mean action, averaged over 20 contexts (accumulated local effects)
       feature  values  change  95 % interval
       age      1 to 9  +0.5    +0.4 to +0.6   raises the action
@@ -54,6 +56,8 @@ def effects_text(effects: Effects) -> str:
     lines = [title, *_table(rows)]
     if len(effects) > FEATURES_SHOWN:
         lines.append(f"  and {len(effects) - FEATURES_SHOWN:,} features with smaller effects")
+    if any(_shows_swing(effect) for effect in effects.features[:FEATURES_SHOWN]):
+        lines.append("  changes without a sign: the largest rise or fall, or the mean size of changes that cancel out")
     if any(effect.kind == "category" for effect in effects.features[:FEATURES_SHOWN]):
         lines.append("  categories: compared with the mean over the contexts, in the order of their mean action")
     if effects.left_out:
@@ -65,13 +69,18 @@ def effects_text(effects: Effects) -> str:
 
 def _number_row(effect: FeatureEffect) -> tuple[str, ...]:
     values = f"{value_text(effect.values[0].value)} to {value_text(effect.values[-1].value)}"
-    return (
-        effect.name,
-        values,
-        effect_text(effect.change),
-        f"{effect_text(effect.low)} to {effect_text(effect.high)}",
-        effect.direction,
-    )
+    change, interval = effect_text(effect.change), f"{effect_text(effect.low)} to {effect_text(effect.high)}"
+    if _shows_swing(effect):
+        assert effect.swing is not None
+        change, interval = effect_text(effect.swing)[1:], ""
+        if effect.swing_low is not None and effect.swing_high is not None:
+            interval = f"{effect_text(effect.swing_low)[1:]} to {effect_text(effect.swing_high)[1:]}"
+    return effect.name, values, change, interval, effect.shape
+
+
+def _shows_swing(effect: FeatureEffect) -> bool:
+    """Whether the change from the first value to the last does not say what the feature does."""
+    return effect.swing is not None and effect.shape != effect.direction
 
 
 def _category_rows(effect: FeatureEffect) -> Iterator[tuple[str, ...]]:
@@ -139,10 +148,11 @@ def _report_text(inspection: Inspection) -> str:
         ),
         ("noise", f"{report.noise:.4f}"),
     ]
-    facts += [("clipped losses", f"{report.clipped:,}")] if report.clipped else []
+    one, several = outcome_names(rewards=inspection.rewards)
+    facts += [(f"clipped {several}", f"{report.clipped:,}")] if report.clipped else []
     facts += [("epsilon", f"{report.epsilon:.4g}")]
     facts += [("rounds since drift", f"{report.memory:,}"), ("drift alarms", f"{report.alarms}")]
-    return "\n".join(["model of the loss", *_table(facts), *_table(rows)])
+    return "\n".join([f"model of the {one}", *_table(facts), *_table(rows)])
 
 
 def _played_text(policy: PolicyInContext | KnobsInContext) -> str:
@@ -150,7 +160,7 @@ def _played_text(policy: PolicyInContext | KnobsInContext) -> str:
 
 
 def knobs_text(policy: KnobsInContext) -> str:
-    """Format the best action, what is played, and the predicted loss along each knob.
+    """Format the best action, what is played, and the predicted loss or reward along each knob.
 
     >>> import manul
     >>> from manul.inspection.knobs_in_context import knobs_in_context
@@ -159,12 +169,13 @@ def knobs_text(policy: KnobsInContext) -> str:
     context [0.5]
       knob      best  window              effect on the loss
     """
-    rows = [("knob", "best", "window", "effect on the loss")]
+    outcome = outcome_names(rewards=policy.rewards).one
+    rows = [("knob", "best", "window", f"effect on the {outcome}")]
     rows += [(each.name, _value(each.best), _window(policy, each), f"{each.size:.4f}") for each in policy.effects]
     parts = ["\n".join([f"context {json.dumps(policy.context, ensure_ascii=False)}", *_table(rows)])]
     for effect in policy.effects:
-        title = f"predicted loss by {effect.name}, with the other knobs at their best"
-        parts.append("\n".join([title, *_table(_effect_rows(effect))]))
+        title = f"predicted {outcome} by {effect.name}, with the other knobs at their best"
+        parts.append("\n".join([title, *_table(_effect_rows(effect, outcome))]))
     return "\n\n".join(parts)
 
 
@@ -176,16 +187,16 @@ def _window(policy: KnobsInContext, effect: KnobEffect) -> str:
     return f"{low:g} to {high:g}" if low < high else f"{low:g}"
 
 
-def _effect_rows(effect: KnobEffect) -> Iterator[tuple[str, ...]]:
+def _effect_rows(effect: KnobEffect, outcome: str) -> Iterator[tuple[str, ...]]:
     count = len(effect.values)
     few = range(count) if isinstance(effect.knob, Choice) or count <= 16 else range(0, count, count // 8)
     rows = [
-        (effect.values[number], effect.losses[number], "") for number in few if effect.values[number] != effect.best
+        (effect.values[number], effect.outcomes[number], "") for number in few if effect.values[number] != effect.best
     ]
-    rows.append((effect.best, effect.best_loss, "best"))
-    yield effect.name, "loss"
-    for value, loss, mark in sorted(rows, key=lambda row: effect.knob.position(row[0], effect.name)):
-        yield _value(value), f"{loss:.4f}", mark
+    rows.append((effect.best, effect.best_outcome, "best"))
+    yield effect.name, outcome
+    for value, number, mark in sorted(rows, key=lambda row: effect.knob.position(row[0], effect.name)):
+        yield _value(value), f"{number:.4f}", mark
 
 
 def _value(value: object) -> str:
@@ -200,8 +211,9 @@ def _policy_text(policy: PolicyInContext) -> str:
     if policy.route is not None:
         lines += ["", "path through the tree", *_table(_route_rows(policy.route))]
         lines.append(f"  leaf {policy.route.leaf} of {policy.route.leaves:,}, centre {policy.route.action:g}")
-    if policy.curve is not None:
-        lines += ["", "predicted loss", *_table(_curve_rows(policy.curve))]
+    if policy.outcomes is not None:
+        outcome = outcome_names(rewards=policy.rewards).one
+        lines += ["", f"predicted {outcome}", *_table(_curve_rows(policy.outcomes, rewards=policy.rewards))]
     return "\n".join(lines)
 
 
@@ -211,12 +223,13 @@ def _route_rows(route: Route) -> Iterator[tuple[str, ...]]:
         yield str(step.node), f"{step.margin:+.4f}", step.side + (" (forced)" if step.forced else "")
 
 
-def _curve_rows(curve: Sequence[tuple[float, float]]) -> Iterator[tuple[str, ...]]:
-    best = min(range(len(curve)), key=lambda number: curve[number][1])
-    yield "action", "loss"
+def _curve_rows(curve: Sequence[tuple[float, float]], *, rewards: bool) -> Iterator[tuple[str, ...]]:
+    best = (max if rewards else min)(range(len(curve)), key=lambda number: curve[number][1])
+    yield "action", outcome_names(rewards=rewards).one
     for number in sorted({*range(len(curve) // 16, len(curve), len(curve) // 8), best}):
-        action, loss = curve[number]
-        yield f"{action:g}", f"{loss:.4f}", "lowest" if number == best else ""
+        action, outcome = curve[number]
+        mark = "highest" if rewards else "lowest"
+        yield f"{action:g}", f"{outcome:.4f}", mark if number == best else ""
 
 
 def _format(value: object) -> str:

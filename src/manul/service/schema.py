@@ -209,10 +209,20 @@ class Loops(Struct, kw_only=True):
     loops: list[Status]
 
 
+class Objection(Struct, kw_only=True):
+    """A reason not to trust an estimate."""
+
+    severity: Literal["error", "warning"]
+    title: str
+    sentence: str
+
+
 class Candidate(Struct, kw_only=True):
     """A policy with its estimated loss, a 95 % confidence interval, and the effective sample size.
 
-    If too little is known, the three numbers are null and `note` says why.
+    If there are `objections`, the three numbers are null and `note` has the sentences of the objections. `action` is the
+    value of a constant, which is judged by the decisions within a sixteenth of the range on either side, or with the same
+    option; it is null if no constant can be judged. `knob` is the knob that it sets, if there are several.
     """
 
     name: str
@@ -221,6 +231,9 @@ class Candidate(Struct, kw_only=True):
     high: float | None
     effective_size: float
     note: str | None = None
+    objections: list[Objection] = []
+    action: Option | None = None
+    knob: str | None = None
 
 
 class Exploration(Struct, kw_only=True):
@@ -238,7 +251,8 @@ class Report(Struct, kw_only=True):
 
     `played` is the policy that decided. `greedy` are the decisions that did not explore. `model`, if the caller decides, is
     the model, judged on each decision before it learned from it; it does not know decisions of unknown density. `constant`
-    is the best of nine constant actions, chosen on one half of the rows and judged on the other. `exploration` is what
+    is the best of nine constant actions, chosen on one half of the rows and judged on the other; actions to which there are
+    objections are not chosen. Of several knobs, there is one for each, the other knobs as they were set. `exploration` is what
     exploration cost in these rows; it is null if none of them is a greedy decision of the agent, as when the caller decides.
     """
 
@@ -267,19 +281,19 @@ class Examined(Struct, kw_only=True):
 
 
 class Constant(Struct, kw_only=True):
-    """A constant action that was the best in one half of the intervals of a span; its loss is estimated from the other half.
-
-    Of several knobs, it is the value of one, while the others are set as they were.
-    """
+    """The best constant action in the latest report, with its estimated loss, a 95 % confidence interval, and the effective
+    sample size. Of several knobs, it is the value of one, while the others are set as they were."""
 
     action: Option
     loss: float
     effective_size: float
+    low: float
+    high: float
 
 
 class History(Struct, kw_only=True):
     """A span in intervals of `seconds` each: outcomes, their mean loss with a 95 % confidence interval, late and defaulted
-    losses, and how often actions fell into each part of their range."""
+    losses, and how often actions fell into each part of their range. `best_constant` is null if no report has one yet."""
 
     start: float
     seconds: float

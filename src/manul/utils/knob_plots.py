@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DOTS = 40  # up to so many steps are drawn as dots, more as a line
-LOSS = "predicted loss"
+LOSS, REWARD = "predicted loss", "predicted reward"
 
 
 def options_plot(probabilities: Mapping[Any, float], axes: Axes | None = None) -> Axes:
@@ -49,17 +49,19 @@ def loss_plot(
     axes: Axes | None = None,
     *,
     dots: bool = False,
+    rewards: bool = False,
 ) -> Axes:
-    """Draw the predicted loss of values of a knob as a line, or a few as dots, and mark the best value and its loss.
+    """Draw the predicted loss, or reward, of values of a knob as a line, or a few as dots, and mark the best value.
 
     >>> loss_plot([0.0, 1.0], [0.5, 0.25], best=(1.0, 0.25)).get_ylabel()
     'predicted loss'
     """
     axes = new_axes() if axes is None else axes
     look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
-    axes.plot(values, losses, color=COLOURS[0], label=f"_{LOSS}", **(look if dots and len(values) <= _DOTS else {}))
+    name = REWARD if rewards else LOSS
+    axes.plot(values, losses, color=COLOURS[0], label=f"_{name}", **(look if dots and len(values) <= _DOTS else {}))
     axes.plot(best[:1], best[1:], "o", color=COLOURS[1], markersize=8, label="_best")
-    return style(axes, "value", LOSS)
+    return style(axes, "value", name)
 
 
 def loss_map(
@@ -67,15 +69,17 @@ def loss_map(
     losses: npt.ArrayLike,
     best: tuple[float, float],
     axes: Axes | None = None,
+    *,
+    rewards: bool = False,
 ) -> Axes:
-    """Draw the predicted loss of cells between edges of two knobs as a heat map, and mark the best cell.
+    """Draw the predicted loss, or reward, of cells between edges of two knobs as a heat map, and mark the best cell.
 
     >>> loss_map(([0, 1, 2], [0, 1]), [[0.5, 0.25]], best=(1.5, 0.5)).get_xlabel()
     'one knob'
     """
-    axes = new_axes() if axes is None else axes
-    mesh = axes.pcolormesh(*map(np.asarray, edges), np.asarray(losses), cmap="viridis", label=f"_{LOSS}")
-    axes.figure.colorbar(mesh, ax=axes, label=LOSS)
+    axes, name = new_axes() if axes is None else axes, REWARD if rewards else LOSS
+    mesh = axes.pcolormesh(*map(np.asarray, edges), np.asarray(losses), cmap="viridis", label=f"_{name}")
+    axes.figure.colorbar(mesh, ax=axes, label=name)
     axes.plot(best[:1], best[1:], "o", color=COLOURS[1], markersize=9, markeredgecolor="white", label="_best")
     style(axes, "one knob", "other knob").margins(0)
     return axes

@@ -211,8 +211,15 @@ def policy_map(
     return label_values(axes, line.observed[np.isfinite(line.observed)].tolist())
 
 
-def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None, *, rewards: bool = False) -> Axes:
-    """Draw cells (bandwidth, leaves, objective) as a heat map and mark the lowest objective, or the highest of `rewards`.
+def cell_map(
+    cells: Sequence[tuple[float, int, float]],
+    axes: Axes | None = None,
+    *,
+    rewards: bool = False,
+    chosen: tuple[float, int, float] | None = None,
+) -> Axes:
+    """Draw cells (bandwidth, leaves, objective) as a heat map and mark the `chosen` one, by default the one with the lowest
+    objective, or the highest of `rewards`.
 
     >>> axes = cell_map([(1/4, 4, 0.2), (1/8, 8, 0.1)])
     >>> [label.get_text() for label in axes.get_yticklabels()]
@@ -233,9 +240,11 @@ def cell_map(cells: Sequence[tuple[float, int, float]], axes: Axes | None = None
     mesh.set_clim(**({"vmin": median} if rewards else {"vmax": median}))
     label = "objective: reward minus penalty (higher is better)" if rewards else "objective"
     axes.figure.colorbar(mesh, ax=axes, label=label, extend="min" if rewards else "max")
-    bandwidth, count, objective = (max if rewards else min)(cells, key=lambda cell: cell[2])
-    axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label=f"_{name}")
-    axes.set_title(f"{name}: {objective:.4f} with bandwidth {fraction(bandwidth)} and {count} leaves")
+    mark, stated = ("chosen", "chosen tree") if chosen else (name, f"tree with the {name} objective")
+    bandwidth, count, objective = chosen or (max if rewards else min)(cells, key=lambda cell: cell[2])
+    axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label=f"_{mark}")
+    where = f"bandwidth {fraction(bandwidth)} and {count} leaves"
+    axes.set_title(f"{stated}: {where}, objective {objective:.4f}")
     style(axes, "leaves", "bandwidth").minorticks_off()
     axes.set_xticks(leaves, [f"{count}" for count in leaves])
     axes.set_yticks(bandwidths, [fraction(bandwidth) for bandwidth in bandwidths])

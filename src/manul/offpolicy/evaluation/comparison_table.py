@@ -59,8 +59,15 @@ class ComparisonRow(NamedTuple):
         return self.reward or (self.loss, self.difference, self.low, self.high)
 
     @property
+    def usable(self) -> bool:
+        """Whether no objection is an error."""
+        return all(objection.severity != "error" for objection in self.objections)
+
+    @property
     def verdict(self) -> str:
         """Whether the interval shows that the policy is better or worse."""
+        if not self.usable:
+            return "not shown"
         return "better" if self.high < 0 else "worse" if self.low > 0 else "not shown"
 
 
@@ -91,7 +98,7 @@ class Comparison:
     @property
     def usable(self) -> bool:
         """Whether no objection is an error."""
-        return all(objection.severity != "error" for row in self.rows for objection in row.objections)
+        return all(row.usable for row in self.rows)
 
     def _repr_html_(self) -> str:
         return text_block(self)
@@ -135,6 +142,6 @@ def _name(row: ComparisonRow) -> str:
 
 
 def _cells(row: ComparisonRow) -> tuple[str, ...]:
-    numbers = (f"{number:.4f}" for number in row.numbers)
+    numbers = (f"{number:.4f}" if row.usable else "unknown" for number in row.numbers)
     size = f"{row.effective_size:,.0f}"
     return row.policy, row.against, str(row.segment), *numbers, row.verdict, f"{row.rows:,}", size

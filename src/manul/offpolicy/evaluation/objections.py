@@ -38,13 +38,17 @@ class Evidence:
 
     def add(self, rows: Rows, terms: Terms) -> None:
         """Add a piece."""
+        self.add_terms(terms)
+        self.lowest_action = np.minimum(self.lowest_action, rows.positions.min(axis=0))
+        self.highest_action = np.maximum(self.highest_action, rows.positions.max(axis=0))
+        self.several = rows.knobs is not None
+
+    def add_terms(self, terms: Terms) -> None:
+        """Add a piece whose actions are not known."""
         self.likelihood.add(terms)
         self.rows += len(terms.weights)
         self.weights += float(terms.weights.sum())
         self.squares += float((terms.weights * terms.weights).sum())
-        self.lowest_action = np.minimum(self.lowest_action, rows.positions.min(axis=0))
-        self.highest_action = np.maximum(self.highest_action, rows.positions.max(axis=0))
-        self.several = rows.knobs is not None
 
     @property
     def mean_weight(self) -> float:

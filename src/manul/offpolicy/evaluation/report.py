@@ -45,7 +45,8 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
     rewards = any(estimate.rewards for estimate in estimates)
     rows: list[tuple[str, ...]] = [tuple("reward" if rewards and name == "loss" else name for name in _HEADER)]
     for estimate in estimates:
-        ends = (f"{number:.4f}" for number in estimate.reward or (estimate.value, estimate.low, estimate.high))
+        numbers = estimate.reward or (estimate.value, estimate.low, estimate.high)
+        ends = (f"{number:.4f}" if estimate.usable else "unknown" for number in numbers)
         known = estimate.interval != "none"
         interval = f"{100 * estimate.level:g}% {estimate.interval}" if known else "none"
         weights = f"{estimate.effective_size:,.0f}", f"{estimate.mean_weight:.3f}", f"{estimate.largest_weight:.1f}"

@@ -92,14 +92,19 @@ class Optimized:
         self.table.to_csv(table_beside(path, Row._fields[0]))
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the objective over bandwidth and leaves; the critic has no leaves."""
+        """Draw the objective over bandwidth and leaves, and mark the chosen tree; the critic, which has no leaves, is named."""
         from manul.utils.plotting import cell_map
 
         rows = [row.mirrored() if self.rewards else row for row in self.table]
         cells = [(row.bandwidth, row.leaves, row.objective) for row in rows if row.bandwidth and row.leaves]
         if not cells:
             raise _no_trees()
-        return cell_map(cells, axes, rewards=self.rewards)
+        best = self.chosen.mirrored() if self.rewards else self.chosen
+        if best.bandwidth and best.leaves:
+            return cell_map(cells, axes, rewards=self.rewards, chosen=(best.bandwidth, best.leaves, best.objective))
+        drawn = cell_map(cells, axes, rewards=self.rewards)
+        drawn.set_title(f"chosen: {best.candidate}, objective {best.objective:.4f}\n{drawn.get_title()}")
+        return drawn
 
     def _repr_html_(self) -> str:
         return text_block(self)

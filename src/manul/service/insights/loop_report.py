@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from manul.actions.knobs import Choice
+from manul.actions.knobs import Choice, Knob, KnobValue
 from manul.agents import AdaptiveCats, Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.errors import ManulError
@@ -19,16 +19,16 @@ from manul.logs.batching import observed_range
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
 from manul.offpolicy import doctor, evaluate
-from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND, EmpiricalLikelihood
-from manul.offpolicy.evaluation.intervals import Terms
-from manul.offpolicy.evaluation.objections import EVIDENCE, SMALL
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.objections import SMALL
+from manul.offpolicy.evaluation.weighted_means import mean_estimate, weighted_estimate
 from manul.service import schema
 from manul.service.engine import models
 from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
 from manul.service.insights import cells, log_export
 from manul.service.store import Snapshot, Store
-from manul.types import Estimate, Floats, Within
+from manul.types import Estimate, Objection, Within
 from manul.utils.rewards import AnyRange
 
 # Decisions that a report is based on, constant actions that are compared, and columns that the doctor examines.
@@ -128,26 +128,28 @@ def _column(pair: tuple[str, float | str | None]) -> tuple[str, float]:
 
 def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[schema.Candidate]:
     log = log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0)))
-    low, high = log.loss_range or observed_range(log)
-    shares = (log.losses - low) / (high - low)
+    span = log.loss_range or observed_range(log)
     greedy = greedy_rows(log) & ~np.array([decision.observed for decision, _ in rows])
-    candidates = [_candidate("played", _mean(shares), (low, high))]
+    candidates = [_candidate("played", mean_estimate(log.losses, span))]
     if greedy.any() and not greedy.all():
-        candidates.append(_candidate("greedy", _mean(shares[greedy]), (low, high)))
+        candidates.append(_candidate("greedy", mean_estimate(log.losses[greedy], span)))
     judged = loop.history.judged
     if loop.apprentice and len(judged):
-        outcomes = np.clip((judged[:, 2] - low) / (high - low), 0.0, 1.0)
-        candidates.append(_candidate("model", _weighted(judged[:, 0], outcomes, judged[:, 1].max()), (low, high)))
+        model = weighted_estimate(judged[:, 0], np.clip(judged[:, 2], *span), span, judged[:, 1].max())
+        candidates.append(_candidate("model", model))
+    if len(rows) < SMALL:
+        return candidates
     if isinstance(loop.space, SeveralKnobs):
-        constants = [_best_value(place, rows, shares, loop) for place in range(len(loop.space.knobs))]
-        return [*candidates, *(_candidate(*each, (low, high)) for each in constants if each is not None)]
-    return [*candidates, *_best_constant(log, loop)]
+        known = [row for row in rows if row[0].densities is not None]
+        knobs = loop.space.knobs if len(known) >= SMALL else []
+        return [*candidates, *(_best_value(name, knob, known, span) for name, knob in knobs)]
+    return [*candidates, best_constant(log, loop.space.actions, losses=_losses(loop))]
 
 
-def _best_value(place: int, rows: Sequence[log_export.Row], shares: Floats, loop: Loop) -> tuple[str, _Judged] | None:
+def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Within) -> schema.Candidate:
     """The value of one knob that is best on every other row, the other knobs as they were set, judged on the remaining
-    rows by the densities of this knob alone; None if no value has enough."""
-    name, knob = loop.space.knobs[place]
+    rows by the densities of this knob alone."""
+    losses = np.array([loss for _, loss in rows])
     densities = np.array([(decision.densities or {}).get(name, math.inf) for decision, _ in rows])
     at = cells.cells(knob, cells.positions(knob, [decision.action[name] for decision, _ in rows]))
     count = cells.cell_count(knob)
@@ -155,88 +157,74 @@ def _best_value(place: int, rows: Sequence[log_export.Row], shares: Floats, loop
     firsts = np.arange(count - window + 1)[:, np.newaxis]
     volumes = np.convolve(cells.cell_volumes(knob), np.ones(window), "valid")[:, np.newaxis]
     weights = ((at >= firsts) & (at < firsts + window)) / (densities * volumes)
-    chosen, judging = weights[:, 0::2], weights[:, 1::2]
-    totals, squares = chosen.sum(axis=1), (chosen**2).sum(axis=1)
-    known = totals**2 >= SMALL * np.maximum(squares, np.finfo(np.float64).tiny)
-    if not known.any():
-        return None
-    losses = np.where(known, chosen @ shares[0::2] / np.where(known, totals, 1.0), np.inf)
-    best = int(losses.argmin())
-    judged = _weighted(judging[best], shares[1::2], UNKNOWN_BOUND)
-    value = knob.value(best if isinstance(knob, Choice) else (best + window / 2) / count)
-    return f"constant {name} {value:g}" if isinstance(value, float) else f"constant {name} {value}", judged
+    numbers = range(count - window + 1)
+    actions = [knob.value(each if isinstance(knob, Choice) else (each + window / 2) / count) for each in numbers]
+
+    def judge(number: int, half: int) -> Estimate:
+        return weighted_estimate(weights[number, half::2], losses[half::2], span, UNKNOWN_BOUND)
+
+    return _judged_on_other_half(f"constant {name}", actions, judge, knob=name)
 
 
-class _Judged(NamedTuple):
-    """An estimate of losses scaled to [0, 1], its interval, the effective sample size and the number of decisions."""
-
-    value: float
-    ends: Within
-    size: float
-    rows: int
-    note: str | None = None
-
-
-def _mean(shares: Floats) -> _Judged:
-    return _weighted(np.ones(len(shares)), shares, 1.0)
-
-
-def _weighted(weights: Floats, shares: Floats, bound: float) -> _Judged:
-    likelihood = EmpiricalLikelihood()
-    likelihood.add(Terms(weights * shares, weights, weights, shares))
-    total = float(weights.sum())
-    if not total:
-        return _Judged(0.0, (0.0, 1.0), 0.0, len(weights))
-    value = float((weights * shares).sum()) / total
-    low, high = likelihood.ends(0.95, bound)
-    size = total**2 / float((weights**2).sum())
-    wrong = likelihood.evidence_against_weights(bound) > EVIDENCE
-    note = f"weights average {total / len(weights):.3g}, not 1: check the densities" if wrong else None
-    return _Judged(value, (min(low, value), max(high, value)), size, len(weights), note)
-
-
-def _candidate(name: str, judged: _Judged, scale: Within) -> schema.Candidate:
-    """A candidate in the units of the losses; its numbers are null if too few decisions match, or if the densities are wrong."""
-    note = _too_few(judged.size, judged.rows) if judged.size < SMALL else judged.note
-    if note is not None:
-        return schema.Candidate(name=name, loss=None, low=None, high=None, effective_size=judged.size, note=note)
-    low, span = scale[0], scale[1] - scale[0]
-    loss, bottom, top = (low + share * span for share in (judged.value, *judged.ends))
-    return schema.Candidate(name=name, loss=loss, low=bottom, high=top, effective_size=judged.size)
-
-
-def _too_few(size: float, rows: int) -> str:
-    decisions = "1 decision" if rows == 1 else f"{rows:,} decisions"
-    matching = decisions if size == rows else f"{size:,.0f} of {rows:,} decisions match"
-    return f"{matching}: not enough to say"
-
-
-def _best_constant(log: Log, loop: Loop) -> list[schema.Candidate]:
-    """The constant action that is best on every other row, judged on the remaining rows; none if no action has enough."""
-    low, high = loop.space.actions
+def best_constant(log: Log, actions: Within, *, losses: AnyRange | None = None) -> schema.Candidate:
+    """The constant action that is best on every other row of a log, judged on the remaining rows."""
+    low, high = actions
     constants = [low + (place + 0.5) / CONSTANTS * (high - low) for place in range(CONSTANTS)]
-    chosen, judging = log.rows(np.arange(0, len(log), 2)), log.rows(np.arange(1, len(log), 2))
-    estimates = {action: _evaluate(action, chosen, loop) for action in constants}
-    known = {
-        action: estimate for action, estimate in estimates.items() if estimate and estimate.effective_size >= SMALL
-    }
+    halves = [log.rows(np.arange(first, len(log), 2)) for first in range(2)]
+
+    def judge(number: int, half: int) -> Estimate:
+        try:
+            return evaluate(lambda _: constants[number], halves[half], bandwidth=(high - low) / 16, losses=losses)
+        except ManulError as error:
+            refusal, unknown = Objection("error", "no estimate", str(error)), math.nan
+            return Estimate(
+                value=unknown,
+                low=unknown,
+                high=unknown,
+                effective_size=0.0,
+                largest_weight=unknown,
+                mean_weight=unknown,
+                rows=len(halves[half]),
+                objections=(refusal,),
+            )
+
+    return _judged_on_other_half("constant", constants, judge)
+
+
+def _judged_on_other_half(
+    name: str, actions: Sequence[KnobValue], judge: Callable[[int, int], Estimate], knob: str | None = None
+) -> schema.Candidate:
+    """The action with the lowest loss on the first half of the rows, as it is judged on the second.
+
+    `judge` takes the number of an action and of a half. An action to which there is an objection is not chosen: it may
+    have been played only in the contexts that suit it. If there is one to each action, that to the action with the largest
+    effective sample size is given.
+    """
+    estimates = [judge(number, 0) for number in range(len(actions))]
+    known = [number for number, estimate in enumerate(estimates) if not estimate.objections]
     if not known:
-        return []
-    best = min(known, key=lambda action: known[action].value)
-    judged = _evaluate(best, judging, loop)
-    if judged is None:
-        return []
-    size, errors = judged.effective_size, [each.sentence for each in judged.objections if each.severity == "error"]
-    note = _too_few(size, len(judging)) if size < SMALL else errors[0] if errors else None
-    numbers = (judged.value, judged.low, judged.high) if note is None else (None, None, None)
-    loss, bottom, top = numbers
-    name = f"constant {best:g}"
-    return [schema.Candidate(name=name, loss=loss, low=bottom, high=top, effective_size=size, note=note)]
+        return _candidate(name, max(estimates, key=lambda estimate: estimate.effective_size), knob=knob)
+    best = min(known, key=lambda number: estimates[number].value)
+    action = actions[best]
+    stated = f"{name} {action:g}" if isinstance(action, float) else f"{name} {action}"
+    return _candidate(stated, judge(best, 1), action=action, knob=knob)
 
 
-def _evaluate(action: float, log: Log, loop: Loop) -> Estimate | None:
-    low, high = loop.space.actions
-    try:
-        return evaluate(lambda _: action, log, bandwidth=(high - low) / 16, losses=_losses(loop))
-    except ManulError:
-        return None
+def _candidate(
+    name: str, estimate: Estimate, *, action: schema.Option | None = None, knob: str | None = None
+) -> schema.Candidate:
+    """A candidate with its objections; if there are any, its numbers are not known."""
+    objections = [schema.Objection(**dataclasses.asdict(each)) for each in estimate.objections]
+    known = (estimate.value, estimate.low, estimate.high)
+    loss, low, high = (None, None, None) if objections else known
+    return schema.Candidate(
+        name=name,
+        loss=loss,
+        low=low,
+        high=high,
+        effective_size=estimate.effective_size,
+        note=" ".join(each.sentence for each in objections) or None,
+        objections=objections,
+        action=action,
+        knob=knob,
+    )

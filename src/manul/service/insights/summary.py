@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from msgspec import UNSET
 
-from manul.actions.knobs import Choice, Knob
+from manul.actions.knobs import Knob
 from manul.service import schema
 from manul.service.engine.loop import Loop
 from manul.service.insights.cells import cell_count, middles
@@ -16,10 +16,6 @@ from manul.service.insights.knob_insights import marginals_now
 from manul.service.insights.policy_view import LATEST, density_now, features
 from manul.types import Floats
 
-# A constant action is judged by the actions within a sixteenth of the range on either side, as in the report.
-SHARE = 8
-# The effective sample size below which nothing is said about a constant action.
-MIN_EFFECTIVE_SIZE = 30.0
 # Time intervals are merged until each has about so many outcomes, but at least so many intervals remain.
 OUTCOMES_PER_INTERVAL, MIN_INTERVALS = 25, 12
 
@@ -34,13 +30,15 @@ def summary(
     with loop.history.snapshot() as current:
         buckets = current.spans[span]
         past = history(buckets, knobs[0][1], several=several)
-        counted = [
-            (played(buckets, at, knob), best_constant(buckets.parts[:, at], knob)) for at, (_, knob) in enumerate(knobs)
-        ]
+        counted = [played(buckets, at, knob) for at, (_, knob) in enumerate(knobs)]
+    constants = best_constants(examined)
+    past.best_constant = constants.get(None)
     marginals = marginals_now(loop, contexts) if several else []
     summaries = [
-        schema.KnobSummary(name=name, values=middles(knob), played=times, density=density, best_constant=best)
-        for (name, knob), (times, best), density in zip(knobs, counted, marginals, strict=several)
+        schema.KnobSummary(
+            name=name, values=middles(knob), played=times, density=density, best_constant=constants.get(name)
+        )
+        for (name, knob), times, density in zip(knobs, counted, marginals, strict=several)
     ]
     return schema.Summary(
         time=time,
@@ -78,7 +76,7 @@ def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> schema.Hi
         late=_whole(late),
         defaulted=_whole(defaulted),
         played=[] if several else played(buckets, 0, knob),
-        best_constant=None if several else best_constant(buckets.parts[:, 0], knob),
+        best_constant=None,
     )
 
 
@@ -101,25 +99,16 @@ def _merge(table: Floats, factor: int) -> Floats:
     return merged
 
 
-def best_constant(parts: Floats, knob: Knob) -> schema.Constant | None:
-    """The constant value of a knob that is best in every other time interval, judged by the remaining ones, because the
-    lowest of many estimates is too low; None if too few decisions are near it."""
-    window = 1 if isinstance(knob, Choice) else max(1, cell_count(knob) // SHARE)
-    losses, _ = _constant_losses(parts[0::2, : cell_count(knob)].sum(axis=0), window)
-    judged, sizes = _constant_losses(parts[1::2, : cell_count(knob)].sum(axis=0), window)
-    best = int(losses.argmin())
-    if not (np.isfinite(losses[best]) and np.isfinite(judged[best])):
-        return None
-    action = knob.value(best if isinstance(knob, Choice) else (best + window / 2) / cell_count(knob))
-    return schema.Constant(action=action, loss=float(judged[best]), effective_size=float(sizes[best]))
-
-
-def _constant_losses(parts: Floats, window: int) -> tuple[Floats, Floats]:
-    """The estimated loss of each constant action, infinite if too few actions are near it, and the effective sample size."""
-    _, weight, square, loss = (np.convolve(row, np.ones(window), "valid") for row in parts.T)
-    sizes = weight**2 / np.where(square > 0, square, 1.0)
-    known = sizes >= MIN_EFFECTIVE_SIZE
-    return np.where(known, loss / np.where(known, weight, 1.0), np.inf), sizes
+def best_constants(examined: schema.Examined | None) -> dict[str | None, schema.Constant]:
+    """The constant of each knob in the latest report to which there is no objection; one knob has no name."""
+    candidates = [] if examined is None else examined.report.candidates
+    return {
+        each.knob: schema.Constant(
+            action=each.action, loss=each.loss, effective_size=each.effective_size, low=each.low, high=each.high
+        )
+        for each in candidates
+        if each.action is not None and each.loss is not None and each.low is not None and each.high is not None
+    }
 
 
 def _whole(counts: Floats) -> list[int]:

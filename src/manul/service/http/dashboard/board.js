@@ -116,13 +116,17 @@ export class Board {
       [`Default ${many}`]: count(status.defaulted),
       Refused: count(status.refused),
       [`Mean ${one}`]: number(status.mean_loss),
-      ...(this.several ? {} : { "Best constant": number(best?.loss) }),
+      ...(this.several ? {} : { "Best constant": best ? number(best.loss) : "not known" }),
     }
     this.part("tiles").replaceChildren(
       ...Object.entries(tiles).map(([name, value]) =>
         make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value })),
       ),
     )
+    if (best && !this.several)
+      this.part("tiles").lastChild.append(
+        make("dd", { className: "caption", textContent: `${number(best.low)} to ${number(best.high)}` }),
+      )
     this.part("start").hidden = status.decisions > 0
     this.part("first").textContent = status.apprentice ? "Report the first observation" : "Request the first decision"
     if (!status.decisions) this.part("commands").textContent = commands(status)
@@ -134,7 +138,7 @@ export class Board {
     if (policy || !this.pair.heat.plot) await this.pair.refresh()
   }
 
-  past({ history, status, knobs }) {
+  past({ history, status, knobs, examined }) {
     const times = history.outcomes.map((_, place) => history.start + (place + 0.5) * history.seconds)
     const best = history.best_constant,
       { one, many } = words(status)
@@ -156,7 +160,13 @@ export class Board {
       key(`mean ${one} in intervals of ${seconds(history.seconds)}`, "var(--accent)"),
       key("95 % confidence interval", "", "area"),
       ...(best
-        ? [key(`best constant action, ${number(best.action)}: ${number(best.loss)}`, "var(--other)", "dashed")]
+        ? [
+            key(
+              `best constant action on the last ${count(examined.report.rows)} decisions, ${number(best.action)}: ${number(best.loss)} (${number(best.low)} to ${number(best.high)})`,
+              "var(--other)",
+              "dashed",
+            ),
+          ]
         : []),
     )
     const played = knobs ? knobs[this.place].played : history.played

@@ -11,6 +11,9 @@ export function number(value, digits = 3) {
   return String(Number(value.toPrecision(Math.max(digits, Math.ceil(Math.log10(size + 1))))))
 }
 
+// A value of a knob: a number, or an option.
+export const text = value => (typeof value === "number" ? number(value) : String(value))
+
 export const milliseconds = value =>
   value === null || value === undefined ? "–" : value >= 1000 ? `${number(value / 1000)} s` : `${number(value)} ms`
 

@@ -2,10 +2,8 @@
 // of its cells, `ends` those of its axis, and `names` the options of a choice.
 import { ask, at } from "./api.js"
 import { Heat, Lines } from "./charts.js"
-import { count, key, make, number } from "./format.js"
+import { count, key, make, number, text } from "./format.js"
 import { negative, words } from "./outcomes.js"
-
-const text = value => (typeof value === "number" ? number(value) : String(value))
 
 // The knobs of a loop in the order of its settings; a loop with one knob has a nameless one.
 export function knobsOf({ actions }) {
@@ -85,7 +83,7 @@ export class KnobCharts {
       const [, body, caption] = this.figures[place].children
       const best = knob.best_constant
       const constant = best
-        ? `Best constant: ${text(best.action)}, ${one} ${number(best.loss)}, the other knobs as they were set.`
+        ? `Best constant: ${text(best.action)}, ${one} ${number(best.loss)} (${number(best.low)} to ${number(best.high)}), the other knobs as they were set.`
         : ""
       if (!knob.density.length) {
         body.replaceChildren(make("p", { className: "caption", textContent: this.reason(status) }))

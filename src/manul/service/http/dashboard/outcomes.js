@@ -10,7 +10,7 @@ const negateInterval = each => ({ ...each, loss: negative(each.loss), low: negat
 export function inOwnUnits(summary) {
   const { status, history, examined, knobs } = summary
   if (!status.rewards) return summary
-  const constant = best => best && { ...best, loss: negative(best.loss) }
+  const constant = best => best && negateInterval(best)
   return {
     ...summary,
     status: { ...status, mean_loss: negative(status.mean_loss), default_loss: negative(status.default_loss) },

@@ -1,8 +1,9 @@
 // Tables: candidate policies with their intervals, the agent's estimates, and the doctor's findings.
-import { clock, count, make, number } from "./format.js"
+import { clock, count, make, number, text } from "./format.js"
 import { words } from "./outcomes.js"
 
 const NAMES = { played: "all decisions", greedy: "without exploration", model: "the model" }
+const CONSTANT = "best constant"
 
 const note = text => make("p", { className: "caption", textContent: text })
 
@@ -11,7 +12,7 @@ function table(heads, rows) {
     row.map(each =>
       make(
         kind,
-        { className: each?.node || typeof each === "string" ? "" : "number" },
+        { className: each?.node || typeof each === "string" ? "" : "number", colSpan: each?.span ?? 1 },
         each?.node ?? each?.text ?? each,
       ),
     )
@@ -34,6 +35,18 @@ function interval({ loss, low, high }, [from, to]) {
   )
 }
 
+const named = ({ name, action, knob }, apprentice) => {
+  if (name.startsWith("constant")) return [CONSTANT, knob, action === null ? null : text(action)].filter(Boolean).join(" ")
+  return name === "played" && apprentice ? "the caller" : NAMES[name]
+}
+
+// The number and the interval of a candidate, or why it is not known.
+function judged(candidate, ends) {
+  if (candidate.loss !== null) return [{ text: number(candidate.loss) }, { node: interval(candidate, ends) }]
+  const why = make("span", { className: "caption", textContent: `Cannot be known. ${candidate.note}` })
+  return [{ node: why, span: 2 }]
+}
+
 export function candidates(box, examined, { actions, apprentice, rewards }) {
   const { one, many } = words({ rewards })
   const policies = examined?.report.candidates ?? []
@@ -46,22 +59,15 @@ export function candidates(box, examined, { actions, apprentice, rewards }) {
     high = Math.max(...known.map(each => each.high))
   const room = 0.06 * (high - low || 1)
   const rows = policies.map(each => ({
-    row: [
-      each.name === "played" && apprentice
-        ? "the caller"
-        : (NAMES[each.name] ?? each.name.replace(/[-\d.e+]+$/, action => number(Number(action)))),
-      { text: each.loss === null ? "–" : number(each.loss) },
-      each.loss === null
-        ? { node: make("span", { className: "caption", textContent: each.note }) }
-        : { node: interval(each, [low - room, high + room]) },
-    ],
+    row: [named(each, apprentice), ...judged(each, [low - room, high + room])],
     plays: each.name === "played",
   }))
   const who = apprentice
     ? "The caller decides. The model is judged on each decision before it learns from it."
     : "The model decides."
-  const constant = Array.isArray(actions) ? "The constant action" : "A constant sets one knob, the others as they were; it"
-  const caption = `${who} Estimated ${one} on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. ${constant} was chosen on one half of them and judged on the other.`
+  const constant = Array.isArray(actions) ? "" : " A constant sets one knob, the others as they were."
+  const chosen = `The best constant is chosen on one half of them and judged on the other; those that they cannot judge are left out.${constant}`
+  const caption = `${who} Estimated ${one} on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. ${chosen}`
   const range = known.length ? `${number(low)} to ${number(high)}` : ""
   return box.replaceChildren(table(["", { text: one }, range], rows), note(caption))
 }
@@ -88,15 +94,17 @@ const KINDS = {
   },
 }
 
-// What exploration cost in the decisions of the report; a cost below 0 is chance, and shown as 0.
+// What exploration cost in the decisions of the report; a cost below 0 by chance is shown as 0.
 function cost({ exploration, rows }) {
   if (!rows) return []
   if (!exploration)
     return [note("The cost of exploration is unknown: none of these decisions was drawn from a greedy window of the agent.")]
   const { explored, cost, error, share } = exploration
+  const outside = `${count(explored)} of ${count(rows)} decisions were outside the greedy window`
+  if (cost < -1.96 * error)
+    return [note(`Exploration did not cost but gain ${number(-cost, 2)} ± ${number(error, 1)} per decision: ${outside}.`)]
   const part = share === null ? "" : `${number(100 * Math.max(share, 0), 2)} % of the loss, `
   const each = `${number(Math.max(cost, 0), 2)} ± ${number(error, 1)} per decision`
-  const outside = `${count(explored)} of ${count(rows)} decisions were outside the greedy window`
   return [note(`Exploration cost ${part}${each}: ${outside}.`)]
 }
 
