@@ -11,7 +11,7 @@ import pytest
 import manul
 from manul.service.store.backup import backup, restore
 from manul.service.store.store_registry import open_store
-from tests.service.conftest import Service, run
+from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
 from tests.service.test_crash import LOOP, Caller, Known
 from tests.service.test_modes import HEAT
@@ -69,7 +69,8 @@ async def go_on(service):
                 said.append(made)
                 if number % 3:
                     said.append(await service.post(f"/{loop}/decisions/{made['id']}/loss", loss=float(rng.random())))
-                    await service.learned(loop, service.engine.store.counts(service.engine.loop(loop).number).outcomes)
+                served = service.engine.loop(loop)
+                await until(lambda served=served: served.model == service.engine.store.counts(served.number).events)
         statuses = [await service.get(f"/{loop}") for loop in ("heat", "light")]
         models = [(await service.client.get(f"/v1/loops/{loop}/model")).content for loop in ("heat", "light")]
     return said, statuses, models

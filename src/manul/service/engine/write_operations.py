@@ -266,14 +266,15 @@ class WriteLosses(Operation):
         decisions = transaction.decisions(self._loop.number, numbers)
         before = transaction.events_of(self._loop.number, numbers)
         events, of, self._answers, self._facts = [], [], [], []
-        name = "loss" if self._loop.settings.rewards is None else "reward"
+        settings = self._loop.settings
+        name = "loss" if settings.rewards is None else "reward"
         for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
             if each is None:
                 raise self._unknown(place)
             known = before.setdefault(each.number, [])
-            status, kind = loss_events.classify(
-                known, loss.loss, loss.key, self._loop.settings.combine, self._field(place, name)
-            )
+            matured = settings.wait is not None and each.time < self._time - settings.wait
+            field = self._field(place, name)
+            status, kind = loss_events.classify(known, loss.loss, loss.key, settings, matured=matured, field=field)
             if kind is not None:
                 events.append(Event(0, each.number, kind, loss.loss, self._time, loss.key))
                 known.append(events[-1])
