@@ -41,7 +41,7 @@ async def test_a_decision_without_a_loss_stays_and_the_others_go(service, tmp_pa
     async with service.running():
         await service.post("", 201, **HEAT)
         await play(service, 3)
-        await service.post("/heat/decisions", context=[1, 2, 3])
+        waiting = await service.post("/heat/decisions", context=[1, 2, 3])
         await play(service, 3)
     await grow_old(service)
     async with service.running():
@@ -49,7 +49,7 @@ async def test_a_decision_without_a_loss_stays_and_the_others_go(service, tmp_pa
         await archived(service, tmp_path)
         assert in_store(service) == [4, newest]
         assert in_files(tmp_path) == [number for number in old if number != 4]
-        await service.post("/heat/decisions/~4/loss", loss=0.5)
+        await service.post(f"/heat/decisions/{waiting['id']}/loss", loss=0.5)
 
 
 @run

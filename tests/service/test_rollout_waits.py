@@ -146,7 +146,7 @@ async def test_decisions_at_once_get_numbers_in_order(service):
         await service.post("", 201, **LOOP)
         await put(service, **QUICK)
         made = await asyncio.gather(*(service.post("/a/decisions", context=[1, 2]) for _ in range(100)))
-        numbers = sorted(int(each["id"][1:]) for each in made)
+        numbers = sorted(own_number(each["id"]) for each in made)
         assert numbers == list(range(numbers[0], numbers[0] + 100))
 
 

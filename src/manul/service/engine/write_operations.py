@@ -22,9 +22,18 @@ Future = asyncio.Future[Any]
 OWN = "~"
 
 
+def own_id(number: int, epoch: str | None) -> str:
+    """The id that the service gives to a decision; those of earlier versions have no epoch.
+
+    >>> own_id(17, "k3f7x2ab"), own_id(17, None)
+    ('~17.k3f7x2ab', '~17')
+    """
+    return f"{OWN}{number}" if epoch is None else f"{OWN}{number}.{epoch}"
+
+
 def id_of(decision: DecisionRow) -> str:
-    """The id of a decision: the caller's, or one made from its number."""
-    return f"{OWN}{decision.number}" if decision.id is None else decision.id
+    """The id of a decision: the caller's, or one made from its number and its epoch."""
+    return own_id(decision.number, decision.epoch) if decision.id is None else decision.id
 
 
 def decision_answer(decision: DecisionRow) -> schema.Decision:
@@ -40,10 +49,10 @@ def decision_answer(decision: DecisionRow) -> schema.Decision:
 def own_number(id_: str) -> int | None:
     """The decision number in an id that the service made; None if it is not such an id.
 
-    >>> own_number("~17"), own_number("~many")
-    (17, None)
+    >>> own_number("~17.k3f7x2ab"), own_number("~17"), own_number("~many")
+    (17, 17, None)
     """
-    digits = id_[1:]
+    digits = id_[1:].partition(".")[0]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
@@ -269,7 +278,8 @@ class WriteLosses(Operation):
         settings = self._loop.settings
         name = "loss" if settings.rewards is None else "reward"
         for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
-            if each is None:
+            # A number is used again after a reset or a restore, an epoch is not.
+            if each is None or (loss.id.startswith(OWN) and id_of(each) != loss.id):
                 raise self._unknown(place)
             known = before.setdefault(each.number, [])
             matured = settings.wait is not None and each.time < self._time - settings.wait
@@ -298,7 +308,10 @@ class WriteLosses(Operation):
         return name if self._alone else f"losses[{place}].{name}"
 
     def _unknown(self, place: int) -> Unknown:
-        message = f"loop {self._loop.name!r} has no decision {self._losses[place].id!r}."
+        given = self._losses[place].id
+        message = f"loop {self._loop.name!r} has no decision {given!r}."
+        if given.startswith(OWN):
+            message += " It may have been made before the loop was reset, deleted or restored from a backup."
         return Unknown(message, self._field(place, "id"))
 
     def on_commit(self) -> None:
