@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 import manul
+from manul.service.engine.write_operations import own_number
 from manul.service.insights import archive
 from manul.service.store.sqlite_transaction import SqliteTransaction
 from tests.service.conftest import run
@@ -20,7 +21,7 @@ async def archived(service, folder, *, age=500):
 
 
 def in_files(folder):
-    return sorted(int(given[1:]) for path in folder.glob("*.parquet") for given in manul.Log.read(path).ids)
+    return sorted(own_number(given) for path in folder.glob("*.parquet") for given in manul.Log.read(path).ids)
 
 
 def in_store(service):
