@@ -228,6 +228,14 @@ class History:
         return True
 
     @property
+    def deviation(self) -> float:
+        """The standard deviation of all losses; 0 if there are none."""
+        with self.snapshot():
+            outcomes, loss, square, *_ = self.spans["all"].sums.sum(axis=0).tolist()
+        mean = loss / max(outcomes, 1.0)
+        return math.sqrt(max(square / max(outcomes, 1.0) - mean * mean, 0.0))
+
+    @property
     def actions(self) -> Floats:
         """The positions and the loss of the latest actions of several knobs, one row each."""
         return np.array(self._actions).reshape(-1, len(self._knobs) + 1)
