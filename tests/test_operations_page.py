@@ -85,7 +85,7 @@ def shares(usual, today):
 @pytest.mark.parametrize(("usual", "today", "alarm"), [(0.98, 0.98, False), (0.98, 0.995, True), (0.5, 0.6, False)])
 def test_defaults_alarm_if_there_are_more_than_before_not_if_most_visitors_do_not_buy(usual, today, alarm):
     metrics = {"manul_defaulted_total": shares(usual, today), "manul_outcomes_total": outcomes}
-    assert fires("ManulFewerReports", **metrics) == alarm
+    assert fires("ManulDefaults", **metrics, manul_decisions_total=outcomes) == alarm
     assert not fires("ManulAllDefaults", **metrics)
 
 
