@@ -338,17 +338,17 @@ class EndWaits(Operation):
         """Store an outcome for each decision that has none."""
         settings = self._loop.settings
         assert settings.wait is not None
-        numbers = transaction.take_expired(self._loop.number, self._time - settings.wait, self._limit)
-        self._full, self._facts = len(numbers) >= self._limit, []
-        before = transaction.events_of(self._loop.number, numbers)
-        events = []
-        for number in numbers:
-            outcome = loss_events.settle(before.get(number, []), settings)
+        decisions = transaction.take_expired(self._loop.number, self._time - settings.wait, self._limit)
+        self._full, self._facts = len(decisions) >= self._limit, []
+        before = transaction.events_of(self._loop.number, [each.number for each in decisions])
+        events, of = [], []
+        for each in decisions:
+            outcome = loss_events.settle(before.get(each.number, []), settings)
             if outcome is not None:
-                events.append(Event(0, number, outcome[0], outcome[1], self._time))
+                events.append(Event(0, each.number, outcome[0], outcome[1], self._time))
+                of.append(each)
         if events:
-            decisions = transaction.decisions(self._loop.number, [event.decision for event in events])
-            self._facts = list(zip(transaction.add_events(self._loop.number, events), decisions, strict=True))
+            self._facts = list(zip(transaction.add_events(self._loop.number, events), of, strict=True))
 
     def on_commit(self) -> None:
         """Pass them to the learner."""
