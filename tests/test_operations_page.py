@@ -50,7 +50,7 @@ def test_alerts_on_latency_ask_for_a_bucket_and_a_route_that_exist():
 
 
 SECONDS_PER = {"m": 60, "h": 3600, "d": 86400}
-OVER_TIME = re.compile(r"(rate|increase|delta|resets)\((\w+)\[(\d+)(\w)\](?: offset (\d+)(\w))?\)")
+OVER_TIME = re.compile(r"(rate|increase|delta|resets|min_over_time)\((\w+)\[(\d+)(\w)\](?: offset (\d+)(\w))?\)")
 
 
 def fires(alert, **metrics):
@@ -61,7 +61,8 @@ def fires(alert, **metrics):
         kind, name, number, unit, later, unit_later = call.groups()
         span, end = int(number) * SECONDS_PER[unit], NOW - int(later or 0) * SECONDS_PER.get(unit_later, 0)
         change = metrics[name](end) - metrics[name](end - span)
-        return repr({"rate": change / span, "resets": float(change < 0)}.get(kind, change))
+        lowest = min(metrics[name](end), metrics[name](end - span))
+        return repr({"rate": change / span, "resets": float(change < 0), "min_over_time": lowest}.get(kind, change))
 
     expr = OVER_TIME.sub(over_time, expr)
     expr = re.sub(r"manul_\w+", lambda name: repr(metrics[name[0]](NOW) if name[0] in metrics else -1), expr)
@@ -112,6 +113,12 @@ def test_a_loop_that_decides_and_learns_nothing_alarms_unless_its_first_wait_run
     metrics = {"manul_decisions_total": outcomes, "manul_learned_total": lambda _: 0}
     waits = {} if wait is None else {"manul_wait_seconds": lambda _: wait}
     assert fires("ManulNoLosses", **metrics, **waits) == (wait is None)
+
+
+@pytest.mark.parametrize("wait", [None, DAY])
+def test_a_rollout_that_is_held_up_alarms_unless_its_decisions_wait(wait):
+    waits = {} if wait is None else {"manul_wait_seconds": lambda _: wait}
+    assert fires("ManulRolloutHeldUp", manul_rollout_in_flight=lambda _: 5000, **waits) == (wait is None)
 
 
 @pytest.mark.parametrize(("late", "alarm"), [(0.0005, False), (0.005, True)])
