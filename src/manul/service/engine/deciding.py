@@ -74,8 +74,16 @@ class Decider:
         drawn, model, ticket = loop.draw(number, key, context, request.within, request.action)
         decided = (request.within, drawn.action, drawn.density, self._now(), model)
         densities = drawn.densities if isinstance(drawn, KnobsDecision) else None
-        more = {"floor": drawn.floor, "densities": densities, "ticket": ticket, "epoch": loop.epoch}
-        return DecisionRow(number, request.id, context, *decided, **more)
+        return DecisionRow(
+            number,
+            request.id,
+            context,
+            *decided,
+            floor=drawn.floor,
+            densities=densities,
+            ticket=ticket,
+            epoch=loop.epoch,
+        )
 
     def _take(self, loop: Loop, count: int) -> int | None:
         """Decision numbers, if they are at hand; a rollout needs them in the order of the decisions of all replicas."""
