@@ -175,7 +175,7 @@ class WriteDecisions(Operation):
 def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
     """Decisions share a block if their numbers are consecutive: a number is looked up in the last block that starts before it."""
     index, decision = indexed
-    return decision.number - index, decision.model, decision.observed
+    return decision.number - index, decision.model, decision.observed, decision.epoch
 
 
 def _question(decision: DecisionRow) -> tuple[object, ...]:
