@@ -62,8 +62,8 @@ print(f"loop {loop.name!r}: actions from {loop.actions[0]:g} to {loop.actions[1]
 # %% [markdown]
 # A *loop* is one decision problem, with a name and a range of actions. Losses are in [0, 1] unless you pass `losses` or `rewards`.
 # Any HTTP client works; `manul.Client` has a method for every route and retries requests that got no response. Here every hour has its
-# loss. If yours can go missing, create the loop with `wait` and `default_loss`: a rollout waits for every loss, because those that
-# come fast are not like the others.
+# loss. If yours can go missing, create the loop with `wait` and `default_loss`: every loss is then learned when its wait ends, because
+# those that come fast are not like the others.
 #
 # ## Learn beside the rule
 #

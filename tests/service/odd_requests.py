@@ -6,10 +6,11 @@ LOOP = "/v1/loops/heat"
 PAUSE = b"POST /v1/loops/heat/resume HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
 LAST = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 METHODS = ["POST"] * 12 + ["GET", "PUT", "DELETE", "OPTIONS", "PATCH", "post", "FOO", "POST ", ""]
-PATHS = [f"{LOOP}/decisions"] * 8 + [f"{LOOP}/decisions/~1/loss"] * 4 + [
+PATHS = [f"{LOOP}/decisions"] * 8 + [f"{LOOP}/decisions/o1/loss"] * 4 + [
     f"{LOOP}/decisions/known/loss", f"{LOOP}/decisions/", f"{LOOP}/decisions?x=1", f"{LOOP}/decisions#x", "//decisions",
     "/v1/loops/h%65at/decisions", "/v1/loops/heat%0a/decisions", "/v1/loops/heat%2fdecisions", "/v1/loops/cold/decisions",
-    f"http://127.0.0.1{LOOP}/decisions", f"{LOOP}/decisions/%7e1/loss", f"{LOOP}/decisions/~1/loss/", f"{LOOP}/decisions\xe9",
+    f"http://127.0.0.1{LOOP}/decisions", f"{LOOP}/decisions/%6f1/loss", f"{LOOP}/decisions/~1/loss",
+    f"{LOOP}/decisions/o1/loss/", f"{LOOP}/decisions\xe9",
     f"{LOOP}/decisions/a%00b/loss", "*", "/healthz", f"{LOOP}/pause", "/V1/loops/heat/decisions", f"{LOOP}/../heat/decisions",
 ]  # fmt: skip
 VERSIONS = ["HTTP/1.1"] * 16 + ["HTTP/1.0", "HTTP/2.0", "HTTP/0.9", "HTTP/1.1 ", "http/1.1", "HTTP/1.11", ""]

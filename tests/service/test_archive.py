@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 import manul
+from manul.service.engine.write_operations import own_number
 from manul.service.insights import archive
 from manul.service.store.sqlite_transaction import SqliteTransaction
 from tests.service.conftest import run
@@ -20,7 +21,7 @@ async def archived(service, folder, *, age=500):
 
 
 def in_files(folder):
-    return sorted(int(given[1:]) for path in folder.glob("*.parquet") for given in manul.Log.read(path).ids)
+    return sorted(own_number(given) for path in folder.glob("*.parquet") for given in manul.Log.read(path).ids)
 
 
 def in_store(service):
@@ -41,7 +42,7 @@ async def test_a_decision_without_a_loss_stays_and_the_others_go(service, tmp_pa
     async with service.running():
         await service.post("", 201, **HEAT)
         await play(service, 3)
-        await service.post("/heat/decisions", context=[1, 2, 3])
+        waiting = await service.post("/heat/decisions", context=[1, 2, 3])
         await play(service, 3)
     await grow_old(service)
     async with service.running():
@@ -49,7 +50,7 @@ async def test_a_decision_without_a_loss_stays_and_the_others_go(service, tmp_pa
         await archived(service, tmp_path)
         assert in_store(service) == [4, newest]
         assert in_files(tmp_path) == [number for number in old if number != 4]
-        await service.post("/heat/decisions/~4/loss", loss=0.5)
+        await service.post(f"/heat/decisions/{waiting['id']}/loss", loss=0.5)
 
 
 @run

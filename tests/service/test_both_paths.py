@@ -32,14 +32,14 @@ def servers(tmp_path_factory):
             running.callback(servers[-1].stop)
             servers[-1].ask("POST", "/v1/loops", HEAT)
             servers[-1].ask("POST", "/v1/loops/heat/pause")
-            servers[-1].ask("POST", "/v1/loops/heat/decisions", {"context": [1, 2]})
+            servers[-1].ask("POST", "/v1/loops/heat/decisions", {"context": [1, 2], "id": "o1"})
         yield servers
 
 
 def told(server, sent):
-    """What matters of the answers: not times, nor ids of requests, nor how far the learner's thread is."""
+    """What matters of the answers: not times, nor ids of requests, nor epochs, nor how far the learner's thread is."""
     found = exchanged(server.port, *sent)
-    passing = rb'"(created|learned|model)":[^,]*,'
+    passing = rb'"(created|learned|model)":[^,]*,|(?<="~)[^"]*'
     return [(each.status, sorted(each.headers), re.sub(passing, b"", each.body)) for each in found]
 
 
@@ -98,3 +98,27 @@ def test_several_knobs_are_answered_alike(servers):
         assert fast == router
     fast, router = (server.ask("POST", "/v1/loops/offers/decisions/o1/loss", {"loss": 0.5}) for server in servers)
     assert fast == router == (200, {"id": "o1", "status": "recorded"})
+
+
+def test_losses_that_wait_are_answered_alike(servers):
+    for server in servers:
+        assert server.ask("POST", "/v1/loops", HEAT | {"name": "waits", "wait": 3600, "default_loss": 1})[0] in (
+            200,
+            201,
+        )
+        assert server.ask("POST", "/v1/loops/waits/decisions", {"context": [1, 2], "id": "o1"})[0] == 200
+    said = []
+    for loss in (0.5, 0.5, 0.25):
+        fast, router = (server.ask("POST", "/v1/loops/waits/decisions/o1/loss", {"loss": loss}) for server in servers)
+        assert fast == router
+        said.append(fast[1].get("status", fast[0]))
+    assert said == ["waiting", "repeated", 409]
+
+
+def test_own_ids_take_their_losses_on_both_paths(servers):
+    for server in servers:
+        server.ask("POST", "/v1/loops", HEAT | {"name": "waits", "wait": 3600, "default_loss": 1})
+        given = server.ask("POST", "/v1/loops/waits/decisions", {"context": [1, 2]})[1]["id"]
+        path = f"/v1/loops/waits/decisions/{given}"
+        assert server.ask("POST", f"{path}/loss", {"loss": 0.5}) == (200, {"id": given, "status": "waiting"})
+        assert server.ask("POST", f"{path}x/loss", {"loss": 0.5})[0] == 404

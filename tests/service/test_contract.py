@@ -18,16 +18,16 @@ from manul.service.http.route_table import OPERATIONS
 from tests.service.processes import Process
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-KNOWN = {"loop": "heat", "id": "~1"}
+KNOWN = {"loop": "heat", "id": "order-1"}
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     service = Process(tmp_path_factory.mktemp("contract"))
     service.ask("POST", "/v1/loops", {"name": "heat", "actions": [20, 70]})
-    for _ in range(3):
-        service.ask("POST", "/v1/loops/heat/decisions", {"context": [1, 2]})
-    service.ask("POST", "/v1/loops/heat/decisions/~2/loss", {"loss": 0.5})
+    for number in range(1, 4):
+        service.ask("POST", "/v1/loops/heat/decisions", {"context": [1, 2], "id": f"order-{number}"})
+    service.ask("POST", "/v1/loops/heat/decisions/order-2/loss", {"loss": 0.5})
     yield service
     assert service.stop() == 0
 

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from manul.service.engine.engine import Engine
+from manul.service.engine.write_operations import id_of
 from manul.service.store import OUTCOMES
 from manul.service.store.store_registry import open_store
 from tests.service.processes import Process
@@ -85,7 +86,7 @@ def stored(store, loop=1):
     decided, after = {}, 0
     while blocks := store.blocks(loop, after, 1000):
         for each in (each for block in blocks for each in block.decisions()):
-            name = each.id or f"~{each.number}"
+            name = id_of(each)
             assert name not in decided
             decided[name] = each
         after = blocks[-1].last
@@ -108,8 +109,9 @@ def check_store(place, known, name="a"):
         assert (decided[id_].action, decided[id_].density) == (action, density)
     for id_, (loss, status) in known.losses.items():
         found = events[decided[id_].number]
-        kind = {"recorded": "loss", "repeated": "loss", "late": "late"}[status]
+        kind = {"waiting": "part", "late": "late"}[status]
         assert [event.loss for event in found if event.kind == kind] == [loss]
+        assert {event.kind for event in found} - {kind} <= {"default" if status == "late" else "combined"}
     for found in events.values():
         assert sum(event.kind in OUTCOMES for event in found) <= 1
     outcomes = sum(event.kind in OUTCOMES for found in events.values() for event in found)

@@ -322,3 +322,15 @@ def test_a_token_for_some_loops_shows_and_creates_only_those(browser, tmp_path):
     browser.find("#create [type=submit]").click()
     browser.until(lambda: "does not give access to a loop named 'other-2'" in browser.text("#create .error"))
     assert service.stop() == 0
+
+
+def test_a_loop_that_waits_says_what_it_waits_for(browser, tmp_path):
+    served = Process(tmp_path)
+    served.ask("POST", "/v1/loops", {"name": "heating", "actions": RANGE, "wait": 7200, "default_loss": 1})
+    decide(served, 1, 20, reported=5)
+    browser.open(f"http://127.0.0.1:{served.port}/#heating")
+    browser.until(lambda: tile(browser, "Waiting") == 20)
+    browser.until(lambda: "No wait is over yet: losses are learned and shown 2" in browser.text("main"))
+    assert "20 decisions whose wait is not over" in browser.text("[data-is=waits-caption]")
+    assert browser.complaints() == []
+    assert served.stop() == 0

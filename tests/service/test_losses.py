@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.service.conftest import run
+from manul.service.store import Event
+from tests.service.conftest import run, until
 
 WAITING = {"name": "heat", "actions": [20, 70], "wait": 60, "default_loss": 1.0}
 
@@ -59,6 +60,63 @@ async def test_a_missing_loss_becomes_the_default_exactly_once_also_across_a_res
             await service.learned("heat", 3)
             status = await service.get("/heat")
             assert (status["defaulted"], status["learned"], status["waiting"], status["mean_loss"]) == (2, 3, 0, 0.75)
+
+
+@run
+async def test_a_reported_loss_is_learned_when_its_wait_ends_and_not_before(service):
+    async with service.running():
+        await service.post("", 201, **WAITING)
+        ids = await decided(service, 2)
+        assert (await service.post(f"/heat/decisions/{ids[1]}/loss", loss=0.25))["status"] == "waiting"
+        service.clock.time += 59
+        await waits_end(service)
+        assert (await service.get("/heat"))["mean_loss"] is None
+        service.clock.time += 2
+        await waits_end(service)
+        await service.learned("heat", 2)
+        events = [event for event, _ in service.engine.store.events(1, 0, 9)]
+        assert [(event.decision, event.kind) for event in events] == [(2, "part"), (1, "default"), (2, "combined")]
+
+
+@run
+async def test_a_repeated_loss_is_no_other_loss_before_and_after_the_end_of_the_wait(service):
+    async with service.running():
+        await service.post("", 201, **WAITING)
+        (given,) = await decided(service, 1)
+        path, said = f"/heat/decisions/{given}/loss", []
+        for passed in (0, 1, 60):
+            service.clock.time += passed
+            await waits_end(service)
+            said += [(await service.post(path, loss=0.25, key=f"after {passed}"))["status"]]
+            await service.refused(409, f"/v1/loops{path}", {"loss": 0.5}, field="loss")
+        assert said == ["waiting", "repeated", "repeated"]
+
+
+@run
+async def test_a_loss_is_late_from_the_end_of_its_wait_on_also_if_nobody_has_ended_it(service):
+    async with service.running():
+        await service.post("", 201, **WAITING)
+        (given,) = await decided(service, 1)
+        service.engine._background[0].cancel()
+        service.clock.time += 61
+        assert (await service.post(f"/heat/decisions/{given}/loss", loss=0.25))["status"] == "late"
+        await waits_end(service)
+        await service.learned("heat", 1)
+        assert (await service.get("/heat"))["mean_loss"] == 1.0
+
+
+@run
+async def test_losses_that_an_earlier_version_learned_at_once_stay_outcomes(service):
+    async with service.running():
+        await service.post("", 201, **WAITING)
+        ids = await decided(service, 2)
+        await service.engine.write(lambda tx: tx.add_events(1, [Event(0, 1, "loss", 0.25, 1e6)]))
+        assert (await service.post(f"/heat/decisions/{ids[0]}/loss", loss=0.25))["status"] == "repeated"
+        await service.post(f"/heat/decisions/{ids[1]}/loss", loss=0.75)
+        service.clock.time += 61
+        await waits_end(service)
+        await until(lambda: service.engine.store.counts(1).outcomes == 2)
+        assert (await service.get("/heat"))["mean_loss"] == 0.5
 
 
 @run

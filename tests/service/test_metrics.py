@@ -47,8 +47,8 @@ async def test_answers_are_counted_by_route_and_status_with_their_latency(servic
 async def test_the_state_of_the_service_is_in_the_metrics(service):
     async with service.running():
         await service.post("", 201, **HEAT)
-        await service.post("/heat/decisions", context=[1, 2])
-        await service.post("/heat/decisions/~1/loss", loss=0.5)
+        made = await service.post("/heat/decisions", context=[1, 2])
+        await service.post(f"/heat/decisions/{made['id']}/loss", loss=0.5)
         await service.learned("heat", 1)
         found = await scraped(service)
     expected = {

@@ -12,6 +12,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from manul.service.engine.write_operations import own_number
 from manul.service.store.postgres_schema import LEARNING
 from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
@@ -247,7 +248,7 @@ async def test_a_follower_plays_the_rollout_that_the_leader_judges(postgres):
         made = [await each.post("/heat/decisions", context=[1, 2, 3]) for each in (leader, follower) * 60]
         for each in made:
             await leader.post(f"/heat/decisions/{each['id']}/loss", loss=0.5)
-        numbers = [int(each["id"][1:]) for each in made]
+        numbers = [own_number(each["id"]) for each in made]
         assert numbers == list(range(numbers[0], numbers[0] + 120))
         for each in (leader, follower):
             await each.learned("heat", 120)

@@ -11,7 +11,7 @@ import pytest
 import manul
 from manul.service.store.backup import backup, restore
 from manul.service.store.store_registry import open_store
-from tests.service.conftest import Service, run
+from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
 from tests.service.test_crash import LOOP, Caller, Known
 from tests.service.test_modes import HEAT
@@ -60,7 +60,7 @@ async def test_a_backup_under_load_is_the_store_of_one_moment(service, restored,
 
 
 async def go_on(service):
-    """Decisions and losses in both loops, each learned before the next; returns all answers and both models."""
+    """Decisions and losses in both loops, each learned before the next; returns all answers but their ids, and both models."""
     rng, said = np.random.default_rng(5), []
     async with service.running():
         for number in range(15):
@@ -69,10 +69,11 @@ async def go_on(service):
                 said.append(made)
                 if number % 3:
                     said.append(await service.post(f"/{loop}/decisions/{made['id']}/loss", loss=float(rng.random())))
-                    await service.learned(loop, service.engine.store.counts(service.engine.loop(loop).number).outcomes)
+                served = service.engine.loop(loop)
+                await until(lambda served=served: served.model == service.engine.store.counts(served.number).events)
         statuses = [await service.get(f"/{loop}") for loop in ("heat", "light")]
         models = [(await service.client.get(f"/v1/loops/{loop}/model")).content for loop in ("heat", "light")]
-    return said, statuses, models
+    return [each | {"id": None} for each in said], statuses, models
 
 
 @run

@@ -146,7 +146,7 @@ async def test_decisions_at_once_get_numbers_in_order(service):
         await service.post("", 201, **LOOP)
         await put(service, **QUICK)
         made = await asyncio.gather(*(service.post("/a/decisions", context=[1, 2]) for _ in range(100)))
-        numbers = sorted(int(each["id"][1:]) for each in made)
+        numbers = sorted(own_number(each["id"]) for each in made)
         assert numbers == list(range(numbers[0], numbers[0] + 100))
 
 
@@ -167,3 +167,20 @@ async def test_a_request_that_comes_when_a_refill_has_just_ended_does_not_block_
         await ended
         decider._refills[1] = ended  # its callback comes later
         await service.post("/a/decisions", context=[1, 2])
+
+
+@run
+async def test_with_a_wait_decisions_are_in_flight_until_it_ends_also_if_their_losses_have_come(service):
+    async with service.running():
+        await service.post("", 201, **LOOP, wait=60, default_loss=0.5)
+        await put(service, **QUICK)
+        made = (await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 40))["decisions"]
+        losses = [{"id": each["id"], "loss": GOOD[each["arm"]]} for each in made[::2]]
+        await service.post("/a/losses", losses=losses)
+        progress = service.engine.loop("a").rollout.progress
+        assert ((await service.get("/a/rollout"))["in_flight"], progress.judged) == (40, 0)
+        service.clock.time += 61
+        service.engine.end_waits()
+        await until(lambda: progress.judged == 40)
+        assert (await service.get("/a/rollout"))["in_flight"] == 0
+        assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))

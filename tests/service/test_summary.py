@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manul.actions.knobs import Span
-from manul.service.insights.history import SUMS, History
+from manul.service.insights.history import BINS, BUCKETS, SUMS, Buckets, History
 from manul.service.insights.summary import history
 from manul.service.insights.traffic import Traffic
 from manul.service.store import Event
@@ -31,6 +31,15 @@ def facts(count, seconds=1.0, seed=0):
     ]
 
 
+def late(events, most, seed=2):
+    """The same decisions, whose losses come up to so many seconds later, in the order in which they come."""
+    delays = np.random.default_rng(seed).uniform(0, most, len(events))
+    delayed = [
+        (event._replace(time=event.time + delay), made) for (event, made), delay in zip(events, delays, strict=True)
+    ]
+    return sorted(delayed, key=lambda fact: fact[0].time)
+
+
 def in_groups(events, sizes):
     made = History([("action", KNOB)])
     rest = list(events)
@@ -42,8 +51,9 @@ def in_groups(events, sizes):
         return made
 
 
-def test_the_past_is_the_same_however_events_are_grouped():
-    events = facts(2000, seconds=30)
+@pytest.mark.parametrize("delay", [0, 300, 30_000])
+def test_the_past_is_the_same_however_events_are_grouped(delay):
+    events = late(facts(2000, seconds=30), delay)
     sizes = np.random.default_rng(1)
     alone = in_groups(events, iter(lambda: 1, 0))
     assert in_groups(events, iter(lambda: int(sizes.integers(1, 400)), 0)).to_bytes() == alone.to_bytes()
@@ -53,6 +63,16 @@ def test_the_past_survives_as_bytes():
     before, after = in_groups(facts(500), iter(lambda: 100, 0)), History([("action", KNOB)])
     after.restore(before.to_bytes())
     assert after.to_bytes() == before.to_bytes()
+
+
+@pytest.mark.parametrize("span", ["minutes", "day", "all"])
+def test_a_loss_counts_at_the_time_of_its_decision(span):
+    events = late(facts(500, seconds=100), 5000)
+    buckets = in_groups(events, iter(lambda: 50, 0)).spans[span]
+    ends = buckets.start + buckets.seconds * np.arange(BUCKETS + 1)
+    expected, _ = np.histogram([decision.time for _, decision in events], ends)
+    assert buckets.sums[:, SUMS.index("outcomes")].tolist() == expected.tolist()
+    assert expected.sum() > 5
 
 
 @pytest.mark.parametrize("span", ["minutes", "day", "all"])

@@ -68,9 +68,9 @@ def spans(collector):
 @pytest.mark.parametrize("path", PROGRAMS)
 def test_requests_transactions_and_learning_turns_are_traced(collector, tmp_path, path):
     server = Process(tmp_path, "decisions.db", "--otel-endpoint", collector.url, program=PROGRAMS[path])
-    asked = ("POST", "/v1/loops/heat/decisions", {"context": [1, 2]}, PARENT, "X-Request-Id: mine")
+    asked = ("POST", "/v1/loops/heat/decisions", {"context": [1, 2], "id": "o1"}, PARENT, "X-Request-Id: mine")
     server.ask("POST", "/v1/loops", HEAT)
-    exchanged(server.port, request(*asked), request("POST", "/v1/loops/heat/decisions/~1/loss", {"loss": 0.5}), count=2)
+    exchanged(server.port, request(*asked), request("POST", "/v1/loops/heat/decisions/o1/loss", {"loss": 0.5}), count=2)
     server.ask("GET", "/nowhere")
     assert server.stop() == 0
     found = spans(collector)

@@ -58,7 +58,8 @@ else:
 
 
 class NewLoop(Request, kw_only=True):
-    """A decision problem; a decision without a loss after `wait` seconds gets `default_loss`.
+    """A decision problem. With a `wait`, a loss is learned so many seconds after its decision, whenever it was reported until
+    then; a decision without a loss gets `default_loss`. Without a wait, a loss is learned as soon as it is reported.
 
     A loop has `losses` or `rewards`, by default losses in [0, 1]; Auto also takes "auto", any finite numbers. A reward
     is stored as a negative loss.

@@ -155,8 +155,8 @@ class Observed(Struct, kw_only=True):
 
 
 class Loss(Struct, kw_only=True):
-    """What happens to a loss: `recorded` is learned; `waiting` is learned at the end of the wait; `repeated` was reported
-    before; `late` was reported after the end of the wait, and is stored but not learned."""
+    """What happens to a loss: `recorded` is learned; `waiting` is learned when the wait of its decision ends; `repeated` was
+    reported before; `late` was reported after the end of the wait, and is stored but not learned."""
 
     id: str
     status: Literal["recorded", "waiting", "repeated", "late"]
@@ -169,9 +169,9 @@ class Losses(Struct, kw_only=True):
 
 
 class Status(Struct, kw_only=True):
-    """The status of a loop. `waiting` are decisions without an outcome, `learned` the outcomes that the model contains, and
-    `epsilon` the share of uniform exploration in the next decision. A reward is a negative loss: if a loop has `rewards`, its
-    mean reward is `-mean_loss`."""
+    """The status of a loop. `waiting` are decisions without an outcome: no loss was reported or, with a wait, it is not over.
+    `learned` are the outcomes that the model contains, and `epsilon` is the share of uniform exploration in the next decision.
+    A reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`."""
 
     name: str
     actions: Actions
@@ -293,7 +293,8 @@ class Constant(Struct, kw_only=True):
 
 class History(Struct, kw_only=True):
     """A span in intervals of `seconds` each: outcomes, their mean loss with a 95 % confidence interval, late and defaulted
-    losses, and how often actions fell into each part of their range. `best_constant` is null if no report has one yet."""
+    losses, and how often actions fell into each part of their range. Each counts at the time of its decision; decisions whose
+    wait is not over are left out. `best_constant` is null if no report has one yet."""
 
     start: float
     seconds: float

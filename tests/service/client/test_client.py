@@ -115,8 +115,8 @@ def test_decides_and_reports(client, loop):
 
 
 def test_rewards_are_reported(client, loop):
-    created = client.create(loop, actions=(20, 70), rewards=(0, 100), agent=CATS, wait=3600, default_reward=0)
-    assert (created.rewards, created.losses, created.default_loss) == ((0, 100), (-100, 0), 0)
+    created = client.create(loop, actions=(20, 70), rewards=(0, 100), agent=CATS)
+    assert (created.rewards, created.losses) == ((0, 100), (-100, 0))
     one, two = client.decide_many(loop, [[4.5, 0.3]] * 2)
     assert client.report_loss(loop, one, reward=25).status == "recorded"
     assert [each.status for each in client.report_losses(loop, rewards=[(two, 75)])] == ["recorded"]
@@ -124,6 +124,14 @@ def test_rewards_are_reported(client, loop):
     assert client.status(loop).mean_loss == -50
     with pytest.raises(ServiceError, match="loss must not be reported to a loop with rewards; report its reward"):
         client.report_loss(loop, one, 0.25)
+
+
+def test_rewards_wait_until_they_are_learned(client, loop):
+    created = client.create(loop, actions=(20, 70), rewards=(0, 100), agent=CATS, wait=3600, default_reward=0)
+    assert (created.wait, created.default_loss) == (3600, 0)
+    decision = client.decide(loop, [4.5, 0.3])
+    assert [client.report_loss(loop, decision, reward=25).status for _ in range(2)] == ["waiting", "repeated"]
+    assert (client.status(loop).mean_loss, client.status(loop).waiting) == (None, 1)
 
 
 def test_several_knobs_are_decided_and_observed(client, loop):

@@ -33,7 +33,7 @@ def filled(kept):
     kept.decide(1, 2, ids=["gone", None])
     kept.lose(2)
     with kept.store.transaction() as transaction:
-        assert transaction.take_expired(first, 2.0, 100) == [1, 2, 3]
+        assert [each.number for each in transaction.take_expired(first, 2.0, 100)] == [1, 2, 3]
         (event,) = transaction.add_events(first, [Event(0, 0, "import", 0.0, 7.0, "k\0\N{SNOWMAN}")])
         transaction.add_model(first, event.number, b"\x00model")
         transaction.add_snapshot(first, Snapshot(2, b"\xffsnapshot", 2, 0, b"history"), keep=2)
@@ -87,7 +87,7 @@ def test_a_restored_store_says_what_the_original_says_and_goes_on(filled, saved,
     assert restored.model(1, 3) == b"\x00model"
     with restored.transaction() as transaction:
         assert transaction.numbers(1, ["a\0b", "\N{SNOWMAN}", "gone"]) == [1, 3, None]
-        assert transaction.take_expired(1, 9.0, 100) == [9, 10]
+        assert [each.number for each in transaction.take_expired(1, 9.0, 100)] == [9, 10]
         assert transaction.add_loop("light", b"{}", 1.0, apprentice=False) == 3
         assert transaction.purge(100) is False
     restored.close()

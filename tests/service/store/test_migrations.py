@@ -86,7 +86,7 @@ def test_a_store_of_version_1_goes_on(old):
     store = open_store(old)
     with store.transaction() as transaction:
         assert transaction.numbers(1, ["mine"]) == [3]
-        assert transaction.take_expired(1, 12.5, 100) == [3, 4]
+        assert [each.number for each in transaction.take_expired(1, 12.5, 100)] == [3, 4]
         (event,) = transaction.add_events(1, [Event(0, 4, "default", 1.0, 30.0)])
         assert event.number == 7
         assert transaction.add_loop("light", b"{}", 2.0, apprentice=False) == 2

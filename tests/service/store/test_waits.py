@@ -3,7 +3,7 @@
 
 def ended(kept, before, limit=100):
     with kept.store.transaction() as transaction:
-        return transaction.take_expired(kept.loop, before, limit)
+        return [each.number for each in transaction.take_expired(kept.loop, before, limit)]
 
 
 def test_a_block_that_is_durable_late_with_a_lower_number_ends_too(kept):
@@ -26,7 +26,7 @@ def test_what_was_asked_for_in_a_transaction_that_failed_is_asked_for_again(kept
     kept.decide(1)
     try:
         with kept.store.transaction() as transaction:
-            assert transaction.take_expired(kept.loop, 5.0, 10) == [1]
+            assert [each.number for each in transaction.take_expired(kept.loop, 5.0, 10)] == [1]
             raise ZeroDivisionError
     except ZeroDivisionError:
         pass
@@ -37,3 +37,11 @@ def test_a_limit_ends_the_oldest_first(kept):
     for number in (1, 2, 3):
         kept.decide(number, time=10.0 - number)
     assert [ended(kept, 20.0, limit=1) for _ in range(4)] == [[3], [2], [1], []]
+
+
+def test_the_decisions_come_whole_and_leave_the_cache_to_recent_ones(kept):
+    (decision,) = kept.decide(1, time=1.0).decisions()
+    kept.reopen()
+    with kept.store.transaction() as transaction:
+        assert transaction.take_expired(kept.loop, 5.0, 10) == [decision]
+    assert kept.store._recent.missing(kept.loop, [1]) == [1]

@@ -61,7 +61,8 @@ class Calls:
     ) -> Exchange[schema.Status]:
         """Create a loop of losses or rewards; if it exists with the same settings, return it.
 
-        `actions` are a range, or map the names of several knobs to ranges, `Stepped` or `Choice`.
+        `actions` are a range, or map the names of several knobs to ranges, `Stepped` or `Choice`. With a `wait`, a loss is
+        learned so many seconds after its decision, and a decision without one gets the default.
         """
         settings = {
             "name": name,

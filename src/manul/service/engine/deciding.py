@@ -16,7 +16,14 @@ from manul.service.engine.admission import check_context
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Fact, Loop, refusal
 from manul.service.engine.losses import stated_loss
-from manul.service.engine.write_operations import OWN, Future, WriteBlock, WriteDecisions, WriteVoids, decision_answer
+from manul.service.engine.write_operations import (
+    Future,
+    WriteBlock,
+    WriteDecisions,
+    WriteVoids,
+    decision_answer,
+    own_id,
+)
 from manul.service.errors import Conflict, Invalid
 from manul.service.store import Store
 from manul.service.store.blocks import DecisionRow, pack_columns
@@ -67,7 +74,16 @@ class Decider:
         drawn, model, ticket = loop.draw(number, key, context, request.within, request.action)
         decided = (request.within, drawn.action, drawn.density, self._now(), model)
         densities = drawn.densities if isinstance(drawn, KnobsDecision) else None
-        return DecisionRow(number, request.id, context, *decided, floor=drawn.floor, densities=densities, ticket=ticket)
+        return DecisionRow(
+            number,
+            request.id,
+            context,
+            *decided,
+            floor=drawn.floor,
+            densities=densities,
+            ticket=ticket,
+            epoch=loop.epoch,
+        )
 
     def _take(self, loop: Loop, count: int) -> int | None:
         """Decision numbers, if they are at hand; a rollout needs them in the order of the decisions of all replicas."""
@@ -136,13 +152,27 @@ class Decider:
         if not named and isinstance(decisions, Decisions):
             actions, densities = decisions.actions, decisions.densities
             columns = (numbers, actions, densities, contexts if rows is None else rows, withins, decisions.floors)
-            self._writer.submit(WriteBlock(loop, pack_columns(now, model, *columns), future, self._note_first))
+            block = pack_columns(now, model, *columns, epoch=loop.epoch)
+            self._writer.submit(WriteBlock(loop, block, future, self._note_first))
             await future
             drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
-            return [schema.Decision(id=f"{OWN}{n}", action=a, density=d, model=model) for n, a, d in drawn]
+            return [
+                schema.Decision(id=own_id(number, loop.epoch), action=action, density=density, model=model)
+                for number, action, density in drawn
+            ]
         rows_to_store = [
             DecisionRow(
-                number, each.id, context, each.within, action, density, now, model, floor=floor, densities=by_knob
+                number,
+                each.id,
+                context,
+                each.within,
+                action,
+                density,
+                now,
+                model,
+                floor=floor,
+                densities=by_knob,
+                epoch=loop.epoch,
             )
             for number, each, context, (action, density, floor, by_knob) in zip(
                 numbers, requests, contexts, models.split(decisions), strict=True
@@ -195,6 +225,7 @@ class Decider:
             observed=True,
             floor=observation.floor,
             densities=observation.densities,
+            epoch=loop.epoch,
         )
         stored: DecisionRow = await self._enqueue(loop, row)
         return stored

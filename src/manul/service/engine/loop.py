@@ -26,7 +26,7 @@ from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
 from manul.service.loop_settings import stored_loop
 from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
-from manul.service.store.blocks import DecisionRow, RolloutTicket
+from manul.service.store.blocks import DecisionRow, RolloutTicket, new_epoch
 from manul.types import Decision, Decisions, KnobsDecision
 from manul.utils import model_files
 from manul.utils.rewards import outcome_of, outcomes_of
@@ -55,6 +55,7 @@ class Loop:
     def __init__(self, row: LoopRow) -> None:
         self.row = row
         self.number, self.name, self.created = row.number, row.name, row.created
+        self.epoch = new_epoch()
         self.paused, self.apprentice = row.paused, row.apprentice
         self.changed = 0.0  # when this replica paused, resumed or promoted it, by time.monotonic()
         self.settings = stored_loop(row.settings)

@@ -46,41 +46,44 @@ def stated_loss(settings: NewLoop, given: NewLoss | NewObservation, place: str =
 
 
 def classify(
-    before: Sequence[Event], loss: float, key: str | None, combine: Combination, field: str = "loss"
+    before: Sequence[Event], loss: float, key: str | None, settings: NewLoop, *, matured: bool, field: str = "loss"
 ) -> tuple[LossStatus, Kind | None]:
-    """The answer to a loss, and the kind of event to store, if any.
+    """The answer to a loss, and the kind of event to store, if any; `matured` if the wait of its decision is over.
 
-    >>> classify([], 0.25, None, "first")
+    >>> classify([], 0.25, None, NewLoop(name="heating", actions=(20, 70)), matured=False)
     ('recorded', 'loss')
-    >>> classify([Event(1, 7, "default", 1.0, 0.0)], 0.25, None, "first")
-    ('late', 'late')
+    >>> waits = NewLoop(name="heating", actions=(20, 70), wait=60, default_loss=1.0)
+    >>> classify([], 0.25, None, waits, matured=False), classify([], 0.25, None, waits, matured=True)
+    (('waiting', 'part'), ('late', 'late'))
     """
-    outcome = next((event for event in before if event.kind in OUTCOMES), None)
-    if outcome is None:
-        return ("recorded", "loss") if combine == "first" else _part(before, loss, key, field)
-    if outcome.kind == "loss":
-        if outcome.loss != loss:
-            raise Conflict(
-                f"{_as_reported(field, outcome.loss)} was already reported for this decision, got {_value(field, loss):g}. "
-                "To report several, create the loop with combine='last', 'sum' or 'mean'.",
-                field,
-            )
+    counted = _counted(before, key, settings.combine)
+    if counted is not None:
+        if counted.loss != loss:
+            raise _conflict(counted.loss, loss, settings.combine, field)
         return "repeated", None
-    known = any(event.loss == loss and event.key == key for event in before if event.kind in ("late", "part"))
-    return "late", None if known else "late"
+    if settings.wait is None:
+        return "recorded", "loss"
+    if matured or any(event.kind in OUTCOMES for event in before):
+        known = any(event.loss == loss and event.key == key for event in before if event.kind in ("late", "part"))
+        return "late", None if known else "late"
+    # Also the first loss, which is final: if only zeros waited for the end, the model would learn sales before it learns zeros.
+    return "waiting", "part"
 
 
-def _part(before: Sequence[Event], loss: float, key: str | None, field: str) -> tuple[LossStatus, Kind | None]:
-    same = next((event for event in before if key is not None and event.key == key), None)
-    if same is None:
-        return "waiting", "part"
-    if same.loss != loss:
-        raise Conflict(
-            f"{_as_reported(field, same.loss)} was already reported with this key, got {_value(field, loss):g}. "
-            "Use another key.",
-            field,
-        )
-    return "repeated", None
+def _counted(before: Sequence[Event], key: str | None, combine: Combination) -> Event | None:
+    """The earlier report that a loss repeats or contradicts."""
+    reported = [event for event in before if event.kind in ("loss", "part")]
+    if combine == "first":
+        return reported[0] if reported else None
+    return next((event for event in reported if key is not None and event.key == key), None)
+
+
+def _conflict(before: float, now: float, combine: Combination, field: str) -> Conflict:
+    reported, got = _as_reported(field, before), f"{_value(field, now):g}"
+    if combine == "first":
+        remedy = "To report several, create the loop with combine='last', 'sum' or 'mean'."
+        return Conflict(f"{reported} was already reported for this decision, got {got}. {remedy}", field)
+    return Conflict(f"{reported} was already reported with this key, got {got}. Use another key.", field)
 
 
 def _value(field: str, loss: float) -> float:
@@ -92,7 +95,8 @@ def _as_reported(field: str, loss: float) -> str:
 
 
 def settle(before: Sequence[Event], settings: NewLoop) -> tuple[Kind, float] | None:
-    """The outcome at the end of a decision's wait: the combined losses or the default, or None if it has one already.
+    """The outcome at the end of a decision's wait: the combined losses or the default, or None if it has one already, which
+    earlier versions stored as soon as the first loss came.
 
     >>> settle([], NewLoop(name="heating", actions=(20, 70), wait=60, default_loss=1.0))
     ('default', 1.0)
@@ -113,7 +117,7 @@ def combine(parts: Sequence[float], settings: NewLoop) -> float:
     1.0
     """
     low, high = (max(min(end, LARGEST), -LARGEST) for end in settings.loss_range)
-    if settings.combine == "last":
-        return parts[-1]
+    if settings.combine in ("first", "last"):
+        return parts[0 if settings.combine == "first" else -1]
     total = sum(parts)
     return min(max(total if settings.combine == "sum" else total / len(parts), low), high)

@@ -22,9 +22,18 @@ Future = asyncio.Future[Any]
 OWN = "~"
 
 
+def own_id(number: int, epoch: str | None) -> str:
+    """The id that the service gives to a decision; those of earlier versions have no epoch.
+
+    >>> own_id(17, "k3f7x2ab"), own_id(17, None)
+    ('~17.k3f7x2ab', '~17')
+    """
+    return f"{OWN}{number}" if epoch is None else f"{OWN}{number}.{epoch}"
+
+
 def id_of(decision: DecisionRow) -> str:
-    """The id of a decision: the caller's, or one made from its number."""
-    return f"{OWN}{decision.number}" if decision.id is None else decision.id
+    """The id of a decision: the caller's, or one made from its number and its epoch."""
+    return own_id(decision.number, decision.epoch) if decision.id is None else decision.id
 
 
 def decision_answer(decision: DecisionRow) -> schema.Decision:
@@ -40,10 +49,10 @@ def decision_answer(decision: DecisionRow) -> schema.Decision:
 def own_number(id_: str) -> int | None:
     """The decision number in an id that the service made; None if it is not such an id.
 
-    >>> own_number("~17"), own_number("~many")
-    (17, None)
+    >>> own_number("~17.k3f7x2ab"), own_number("~17"), own_number("~many")
+    (17, 17, None)
     """
-    digits = id_[1:]
+    digits = id_[1:].partition(".")[0]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
@@ -166,7 +175,7 @@ class WriteDecisions(Operation):
 def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
     """Decisions share a block if their numbers are consecutive: a number is looked up in the last block that starts before it."""
     index, decision = indexed
-    return decision.number - index, decision.model, decision.observed
+    return decision.number - index, decision.model, decision.observed, decision.epoch
 
 
 def _question(decision: DecisionRow) -> tuple[object, ...]:
@@ -266,14 +275,16 @@ class WriteLosses(Operation):
         decisions = transaction.decisions(self._loop.number, numbers)
         before = transaction.events_of(self._loop.number, numbers)
         events, of, self._answers, self._facts = [], [], [], []
-        name = "loss" if self._loop.settings.rewards is None else "reward"
+        settings = self._loop.settings
+        name = "loss" if settings.rewards is None else "reward"
         for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
-            if each is None:
+            # A number is used again after a reset or a restore, an epoch is not.
+            if each is None or (loss.id.startswith(OWN) and id_of(each) != loss.id):
                 raise self._unknown(place)
             known = before.setdefault(each.number, [])
-            status, kind = loss_events.classify(
-                known, loss.loss, loss.key, self._loop.settings.combine, self._field(place, name)
-            )
+            matured = settings.wait is not None and each.time < self._time - settings.wait
+            field = self._field(place, name)
+            status, kind = loss_events.classify(known, loss.loss, loss.key, settings, matured=matured, field=field)
             if kind is not None:
                 events.append(Event(0, each.number, kind, loss.loss, self._time, loss.key))
                 known.append(events[-1])
@@ -297,7 +308,10 @@ class WriteLosses(Operation):
         return name if self._alone else f"losses[{place}].{name}"
 
     def _unknown(self, place: int) -> Unknown:
-        message = f"loop {self._loop.name!r} has no decision {self._losses[place].id!r}."
+        given = self._losses[place].id
+        message = f"loop {self._loop.name!r} has no decision {given!r}."
+        if given.startswith(OWN):
+            message += " It may have been made before the loop was reset, deleted or restored from a backup."
         return Unknown(message, self._field(place, "id"))
 
     def on_commit(self) -> None:
@@ -324,17 +338,17 @@ class EndWaits(Operation):
         """Store an outcome for each decision that has none."""
         settings = self._loop.settings
         assert settings.wait is not None
-        numbers = transaction.take_expired(self._loop.number, self._time - settings.wait, self._limit)
-        self._full, self._facts = len(numbers) >= self._limit, []
-        before = transaction.events_of(self._loop.number, numbers)
-        events = []
-        for number in numbers:
-            outcome = loss_events.settle(before.get(number, []), settings)
+        decisions = transaction.take_expired(self._loop.number, self._time - settings.wait, self._limit)
+        self._full, self._facts = len(decisions) >= self._limit, []
+        before = transaction.events_of(self._loop.number, [each.number for each in decisions])
+        events, of = [], []
+        for each in decisions:
+            outcome = loss_events.settle(before.get(each.number, []), settings)
             if outcome is not None:
-                events.append(Event(0, number, outcome[0], outcome[1], self._time))
+                events.append(Event(0, each.number, outcome[0], outcome[1], self._time))
+                of.append(each)
         if events:
-            decisions = transaction.decisions(self._loop.number, [event.decision for event in events])
-            self._facts = list(zip(transaction.add_events(self._loop.number, events), decisions, strict=True))
+            self._facts = list(zip(transaction.add_events(self._loop.number, events), of, strict=True))
 
     def on_commit(self) -> None:
         """Pass them to the learner."""

@@ -74,6 +74,12 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, to
     if statuses is not None:
         lags = {_label(each.name): max(0, each.events - each.model) for each in statuses}
         lines += _metric("learner_lag", "gauge", "Events that the model has not learned yet.", lags)
+        for name, kind, meaning, samples in outcome_metrics(statuses):
+            lines += _metric(name, kind, meaning, samples)
+    deviations = {_label(loop.name): loop.history.deviation for loop in list(engine.loops.values())}
+    lines += _metric(
+        "loss_deviation", "gauge", "Standard deviation of the losses that the model has learned.", deviations
+    )
     for name, kind, meaning, samples in rollout_metrics(describe_all(list(engine.loops.values()), engine.now())):
         lines += _metric(name, kind, meaning, samples)
     for name, (kind, meaning, value) in state(engine, store_up=statuses is not None).items():
@@ -83,6 +89,16 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, to
         "rate_limited", "counter", "Requests refused by the rate limit, by the start of the hash.", refused
     )
     return "\n".join([*lines, *requests.lines()]) + "\n"
+
+
+def outcome_metrics(statuses: Statuses) -> Iterator[tuple[str, str, str, Mapping[str, float]]]:
+    """What alerts compare between two periods; a mean over all time hardly moves."""
+    outcomes = {_label(each.name): each.decisions - each.waiting for each in statuses}
+    sums = {_label(each.name): outcomes[_label(each.name)] * (each.mean_loss or 0.0) for each in statuses}
+    waits = {_label(each.name): each.wait for each in statuses if each.wait is not None}
+    yield "outcomes", "counter", "Decisions with an outcome.", outcomes
+    yield "loss_sum", "gauge", "Sum of the losses of all outcomes.", sums
+    yield "wait_seconds", "gauge", "Age at which decisions get their outcome, if the loop has a wait.", waits
 
 
 def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import zlib
 from collections import deque
@@ -52,9 +53,9 @@ class Buckets:
     pairs are merged and each interval is twice as long.
 
     >>> buckets = Buckets(1.0, grows=True)
-    >>> buckets.add(np.array([0.0, 119.0, 200.0]), np.ones((3, 5)), np.array([[0], [0], [31]]), np.ones((3, 1, 4)))
-    >>> buckets.seconds, int(buckets.sums[:, 0].sum()), buckets.used
-    (2.0, 3, 101)
+    >>> buckets.add(np.array([119.0, 0.0, 200.0]), np.ones((3, 5)), np.array([[0], [0], [31]]), np.ones((3, 1, 4)))
+    >>> buckets.start, buckets.seconds, int(buckets.sums[:, 0].sum()), buckets.used
+    (0.0, 2.0, 3, 101)
     """
 
     def __init__(self, seconds: float, *, grows: bool, knobs: int = 1) -> None:
@@ -63,17 +64,26 @@ class Buckets:
         self.parts = np.zeros((BUCKETS, knobs, BINS, len(PARTS)))
 
     def add(self, times: Floats, sums: Floats, bins: Any, parts: Floats) -> None:
-        """Add events with ascending times; the result does not depend on how they are batched."""
+        """Add events in any order; those before the intervals are left out. The result does not depend on how they are
+        batched."""
         while len(times):
             self._extend_to(float(times[0]))
-            count = max(1, int(np.searchsorted(times, self.start + BUCKETS * self.seconds)))
-            places = ((times[:count] - self.start) / self.seconds).astype(np.int64).clip(0, BUCKETS - 1)
-            np.add.at(self.sums, places, sums[:count])
-            knobs = self.parts.shape[1]
-            cell = (places[:, np.newaxis] * knobs + np.arange(knobs)) * BINS + bins[:count]
-            np.add.at(self.parts.reshape(-1, len(PARTS)), cell.ravel(), parts[:count].reshape(-1, len(PARTS)))
-            self.used = max(self.used, int(places.max()) + 1)
+            too_old = self._missing(times) > BUCKETS - self.used
+            if too_old[0]:
+                count = _leading(too_old)
+            else:
+                inside = (times >= self.start) & (times < self.start + BUCKETS * self.seconds)
+                count = max(1, _leading(inside))
+                self._add(times[:count], sums[:count], bins[:count], parts[:count])
             times, sums, bins, parts = times[count:], sums[count:], bins[count:], parts[count:]
+
+    def _add(self, times: Floats, sums: Floats, bins: Any, parts: Floats) -> None:
+        places = ((times - self.start) / self.seconds).astype(np.int64).clip(0, BUCKETS - 1)
+        np.add.at(self.sums, places, sums)
+        knobs = self.parts.shape[1]
+        cell = (places[:, np.newaxis] * knobs + np.arange(knobs)) * BINS + bins
+        np.add.at(self.parts.reshape(-1, len(PARTS)), cell.ravel(), parts.reshape(-1, len(PARTS)))
+        self.used = max(self.used, int(places.max()) + 1)
 
     def saved(self) -> _SavedBuckets:
         """The buckets as they are stored."""
@@ -88,6 +98,22 @@ class Buckets:
                 self._fold()
             else:
                 self._roll(int((time - self.start) / self.seconds) - BUCKETS + 1)
+        while self.grows and self._missing(time) > BUCKETS - self.used:
+            self._fold()
+        missing = int(self._missing(time))
+        if 0 < missing <= BUCKETS - self.used:
+            self._prepend(missing)
+
+    def _missing(self, times: Any) -> Any:
+        """How many intervals before the first one would be needed."""
+        return np.ceil((self.start - times) / self.seconds)
+
+    def _prepend(self, steps: int) -> None:
+        for table in (self.sums, self.parts):
+            table[steps:] = table[: BUCKETS - steps].copy()
+            table[:steps] = 0.0
+        self.start -= steps * self.seconds
+        self.used += steps
 
     def _fold(self) -> None:
         for table in (self.sums, self.parts):
@@ -106,7 +132,11 @@ class Buckets:
 
 
 class History:
-    """The history of one loop over three spans, its latest contexts with an outcome and, of several knobs, actions."""
+    """The history of one loop over three spans, its latest contexts with an outcome and, of several knobs, actions.
+
+    Events count at the time of their decision: with a wait, outcomes come in the order of decisions, so that no interval has
+    only those that were known early.
+    """
 
     def __init__(self, knobs: Sequence[tuple[str, Knob]]) -> None:
         self._knobs = knobs
@@ -158,12 +188,17 @@ class History:
 
     def _count(self) -> None:
         facts, self._pending = self._pending, []
-        counted = [(event, decision) for event, decision in facts if decision is not None and event.kind != "part"]
+        counted = [
+            (event, decision)
+            for event, decision in facts
+            if decision is not None and event.kind != "part" and math.isfinite(decision.time)
+        ]
         counted = [fact for fact in counted if not isinstance(fact[1].action, dict) or self._has(fact[1].action)]
         if not counted:
             return
         several = isinstance(counted[0][1].action, dict)
-        times, sums = np.array([event.time for event, _ in counted]), np.array([_sums(event) for event, _ in counted])
+        times = np.array([decision.time for _, decision in counted])
+        sums = np.array([_sums(event) for event, _ in counted])
         columns, bins, parts = [], [], []
         for name, knob in self._knobs:
             values = [decision.action[name] if several else decision.action for _, decision in counted]
@@ -193,6 +228,14 @@ class History:
         return True
 
     @property
+    def deviation(self) -> float:
+        """The standard deviation of all losses; 0 if there are none."""
+        with self.snapshot():
+            outcomes, loss, square, *_ = self.spans["all"].sums.sum(axis=0).tolist()
+        mean = loss / max(outcomes, 1.0)
+        return math.sqrt(max(square / max(outcomes, 1.0) - mean * mean, 0.0))
+
+    @property
     def actions(self) -> Floats:
         """The positions and the loss of the latest actions of several knobs, one row each."""
         return np.array(self._actions).reshape(-1, len(self._knobs) + 1)
@@ -218,6 +261,11 @@ class History:
             buckets.seconds, buckets.start, buckets.used = each.seconds, each.start, each.used
             for table, numbers in ((buckets.sums, each.sums), (buckets.parts, each.parts)):
                 table[: each.used] = np.frombuffer(numbers).reshape(each.used, *table.shape[1:])
+
+
+def _leading(holds: Any) -> int:
+    """How many of the first values hold."""
+    return len(holds) if holds.all() else int(holds.argmin())
 
 
 def _rows(body: bytes, width: int) -> list[Any]:

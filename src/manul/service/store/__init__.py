@@ -154,7 +154,7 @@ class Transaction(Protocol):
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         """Add events; returns them with the numbers they were assigned."""
 
-    def take_expired(self, loop: int, before: float, limit: int) -> list[int]:
+    def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
         """Decisions made before a time that this method has not returned before, the oldest first.
 
         They count as returned once the transaction is durable.

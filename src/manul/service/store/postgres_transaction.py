@@ -203,7 +203,7 @@ class PostgresTransaction:
             late, defaulted = kinds.count("late"), kinds.count("default")
             self._execute(HEAD, len(events), len(settled), sum(settled), late, defaulted, loop)
 
-    def take_expired(self, loop: int, before: float, limit: int) -> list[int]:
+    def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
         """Decisions made before a time that this method has not returned before, the oldest first."""
         query = (
             "SELECT first, body FROM blocks WHERE loop = %s AND NOT ended AND time < %s ORDER BY time, first LIMIT %s"
@@ -211,16 +211,16 @@ class PostgresTransaction:
         if not self._read(query.replace("first, body", "1"), loop, before, 1):
             return []
         self._lock(loop)
-        numbers: list[int] = []
+        decisions: list[DecisionRow] = []
         firsts: list[int] = []
         for first, body in self._read(query, loop, before, limit):
             firsts.append(first)
             block = block_of(loop, first, body)
-            numbers += [] if block is None else block.all_numbers()
-            if len(numbers) >= limit:
+            decisions += [] if block is None else block.decisions()
+            if len(decisions) >= limit:
                 break
         self._execute("UPDATE blocks SET ended = true WHERE loop = %s AND first = ANY(%s)", loop, firsts)
-        return numbers
+        return decisions
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
         """Add an imported model under its event."""

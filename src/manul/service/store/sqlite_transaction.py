@@ -129,20 +129,21 @@ class SqliteTransaction:
         _add(added, counted)
         return numbered
 
-    def take_expired(self, loop: int, before: float, limit: int) -> list[int]:
+    def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
         """Decisions made before a time that this method has not returned before, the oldest first."""
         self._check(loop)
         query = "SELECT loop, time, first FROM waiting WHERE loop = ? AND time < ? ORDER BY time, first LIMIT ?"
-        numbers: list[int] = []
+        decisions: list[DecisionRow] = []
         expired = []
         for row in self._read(query, loop, before, limit):
+            # Not through the cache, from which decisions that are old would drive out the recent ones.
             block = block_with(self._read, loop, row[2])
-            numbers += [] if block is None else block.all_numbers()
+            decisions += [] if block is None else block.decisions()
             expired.append(row)
-            if len(numbers) >= limit:
+            if len(decisions) >= limit:
                 break
         self._connection.executemany("DELETE FROM waiting WHERE loop = ? AND time = ? AND first = ?", expired)
-        return numbers
+        return decisions
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
         """Add an imported model under its event."""

@@ -111,7 +111,7 @@ export class Board {
     const tiles = {
       Decisions: count(status.decisions),
       Learned: count(status.learned),
-      [`Without ${one}`]: count(status.waiting),
+      [status.wait === null ? `Without ${one}` : "Waiting"]: count(status.waiting),
       [`Late ${many}`]: count(status.late),
       [`Default ${many}`]: count(status.defaulted),
       Refused: count(status.refused),
@@ -148,7 +148,9 @@ export class Board {
         ? null
         : status.paused
           ? `Paused: ${many} are stored, and shown once they are learned.`
-          : `No ${many} yet. Report the ${one} of a decision to start the curve.`,
+          : status.wait !== null && status.decisions
+            ? `No wait is over yet: ${many} are learned and shown ${seconds(status.wait)} after their decisions.`
+            : `No ${many} yet. Report the ${one} of a decision to start the curve.`,
     )
     this.moved.say(settled ? null : `Shows the actions over time once ${many} are reported.`)
     if (!settled) return
@@ -168,6 +170,7 @@ export class Board {
             ),
           ]
         : []),
+      make("span", { className: "key", textContent: `at the time of the decision${unfinished(status)}` }),
     )
     const played = knobs ? knobs[this.place].played : history.played
     const { name, ends, names, step } = this.knob
@@ -238,13 +241,16 @@ export class Board {
     const rule =
       status.wait === null
         ? `This loop has no time limit for ${many}, so none is late.`
-        : `After ${seconds(status.wait)} without a ${one}, the default of ${number(status.default_loss)} is used.`
+        : `A ${one} is learned ${seconds(status.wait)} after its decision; if none has come, the default of ${number(status.default_loss)}.`
     this.waits.say(any ? null : status.wait === null ? rule : `${rule} No late or default ${many} in this period.`)
     const both = history.defaulted.map((each, place) => each + history.late[place])
     if (any) this.waits.show([times, positive(both), positive(history.late)])
     this.caption(
       "waits",
-      make("span", { className: "key", textContent: `${count(status.waiting)} decisions without a ${one}` }),
+      make("span", {
+        className: "key",
+        textContent: `${count(status.waiting)} decisions ${status.wait === null ? `without a ${one}` : "whose wait is not over"}`,
+      }),
       ...(any
         ? [
             key(`default, ${count(status.defaulted)} in total`, "var(--accent)", "block"),
@@ -333,6 +339,8 @@ function strongest(rows) {
 
 const first = ({ apprentice }) => (apprentice ? "Report an observation first" : "Request a decision first")
 
+const unfinished = ({ wait }) => (wait === null ? "" : `; those of the last ${seconds(wait)} still wait`)
+
 function shares(row, part) {
   const total = row.reduce((sum, each) => sum + each, 0)
   return row.map(each => (total ? each / total / part : 0))
@@ -344,5 +352,6 @@ function commands(status) {
   const here = new URL(`v1/loops/${name}`, location.href).href.split("#")[0]
   if (apprentice)
     return `curl ${here}/observations -d '{"context": [0.3, 1.2], "action": ${middleAction(status)}, "${one}": 0.25}'`
-  return `curl ${here}/decisions -d '{"context": [0.3, 1.2]}'\ncurl ${here}/decisions/~1/loss -d '{"${one}": 0.25}'`
+  const id = "order-1"
+  return `curl ${here}/decisions -d '{"context": [0.3, 1.2], "id": "${id}"}'\ncurl ${here}/decisions/${id}/loss -d '{"${one}": 0.25}'`
 }
