@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manul.actions.knobs import Span
-from manul.service.insights.history import BINS, BUCKETS, SUMS, Buckets, History
+from manul.service.insights.history import BUCKETS, SUMS, History
 from manul.service.insights.summary import history
 from manul.service.insights.traffic import Traffic
 from manul.service.store import Event
