@@ -19,8 +19,8 @@ FAILURE = 1e-4  # the probability of a false alarm, for each group of tests
 ROUNDED: Symptom = (
     "error",
     "rounded actions",
-    "Most actions occur more than once, and their densities were estimated: the log says nothing about the actions between "
-    "them, so other policies cannot be evaluated. optimize still gives a policy. To learn more, vary actions at "
+    "The actions are far apart compared with their spread, and their densities were estimated: the log says nothing about the "
+    "actions between them, so other policies cannot be evaluated. optimize still gives a policy. To learn more, vary actions at "
     "random from now on.",
 )
 FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions
