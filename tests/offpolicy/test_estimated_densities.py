@@ -63,6 +63,12 @@ def test_prices_on_a_fine_grid_get_an_estimate_that_is_right(grid):
 
 
 def test_it_is_no_matter_how_many_rows_repeat_a_price(rng):
-    cents = rng.normal(30, 5, 60_000).round(2)
-    assert not any(are_rounded(cents[:rows]) for rows in (50, 6000, 12_000, 60_000))
-    assert are_rounded(np.floor(cents / 10) * 10 + 9.99)
+    cents, densities = rng.normal(30, 5, 60_000).round(2), np.full(60_000, 1 / 15)
+    assert not any(are_rounded(cents[:rows], densities[:rows]) for rows in (50, 6000, 12_000, 60_000))
+    assert are_rounded(np.floor(cents / 10) * 10 + 9.99, densities)
+
+
+def test_a_grid_is_coarse_if_it_is_so_given_the_context(rng):
+    prices = 5 * np.round(rng.normal(100, 40, 4000) / 5)
+    assert not are_rounded(prices, np.full(4000, 1 / 100))
+    assert are_rounded(prices, np.full(4000, 1 / 30))  # the context leaves few prices

@@ -19,8 +19,8 @@ FAILURE = 1e-4  # the probability of a false alarm, for each group of tests
 ROUNDED: Symptom = (
     "error",
     "rounded actions",
-    "The actions are far apart compared with their spread, and their densities were estimated: the log says nothing about the "
-    "actions between them, so other policies cannot be evaluated. optimize still gives a policy. To learn more, vary actions at "
+    "Most actions occur more than once, and their densities were estimated: the log says nothing about the actions between "
+    "them, so other policies cannot be evaluated. optimize still gives a policy. To learn more, vary actions at "
     "random from now on.",
 )
 FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions
@@ -43,7 +43,7 @@ class Support:
         bins = np.minimum(((rows.actions - lows) / (highs - lows) * BINS).astype(np.int64), BINS - 1)
         if not self.whole.count:
             self.continuous = len(np.unique(rows.actions)) > min(FEW_ACTIONS, len(rows) // 2)
-            self.rounded = rows.estimated and are_rounded(rows.actions)
+            self.rounded = rows.estimated and are_rounded(rows.actions, rows.densities)
         self.largest = max(self.largest, float(shares.max()), _largest_share(rows, highs - lows))
         self.size.add(shares)
         self.whole.add(shares)

@@ -9,8 +9,9 @@ from manul.logs.action_resolution import resolution
 from manul.types import Floats, Within
 
 LOWEST, HIGHEST = 0.8, 1.25  # mean weights outside show that the model does not know the actions of the policy
-# Steps of a quarter of the standard deviation add half a percent to the variance; estimates are as good as with continuous actions.
+# Steps of a quarter of the standard deviation add half a percent to the variance, and estimates are as good as without steps.
 COARSE = 0.25
+LARGE_PROBABILITY = 0.1  # of a single action, given the context: fewer than about ten actions share the probability
 
 
 def check_estimated(estimator: str, mean_weight: float) -> None:
@@ -39,26 +40,28 @@ def check_estimated(estimator: str, mean_weight: float) -> None:
         )
 
 
-def check_not_rounded(actions: Floats) -> None:
+def check_not_rounded(actions: Floats, densities: Floats) -> None:
     """Refuse an estimate if actions are too far apart: the log then says nothing about the actions between them.
 
-    >>> check_not_rounded(np.array([0.1, 0.2, 0.1, 0.2]))
+    >>> check_not_rounded(np.array([0.1, 0.2, 0.1, 0.2]), np.ones(4))
     Traceback (most recent call last):
     manul.errors.InputError: The log has only 2 distinct actions in 4 rows, and says nothing about those between; no estimate.
     """
-    if are_rounded(actions):
+    if are_rounded(actions, densities):
         size = f"{len(np.unique(actions)):,} distinct actions in {len(actions):,} rows"
         raise InputError(f"The log has only {size}, and says nothing about those between; no estimate.", "log")
 
 
-def are_rounded(actions: Floats) -> bool:
-    """Whether actions are far apart compared with their spread, however many rows repeat them.
+def are_rounded(actions: Floats, densities: Floats) -> bool:
+    """Whether actions are far apart compared with their spread, in all rows or given the context, however many rows repeat them.
 
     >>> cents = np.random.default_rng(0).normal(20, 4, 50_000).round(2)
-    >>> are_rounded(cents), are_rounded(cents.round()), are_rounded(5 * (cents / 5).round())
-    (False, False, True)
+    >>> densities = np.full(50_000, 1 / 12)
+    >>> [are_rounded(prices, densities) for prices in (cents, cents.round(), 5 * (cents / 5).round())]
+    [False, False, True]
     """
-    return resolution(actions) > COARSE * float(np.std(actions))
+    step = resolution(actions)
+    return step > COARSE * float(np.std(actions)) or float(np.median(densities)) * step > LARGE_PROBABILITY
 
 
 def widen(ends: Within, mean_weight: float) -> Within:
