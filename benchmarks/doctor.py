@@ -197,7 +197,7 @@ PLANTED = {
     ),
     "densities 10 % too large": Defect(
         lambda log, _: change(log, densities=1.1 * log.densities),
-        ("missing exploration",),
+        ("missing exploration", "actions with no support"),
         ("Cats, epsilon .2", "uniform"),
         rows=20_000,
     ),

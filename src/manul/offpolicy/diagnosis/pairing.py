@@ -84,7 +84,7 @@ def _shifted(rows: LatestRows, errors: _Errors) -> list[Symptom]:
 
 def _foreign_contexts(rows: LatestRows, errors: _Errors) -> list[Symptom]:
     """The policy chose by something, and the contexts explain neither its actions nor the losses."""
-    if not (rows.continuous and rows.columns.shape[1] and _chooses_by_context(rows)):
+    if len(rows) < NO_SIGN_ROWS or not (rows.continuous and rows.columns.shape[1] and _chooses_by_context(rows)):
         return []
     if z_score(_explained_actions(rows, errors.context)) > A_SIGN:
         return []

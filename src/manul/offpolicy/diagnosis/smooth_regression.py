@@ -78,9 +78,5 @@ def z_score(differences: Floats) -> float:
     """
     blocks = max(len(differences) // 25, 2)  # 25 rows are about as many as one user has in a row
     sums = np.array([part.sum() for part in np.array_split(differences, blocks)])
-    error = math.sqrt(float(((sums - sums.mean()) ** 2).sum()))
-    return (
-        float(differences.sum()) / error
-        if error > 0
-        else math.copysign(math.inf, differences.sum()) * bool(differences.any())
-    )
+    total, error = float(differences.sum()), math.sqrt(float(((sums - sums.mean()) ** 2).sum()))
+    return total / error if error > 0 else math.copysign(math.inf, total) if total else 0.0
