@@ -96,9 +96,9 @@ def doctor(
     symptoms = [*covered.findings(), *outside.findings(), *covered.leaks(), *book.findings(), *end.findings()]
     symptoms += [*duplicates.findings(continuous=covered.continuous), *drift.findings(FAILURE)]
     symptoms += covered.size() if weights is None else weights.findings(FAILURE)
-    rows = latest.rows(continuous=isinstance(covered, _OneKnob) and covered.continuous)
-    symptoms += _row_symptoms(rows, explored, scale, {title for _, title, _ in symptoms})
-    if rows.estimated:
+    last = latest.rows(continuous=isinstance(covered, _OneKnob) and covered.continuous)
+    symptoms += _row_symptoms(last, explored, scale, {title for _, title, _ in symptoms})
+    if last.estimated:
         symptoms.append(("note", "estimated densities", _ESTIMATED))
     return sorted((Finding(*symptom) for symptom in symptoms), key=lambda finding: SEVERITIES.index(finding.severity))
 

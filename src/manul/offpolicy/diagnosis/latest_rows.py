@@ -52,7 +52,7 @@ class LatestRows:
     def columns(self) -> Floats:
         """At most `MAX_COLUMNS` columns of the contexts."""
         spread = self.contexts.std(axis=0)
-        z = (self.contexts - self.contexts.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+        z: Floats = (self.contexts - self.contexts.mean(axis=0))[:, spread > 0] / spread[spread > 0]
         if z.shape[1] <= MAX_COLUMNS:
             return z
         targets = np.column_stack([self.positions - self.positions.mean(axis=0), self.ranks])
@@ -104,8 +104,18 @@ class LatestRowsKeeper:
 
     def rows(self, *, continuous: bool) -> LatestRows:
         """The latest rows."""
-        joined = (np.concatenate(column)[-KEPT:] for column in zip(*self.pieces, strict=True))
-        return LatestRows(*joined, rewards=self.rewards, estimated=self.estimated, continuous=continuous)
+        contexts, positions, densities, losses = (
+            np.concatenate(column)[-KEPT:] for column in zip(*self.pieces, strict=True)
+        )
+        return LatestRows(
+            contexts,
+            positions,
+            densities,
+            losses,
+            rewards=self.rewards,
+            estimated=self.estimated,
+            continuous=continuous,
+        )
 
 
 def relative_decisions(rows: Rows, span: Within) -> tuple[Floats, Floats]:

@@ -16,7 +16,8 @@ _FOLDS, _BLOCKS = (
     2,
     16,
 )  # rows near each other are in one fold, so that runs of equal contexts are not predicted from themselves
-Numbers, Flags = npt.NDArray[np.intp], npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 
 
 class SmoothRegression:
