@@ -89,8 +89,8 @@ from_history = manul.optimize(log)
 print(from_history.without_densities)
 
 # %% [markdown]
-# There is a policy, but **no estimate of its profit**: the prices are rounded to 5 EUR. Estimates compare how often two policies choose a
-# price. If the log has 120 and 125 but never 122.30, nothing can be said about 122.30 without assuming a model.
+# There is a policy, but **no estimate of its profit**. Estimates compare how often two policies choose a price. Where this policy prefers
+# a price, the staff hardly ever chose it for similar requests, so little can be said about it without believing a model.
 #
 # You could deploy the policy all the same, and believe its model. Here is why you should not.
 #
@@ -159,8 +159,8 @@ for name, value in results.items():
 
 # %% [markdown]
 # Both are **worse than the staff**. Deployed for a year of 20,000 requests, either would have cost more than 100,000 EUR. Nothing in
-# the table warns of it. `manul` gave no number because of the rounding; with unrounded prices it may give one, and it does not notice the
-# events either.
+# the table warns of it. `manul` gave no number because the staff's prices vary too little; if they vary more it may give one, and it does
+# not notice the events either.
 #
 # ## The remedy: vary the prices a little
 #
@@ -274,7 +274,7 @@ names = axes.set_yticks(range(len(results)), [*results])
 # We ran the script with two other seeds: the order is the same, except that `Auto` and `optimize` on the trial, which are close, change places.
 #
 # What it does not mean: your history may be better than this one. If the table has everything that the people who set the prices knew,
-# and prices vary for no particular reason, the policy from the history can be good. If prices are also not rounded, you get an estimate
+# and prices vary for no particular reason, the policy from the history can be good. If they also vary enough, you get an estimate
 # of its profit. The log cannot tell you which case is yours. A trial can.
 #
 # To go from the trial to production with a guarantee, give the policy more and more of the requests with a

@@ -62,7 +62,7 @@ def test_densities_of_epsilon_for_every_explored_action_are_found(rng):
     centres, explored = rng.uniform(h, 1 - h, rows), rng.random(rows) < epsilon
     actions = np.where(explored, rng.random(rows), centres + h * rng.uniform(-1, 1, rows))
     densities = np.where(explored, epsilon, epsilon + (1 - epsilon) / (2 * h))
-    log = manul.Log(rng.random((rows, 2), np.float32), actions, densities, rng.random(rows))
+    log = manul.Log(rng.random((rows, 2), np.float32), actions, densities, np.abs(actions - 0.5))
     assert found(log)["wrong densities"].severity == "error"
     right = epsilon + (1 - epsilon) / (2 * h) * (np.abs(actions - centres) <= h)
     assert doctor(replace(log, densities=right)) == []
@@ -86,7 +86,13 @@ def test_duplicated_rows_are_found():
     log = clean()
     doubled = [log, log.rows(slice(0, 2000))]
     assert found(doubled)["duplicated rows"].severity == "error"
-    assert found([log, log.rows(slice(7, 8))])["duplicated rows"].severity == "warning"
+    assert found([log, log.rows(slice(0, 100))])["duplicated rows"].severity == "warning"
+
+
+@pytest.mark.parametrize(("rows", "copies"), [(4000, 1), (4000, 3), (60, 2)])
+def test_a_few_duplicated_rows_are_no_problem(rows, copies):
+    log = clean(rows=rows)
+    assert "duplicated rows" not in found([log, log.rows(slice(7, 7 + copies))])
 
 
 def test_losses_outside_the_range_are_found():
@@ -118,7 +124,7 @@ def test_contexts_that_drift_are_found(change):
 
 def test_actions_with_no_support_are_found(rng):
     actions = rng.random(20_000) * 0.8
-    log = manul.Log(rng.random((20_000, 2), np.float32), actions, np.full(20_000, 1.25), rng.random(20_000))
+    log = manul.Log(rng.random((20_000, 2), np.float32), actions, np.full(20_000, 1.25), actions**2)
     finding = found(log)["actions with no support"]
     assert finding.severity == "error"
     assert "Actions 0.8 to 1 " in finding.sentence

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from manul.logs.action_resolution import resolution
 from manul.logs.formats.log_schema import context_layout, user_columns
 from manul.logs.knob_views import require_one_knob
 from manul.types import Floats, Within
@@ -92,11 +93,18 @@ def estimate_densities(log: Log, *, actions: Within | None = None, model: str = 
     require_one_knob(log, "Estimating densities")
     fit, first = DENSITY_MODELS[model], check_seed(seed)
     contexts, ranges = contexts_of(log), ranges_of(log, actions)
-    densities = np.empty(len(log))
+    densities, spread = np.empty(len(log)), _spread_out(log.actions, ranges, first)
     for number, (train, held_out) in enumerate(folds(len(log), FOLDS)):
-        fitted = fit(select(contexts, train), log.actions[train], ranges[train], first + number)
+        fitted = fit(select(contexts, train), spread[train], ranges[train], first + number)
         densities[held_out] = fitted.densities(select(contexts, held_out), log.actions[held_out], ranges[held_out])
     return log.with_estimated_densities(densities)
+
+
+def _spread_out(actions: Floats, ranges: Floats, seed: int) -> Floats:
+    """Actions on a grid, such as whole euros, spread evenly over its cells: a density would be a row of spikes otherwise."""
+    step = resolution(actions)
+    moved = actions + step * (np.random.default_rng(seed).random(len(actions)) - 0.5) if step else actions
+    return np.clip(moved, ranges[:, 0], ranges[:, 1]) if step else actions
 
 
 def ranges_of(log: Log, actions: Within | None) -> Floats:

@@ -10,13 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manul.errors import ParameterError
+from manul.logs.action_resolution import resolution
 from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces
 from manul.offpolicy import named_logs
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
+from manul.offpolicy.diagnosis.explored_cost import ExploredCost
+from manul.offpolicy.diagnosis.filled_densities import find_filled_densities
 from manul.offpolicy.diagnosis.filled_losses import FilledEnd
 from manul.offpolicy.diagnosis.knob_support import KnobSupport
+from manul.offpolicy.diagnosis.latest_rows import LatestRows, LatestRowsKeeper
 from manul.offpolicy.diagnosis.leaks import Leaks
+from manul.offpolicy.diagnosis.outcome_atoms import find_atoms
+from manul.offpolicy.diagnosis.pairing import find_wrong_pairs
 from manul.offpolicy.diagnosis.policy_weights import PolicyWeights
+from manul.offpolicy.diagnosis.predictable_actions import find_predictable_actions
+from manul.offpolicy.diagnosis.rounded_actions import find_rounded_actions
 from manul.offpolicy.diagnosis.support import FAILURE, Support
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation.progress_bar import with_progress
@@ -56,8 +64,8 @@ def doctor(
 
     With a policy, its importance weights are tested: their mean, their effective sample size and the largest. Without
     one, a note says how many rows explored if they are few, as in logs of agents whose epsilon fades. Logs with several
-    knobs are tested knob by knob. `losses` is the range of losses, if the log does not declare it, or `rewards` that of
-    rewards, if the log has them.
+    knobs are tested knob by knob. Whether the values of a row belong together is tested in the last 4,096 rows. `losses` is
+    the range of losses, if the log does not declare it, or `rewards` that of rewards, if the log has them.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
@@ -68,16 +76,17 @@ def doctor(
     declared, scale = declared_ranges(log, actions, as_loss_range(first, losses, rewards))
     span = declared or (0.0, 1.0)
     outside, drift, duplicates = Outside(span, scale), Drift(), Duplicates()
-    book, end, estimated = Bookkeeping(), FilledEnd(), False
+    book, end, latest, explored = Bookkeeping(), FilledEnd(), LatestRowsKeeper(span), ExploredCost()
     covered: _OneKnob | KnobSupport = _OneKnob(span)
     weights = None if policy is None else PolicyWeights(policy)
     for rows in with_progress(pieces(book.read(log), several=True), log, progress=progress):
         if rows.knobs is not None and isinstance(covered, _OneKnob):
             _check_several(actions)
             covered = KnobSupport(rows.knobs)
-        estimated = estimated or rows.estimated
         good = outside.add(rows)
         covered.add(good)
+        latest.add(good)
+        explored.add(good, span)
         if weights is not None:
             weights.add(good)
         drift.add(rows)
@@ -87,9 +96,26 @@ def doctor(
     symptoms = [*covered.findings(), *outside.findings(), *covered.leaks(), *book.findings(), *end.findings()]
     symptoms += [*duplicates.findings(continuous=covered.continuous), *drift.findings(FAILURE)]
     symptoms += covered.size() if weights is None else weights.findings(FAILURE)
-    if estimated:
+    last = latest.rows(continuous=isinstance(covered, _OneKnob) and covered.continuous)
+    symptoms += _row_symptoms(last, explored, scale, {title for _, title, _ in symptoms})
+    if last.estimated:
         symptoms.append(("note", "estimated densities", _ESTIMATED))
     return sorted((Finding(*symptom) for symptom in symptoms), key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+# The same densities or column would be reported twice.
+_DENSITIES = {"wrong densities", "missing exploration", "leaked action", "column set after the decision"}
+
+
+def _row_symptoms(rows: LatestRows, explored: ExploredCost, losses: Within, known: set[str]) -> list[Symptom]:
+    """What whole rows show: which of their values do not belong together."""
+    step = resolution(rows.positions[:, 0]) if rows.positions.shape[1] == 1 else 0.0
+    pairs = find_wrong_pairs(rows)
+    symptoms = [*find_rounded_actions(rows, step), *pairs, *find_atoms(rows, losses)]
+    if not known & _DENSITIES:
+        symptoms += find_predictable_actions(rows, step) or find_filled_densities(rows)
+        symptoms += [] if any(severity == "error" for severity, _, _ in pairs) else explored.findings(rows)
+    return symptoms
 
 
 _ESTIMATED = "The densities were estimated, not logged. Estimates are only as good as the density model, and intervals ignore its error."

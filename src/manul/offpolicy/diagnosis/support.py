@@ -6,6 +6,8 @@ averages that part's share. Both sides are tested with bets (`intervals.Wealth`)
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from manul.logs.batching import Rows
@@ -23,6 +25,10 @@ ROUNDED: Symptom = (
     "them, so other policies cannot be evaluated. optimize still gives a policy. To learn more, vary actions at "
     "random from now on.",
 )
+# Without floors, the largest 1 / (density * length) is the largest one so far. Actions with a hundredth of the uniform density may
+# be missing by chance until so many rows have been seen.
+RAREST = 100.0
+SEEN_ROWS = math.log(2 * (BINS + 1) / FAILURE) * RAREST
 FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions
 
 
@@ -32,7 +38,7 @@ class Support:
     def __init__(self) -> None:
         self.whole, self.bins = MeanTest(), [MeanTest() for _ in range(BINS)]
         self.size, self.largest, self.continuous = EffectiveSize(), 1.0, True
-        self.rounded = False
+        self.rounded, self.floors = False, True
 
     def add(self, rows: Rows, span: Within) -> None:
         """Add a piece of rows with valid actions and densities."""
@@ -43,8 +49,9 @@ class Support:
         bins = np.minimum(((rows.actions - lows) / (highs - lows) * BINS).astype(np.int64), BINS - 1)
         if not self.whole.count:
             self.continuous = len(np.unique(rows.actions)) > min(FEW_ACTIONS, len(rows) // 2)
-            self.rounded = rows.estimated and are_rounded(rows.actions)
+            self.rounded = rows.estimated and are_rounded(rows.actions, rows.densities)
         self.largest = max(self.largest, float(shares.max()), _largest_share(rows, highs - lows))
+        self.floors = self.floors and rows.floors is not None
         self.size.add(shares)
         self.whole.add(shares)
         for index, part in enumerate(self.bins):
@@ -54,8 +61,10 @@ class Support:
     def findings(self, span: Within) -> list[Symptom]:
         """Densities that are too small, and parts of the range without support."""
         failure = FAILURE / (2 * (BINS + 1))
-        low, high = self.whole.ends(self.largest, failure)
-        ends = [part.ends(self.largest * BINS, failure) for part in self.bins] if self.continuous else []
+        unseen = RAREST if not self.floors and self.whole.count < SEEN_ROWS else 1.0
+        largest = max(self.largest, unseen)
+        low, high = self.whole.ends(largest, failure)
+        ends = [part.ends(largest * BINS, failure) for part in self.bins] if self.continuous else []
         thick, thin = (
             [i for i, (low, _) in enumerate(ends) if low > 1],
             [i for i, (_, high) in enumerate(ends) if high < 1],

@@ -21,6 +21,9 @@ _PARTS = 64  # of the log, to find its middle without knowing its length
 _PIECE_PARTS = 32  # of a piece at first
 _STEPS = 20  # increases of a column that never decreases, such as a counter or a time; it drifts by design
 MANY_COPIES = 0.01  # a share of duplicates that makes intervals clearly too narrow
+# A share of duplicates makes intervals narrower by the same share: a thousandth is far below their own error, and requests are
+# sometimes sent twice. In a short log, one or two rows can be equal by accident.
+FEW_COPIES, LEAST_COPIES = 0.001, 3
 _LARGE_DRIFT = 0.2  # standard deviations; smaller drift is harmless, however significant
 
 
@@ -124,17 +127,17 @@ class Duplicates:
     """
 
     def __init__(self) -> None:
-        self.sample, self.rewards = HashSample(), False
+        self.sample, self.rewards, self.rows = HashSample(), False, 0
 
     def add(self, rows: Rows) -> None:
         """Add a piece."""
         self.sample.add(_hashes(rows))
-        self.rewards = rows.rewards
+        self.rewards, self.rows = rows.rewards, self.rows + len(rows)
 
     def findings(self, *, continuous: bool) -> list[Symptom]:
-        """Duplicates are a symptom only if actions are continuous; discrete actions repeat by chance."""
+        """Duplicates are a symptom only if there are several and actions are continuous; discrete actions repeat by chance."""
         share = self.sample.share
-        if not (share and continuous):
+        if share < FEW_COPIES or round(share * self.rows) < LEAST_COPIES or not continuous:
             return []
         severity = "error" if share > MANY_COPIES else "warning"
         return [

@@ -143,7 +143,7 @@ class _Pair:
         )
         self.evidence, self.total, self.largest = Evidence(), 0.0, 0.0
         self.other_weights, self.other_total = 0.0, 0.0
-        self.estimated = list[Floats]()  # actions of rows with estimated densities
+        self.estimated = list[Floats]()  # actions and estimated densities
 
     @property
     def difference(self) -> float:
@@ -181,7 +181,7 @@ class _Pair:
         if not self.estimated:
             return None
         try:
-            check_not_rounded(np.concatenate(self.estimated))
+            check_not_rounded(*np.concatenate(self.estimated, axis=1))
             for total in (self.evidence.weights, self.other_weights):
                 check_estimated("snips", total / self.evidence.rows)
         except InputError as error:
@@ -229,7 +229,7 @@ class _Pairs:
         which: Mask,
     ) -> None:
         pair.evidence.add(rows, Terms(weights * losses, weights, weights, losses))
-        pair.estimated += [rows.actions] if rows.estimated else []
+        pair.estimated += [np.array([rows.actions, rows.densities])] if rows.estimated else []
         pair.total += float((weights * losses).sum())
         pair.largest = max(pair.largest, float(weights.max()))
         baseline = np.ones(len(losses)) if others is None else others

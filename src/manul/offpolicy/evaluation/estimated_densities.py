@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from manul.errors import InputError, ParameterError
+from manul.logs.action_resolution import resolution
 from manul.types import Floats, Within
 
 LOWEST, HIGHEST = 0.8, 1.25  # mean weights outside show that the model does not know the actions of the policy
-MOST_REPEATED = 0.5  # of the rows may have an action that occurs twice; otherwise actions are rounded
+# Steps of a quarter of the standard deviation add half a percent to the variance, and estimates are as good as without steps.
+COARSE = 0.25
+LARGE_PROBABILITY = 0.1  # of a single action, given the context: fewer than about ten actions share the probability
 
 
 def check_estimated(estimator: str, mean_weight: float) -> None:
@@ -37,26 +40,28 @@ def check_estimated(estimator: str, mean_weight: float) -> None:
         )
 
 
-def check_not_rounded(actions: Floats) -> None:
-    """Refuse an estimate if most actions repeat: the log then says nothing about the actions between them.
+def check_not_rounded(actions: Floats, densities: Floats) -> None:
+    """Refuse an estimate if actions are too far apart: the log then says nothing about the actions between them.
 
-    >>> check_not_rounded(np.array([0.1, 0.2, 0.1, 0.2]))
+    >>> check_not_rounded(np.array([0.1, 0.2, 0.1, 0.2]), np.ones(4))
     Traceback (most recent call last):
     manul.errors.InputError: The log has only 2 distinct actions in 4 rows, and says nothing about those between; no estimate.
     """
-    if are_rounded(actions):
+    if are_rounded(actions, densities):
         size = f"{len(np.unique(actions)):,} distinct actions in {len(actions):,} rows"
         raise InputError(f"The log has only {size}, and says nothing about those between; no estimate.", "log")
 
 
-def are_rounded(actions: Floats) -> bool:
-    """Whether most actions occur more than once.
+def are_rounded(actions: Floats, densities: Floats) -> bool:
+    """Whether actions are far apart compared with their spread, in all rows or given the context, however many rows repeat them.
 
-    >>> are_rounded(np.array([0.1, 0.2, 0.1, 0.3, 0.4]))
-    False
+    >>> cents = np.random.default_rng(0).normal(20, 4, 50_000).round(2)
+    >>> densities = np.full(50_000, 1 / 12)
+    >>> [are_rounded(prices, densities) for prices in (cents, cents.round(), 5 * (cents / 5).round())]
+    [False, False, True]
     """
-    _, counts = np.unique(actions, return_counts=True)
-    return bool(counts[counts > 1].sum() > MOST_REPEATED * len(actions))
+    step = resolution(actions)
+    return step > COARSE * float(np.std(actions)) or float(np.median(densities)) * step > LARGE_PROBABILITY
 
 
 def widen(ends: Within, mean_weight: float) -> Within:

@@ -102,7 +102,7 @@ def evaluate(
         ends, interval = intervals.start(intervals.NONE, 0), intervals.NONE
     low, high = ends.ends(level, bound)
     if sums.estimated:
-        check_not_rounded(np.concatenate(sums.estimated))
+        check_not_rounded(*np.concatenate(sums.estimated, axis=1))
         check_estimated(estimator, sums.evidence.mean_weight)
         low, high = widen((low, high), sums.evidence.mean_weight)
     window = getattr(policy, "bandwidth", None)
@@ -133,14 +133,14 @@ class _Sums:
 
     def __init__(self) -> None:
         self.numerator, self.denominator, self.largest = 0.0, 0.0, 0.0
-        self.evidence, self.estimated = Evidence(), list[Floats]()  # actions of rows with estimated densities
+        self.evidence, self.estimated = Evidence(), list[Floats]()  # actions and estimated densities
 
     def add(self, terms: Terms, rows: Rows) -> None:
         self.numerator += float(terms.numerators.sum())
         self.denominator += float(terms.denominators.sum())
         self.largest = max(self.largest, float(terms.weights.max()))
         self.evidence.add(rows, terms)
-        self.estimated += [rows.actions] if rows.estimated else []
+        self.estimated += [np.array([rows.actions, rows.densities])] if rows.estimated else []
 
     def estimate(
         self,

@@ -120,27 +120,29 @@ class _Training:
         critic.learn_many(select(self.contexts, order), decisions, self.log.losses[order])
         return Restricted(critic=critic, support=support, bandwidth=self.bandwidth)
 
-    def terms(self, policy: Restricted, rows: Any) -> Terms:
-        """The weights and scaled losses of held-out rows."""
+    def terms(self, policy: Restricted, rows: Any) -> tuple[Terms, Floats]:
+        """The weights and scaled losses of held-out rows, and their estimated densities."""
         contexts, actions, ranges = select(self.contexts, rows), self.log.actions[rows], self.ranges[rows]
         within = None if self.log.lows is None else ranges
-        weights = policy.densities_many(contexts, actions, within) / policy.support.densities(contexts, actions, ranges)
+        densities = policy.support.densities(contexts, actions, ranges)
+        weights = policy.densities_many(contexts, actions, within) / densities
         least, worst = self.losses
         losses = (self.log.losses[rows] - least) / (worst - least)
-        return Terms(weights * losses, weights, weights, losses)
+        return Terms(weights * losses, weights, weights, losses), densities
 
 
 def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str | None]:
     ends = intervals.start("empirical-likelihood", training.seed)
-    parts = []
+    parts, densities = list[Terms](), list[Floats]()
     for train, held_out in folds(len(training.log), FOLDS):
-        parts.append(training.terms(training.policy(train), held_out))
-        ends.add(parts[-1])
+        terms, fold_densities = training.terms(training.policy(train), held_out)
+        ends.add(terms)
+        parts, densities = [*parts, terms], [*densities, fold_densities]
     numerators, weights = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("numerators", "weights")
     )
     try:
-        check_not_rounded(training.log.actions)
+        check_not_rounded(training.log.actions, np.concatenate(densities))
         check_estimated("snips", float(weights.mean()))
     except InputError as error:
         return None, str(error)

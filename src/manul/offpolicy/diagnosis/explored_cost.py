@@ -1,0 +1,103 @@
+"""Explored actions that cost less than the logged policy's own: losses that are rewards, or a policy worse than random."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from manul.logs.batching import Rows
+from manul.offpolicy.diagnosis.latest_rows import LatestRows, relative_decisions
+from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression, z_score
+from manul.offpolicy.diagnosis.symptoms import Symptom
+from manul.types import Floats, Within
+from manul.utils.rewards import outcome_names
+
+LIKELY, CERTAIN = (
+    2.0,
+    4.0,
+)  # standard errors; 4 are 1 false alarm in 30,000 logs of a policy that is as good as a random one
+_BLOCK = 32  # rows
+_LEAST_BLOCKS = 8
+_LEAST_ROWS = 200
+_MEMORY = 0.98  # of the largest weight of earlier blocks, which is about the variance of the next weights
+
+
+class ExploredCost:
+    """Compares a uniform policy with the logged one: (loss - earlier mean loss) * (weight - 1) averages their difference.
+
+    Given the past, a weight 1 / (density * length of the range) averages 1, so neither trends nor an epsilon that fades
+    matters. Blocks count less if their weights are likely to be large.
+
+    >>> rng = np.random.default_rng(0)
+    >>> explored = rng.random(2000) < 0.1
+    >>> cost = ExploredCost()
+    >>> cost.add_rows(np.where(explored, 0.1, 5.0), np.where(explored, 0.2, 0.8) + 0.1 * rng.random(2000))
+    >>> cost.total < 0
+    True
+    """
+
+    def __init__(self) -> None:
+        self.losses, self.weights = np.empty(0), np.empty(0)  # of the block that is not complete
+        self.mean, self.largest = math.nan, 1.0
+        self.total, self.variance, self.blocks, self.rewards = 0.0, 0.0, 0, False
+
+    def add(self, rows: Rows, span: Within) -> None:
+        """Add a piece of rows with valid actions and densities; estimated densities say nothing."""
+        if not rows.estimated:
+            rows = rows.select(np.isfinite(rows.losses))
+            self.rewards = rows.rewards
+            self.add_rows(relative_decisions(rows, span)[1], rows.losses)
+
+    def add_rows(self, densities: Floats, losses: Floats) -> None:
+        """Add rows, with densities relative to a uniform policy."""
+        self.losses, self.weights = np.append(self.losses, losses), np.append(self.weights, 1 / densities)
+        complete = len(self.losses) // _BLOCK * _BLOCK
+        for start in range(0, complete, _BLOCK):
+            self._add_block(self.losses[start : start + _BLOCK], self.weights[start : start + _BLOCK])
+        self.losses, self.weights = self.losses[complete:], self.weights[complete:]
+
+    def _add_block(self, losses: Floats, weights: Floats) -> None:
+        excess = weights - 1
+        if not math.isnan(self.mean) and excess.any():
+            difference = float(((losses - self.mean) * excess).sum()) / self.largest
+            self.total, self.variance, self.blocks = (
+                self.total + difference,
+                self.variance + difference**2,
+                self.blocks + 1,
+            )
+        self.mean = float(losses.mean())
+        self.largest = max(_MEMORY * self.largest, float(weights.max()), 1.0)
+
+    def findings(self, rows: LatestRows) -> list[Symptom]:
+        """A warning if the difference is certain, or likely and certain among the latest rows."""
+        if self.blocks < _LEAST_BLOCKS or rows.estimated:
+            return []
+        z = self.total / math.sqrt(self.variance)
+        if z > -LIKELY or (z > -CERTAIN and _z_of_rare_actions(rows) > -CERTAIN):
+            return []
+        names = outcome_names(rewards=self.rewards)
+        better = "earn more" if self.rewards else "cost less"
+        given, meant = ("rewards", "losses") if self.rewards else ("losses", "rewards")
+        text = (
+            f"Actions drawn at random {better} than those that the logged policy preferred, more than chance explains. "
+        )
+        advice = (
+            f"Either these {given} are {meant}, or {names.several} and actions do not belong together, or the logged policy is "
+            "worse than random."
+        )
+        return [("warning", f"explored actions {better}", text + advice)]
+
+
+def _z_of_rare_actions(rows: LatestRows) -> float:
+    """Whether losses are lower where densities are, compared with other rows of the same time and with similar contexts.
+
+    This has more power than weights if few rows explored, but a policy that used more than the contexts can mislead it.
+    """
+    if len(rows) < _LEAST_ROWS or not rows.ranks.any():
+        return 0.0
+    numbers, rarity = np.arange(len(rows)), -np.log(rows.densities)
+    surprise = rows.ranks - SmoothRegression(rows.columns).held_out_predictions(numbers, rows.ranks)
+    parts = np.array_split(numbers, len(rows) // _BLOCK)
+    centred = np.concatenate([rarity[part] - rarity[part].mean() for part in parts])
+    return z_score(surprise * centred)
