@@ -15,6 +15,7 @@ from manul.logs.formats.csv import MISSING
 from manul.logs.formats.text_lines import is_gzipped, open_bytes
 from manul.utils.suggestions import missing_file, remedy
 from manul.worlds.tables import arff, vw_examples
+from manul.worlds.tables.written_numbers import is_written_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +88,8 @@ def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Flo
         raise FileError(f"table {name} has no rows.")
     if pa.types.is_string(cells[target].type):
         row, text = _first_text(cells[target])
-        raise InputError(f"target {target!r} of {name} must be numeric, got {text!r} in row {row}.", "target")
+        advice = " Write plain numbers, like 20740 or 9.5." if is_written_number(text) else ""
+        raise InputError(f"target {target!r} of {name} must be numeric, got {text!r} in row {row}.{advice}", "target")
     outcomes = numbers_of(cells[target])
     if not np.isfinite(outcomes).any():
         raise InputError(f"target {target!r} of {name} has no values.", "target")
