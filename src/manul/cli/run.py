@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -93,17 +94,22 @@ def run(
         click.echo(json.dumps({**result.as_dict(), **files}))
     else:
         click.echo("\n".join([str(result), *(f"{name:<14} {path}" for name, path in files.items() if path)]))
+        if result.objection is not None:
+            click.echo(f"\n{result.objection}")
 
 
 def _print_notes(rows: Any, table: Path) -> None:
     if rows.skipped:
-        click.echo(f"{table}: skipped {rows.skipped:,} rows without a target.", err=True)
+        count = f"{rows.skipped:,} row{'' if rows.skipped == 1 else 's'}"
+        click.echo(f"{table}: skipped {count} whose target is missing or infinite.", err=True)
     if rows.clipped:
         click.echo(f"{rows.clipped:,} targets are outside the range of actions and were clipped to it.", err=True)
     if rows.typical_targets is not None:
-        low, high = rows.typical_targets
+        low, high, share = rows.typical_targets
         click.echo(
-            f"99 % of the targets are between {low:g} and {high:g}; consider --actions {low:g} {high:g}.", err=True
+            f"{math.floor(1000 * share) / 10:g} % of the targets are between {low:.12g} and {high:.12g}, less than half of the range of "
+            f"actions. Consider --actions {low:.12g} {high:.12g}; the other targets are then clipped to that range.",
+            err=True,
         )
     for column in rows.profiles:
         for sentence in column.warnings:
