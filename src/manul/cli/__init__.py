@@ -68,8 +68,14 @@ class Commands(click.Group):
             error.show()
             sys.exit(error.exit_code)
         except (ManulError, click.ClickException) as error:
-            click.echo(usage_message(error) if isinstance(error, click.UsageError) else error, err=True)
+            click.echo(_message(error), err=True)
             sys.exit(2 if isinstance(error, ParameterError | click.UsageError) else 1)
+
+
+def _message(error: ManulError | click.ClickException) -> str:
+    if isinstance(error, ManulError):
+        return error.on_command_line
+    return usage_message(error) if isinstance(error, click.UsageError) else error.format_message()
 
 
 @click.group(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manul.cli._options import ESTIMATOR, FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File
+from manul.cli._options import ESTIMATOR, FILE, INTEGER, LOG_FORMAT, MODEL, NUMBER, PICTURE, RANGE, Choice, File
 
 if TYPE_CHECKING:
     from manul.types import Estimate
@@ -46,6 +46,12 @@ INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
+@click.option(
+    "--format",
+    "log_format",
+    type=LOG_FORMAT,
+    help="Format of LOGS, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
+)
 @click.option("--plot", type=File(*PICTURE), help="Write a plot of the estimates.")
 @click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")
 def evaluate(
@@ -62,6 +68,7 @@ def evaluate(
     actions: tuple[float, float] | None,
     losses: tuple[float, float] | None,
     rewards: tuple[float, float] | None,
+    log_format: str | None,
     plot: Path | None,
     *,
     as_json: bool,
@@ -75,7 +82,7 @@ def evaluate(
     from manul.offpolicy.evaluation import report
 
     policies = [policy, *(path for path in logs if path.suffix in MODEL)]
-    stored = report.Stored([path for path in logs if path.suffix not in MODEL])
+    stored = report.Stored([path for path in logs if path.suffix not in MODEL], file_format=log_format)
     if not stored.paths:
         raise click.UsageError("missing argument LOGS")
     loaded = [manul.load(path) for path in policies]

@@ -12,6 +12,8 @@ import click
 
 from manul.cli._options import AGENT, FILE, INTEGER, MODEL, RANGE, Choice, Epsilon, File, Share
 
+TABLE_FORMATS = ("csv", "tsv", "parquet", "arff", "vw")
+
 
 @click.command(epilog="\b\nExample:\n  manul run cars.csv --target price --log run.parquet --out policy.manul")
 @click.argument("table", type=FILE)
@@ -54,6 +56,12 @@ from manul.cli._options import AGENT, FILE, INTEGER, MODEL, RANGE, Choice, Epsil
     type=Choice(("known", "auto")),
     help="Report rewards, which are negative losses, instead; their range is known, or the agent learns their scale.",
 )
+@click.option(
+    "--format",
+    "table_format",
+    type=Choice(TABLE_FORMATS),
+    help="Format of TABLE, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
+)
 @click.option("--shuffle", is_flag=True, help="Shuffle the rows.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed.")
 @click.option("--log", type=FILE, help="File for the log of decisions, in any format of manul convert.")
@@ -66,6 +74,7 @@ def run(
     log: Path | None,
     out: Path | None,
     bandwidth: float | Fraction | None,
+    table_format: str | None,
     *,
     shuffle: bool,
     seed: int,
@@ -78,8 +87,8 @@ def run(
     from manul.worlds.table_run import TargetTable, run_agent
 
     if log is not None:
-        format_of(log)
-    rows = TargetTable.read(table, target=targets, actions=actions)
+        format_of(log, writing=True)
+    rows = TargetTable.read(table, target=targets, actions=actions, suffix=table_format and f".{table_format}")
     if not as_json:
         click.echo(f"{describe_columns(rows)}\n")
     _print_notes(rows, table)

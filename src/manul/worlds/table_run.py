@@ -32,7 +32,7 @@ from manul.worlds.table_report import TableRun
 from manul.worlds.tables import column_profiles
 from manul.worlds.tables.dataset import scale_targets
 from manul.worlds.tables.regression_bound import held_out_predictions
-from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_table, target_numbers
+from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_table, suffix_of, target_numbers
 from manul.worlds.tables.vw_examples import LABEL
 
 if TYPE_CHECKING:
@@ -65,11 +65,16 @@ class TargetTable:
 
     @staticmethod
     def read(
-        path: str | Path, *, target: str | Sequence[str] | None = None, actions: Within | None = None
+        path: str | Path,
+        *,
+        target: str | Sequence[str] | None = None,
+        actions: Within | None = None,
+        suffix: str | None = None,
     ) -> TargetTable:
         """Read a file; rows without a target are skipped, targets outside the range of actions are clipped to it.
 
-        With several targets, the table is one of knobs, whose ranges are those of the targets.
+        With several targets, the table is one of knobs, whose ranges are those of the targets. The format is that of the
+        file's suffix, or of `suffix`.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -78,8 +83,9 @@ class TargetTable:
         >>> table.targets, table.actions, table.skipped
         (array([20.,  5.]), (5.0, 20.0), 1)
         """
-        raw, cells = read_table(path)
-        names = _names(target, cells, path)
+        suffix = suffix or suffix_of(Path(path), selectable=True)
+        raw, cells = read_table(path, suffix)
+        names = _names(target, cells, path, has_label=suffix == ".vw")
         found = np.column_stack([target_numbers(cells, name, str(path)) for name in names])
         known = np.isfinite(found).all(axis=1)
         profiles = column_profiles.profile(raw, cells, names, known)
@@ -317,20 +323,18 @@ def _ranges(losses: str | None, rewards: str | None) -> dict[str, Any]:
     return {} if choice is None else {name: "auto" if choice == "auto" else limits}
 
 
-def _names(target: str | Sequence[str] | None, cells: Mapping[str, pa.Array], path: str | Path) -> list[str]:
+def _names(
+    target: str | Sequence[str] | None, cells: Mapping[str, pa.Array], path: str | Path, *, has_label: bool
+) -> list[str]:
     """The names of the target columns."""
     names = [target] if isinstance(target, str) else [*(target or ())]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
         raise ParameterError(f"target must name different columns, got {repeated[0]!r} twice.", "target")
-    return names or [_label(cells, path)]
-
-
-def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:
-    if LABEL in cells and ".vw" in Path(path).suffixes:
-        return LABEL
-    names = ", ".join(list(cells)[:MOST_NAMED])
-    raise ParameterError(f"target must be a column of {path}, got none. It has {names}.", "target")
+    if not names and not has_label:
+        columns = ", ".join(list(cells)[:MOST_NAMED])
+        raise ParameterError(f"target must be a column of {path}, got none. It has {columns}.", "target")
+    return names or [LABEL]
 
 
 def _column(profile: column_profiles.Column, raw: pa.Table, cells: Mapping[str, pa.Array]) -> Column:

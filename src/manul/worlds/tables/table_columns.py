@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arff", ".vw")
+EXCEL = (".xls", ".xlsx")
 MOST_NAMED = 20  # columns that an error message lists
 Floats = NDArray[np.float64]
 
@@ -37,12 +39,15 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     return read_table(path)[1]
 
 
-def read_table(path: str | Path) -> tuple[pa.Table, dict[str, pa.Array]]:
-    """Read a file as an Arrow table, with texts as they are, and its columns as `read_columns` gives them."""
+def read_table(path: str | Path, suffix: str | None = None) -> tuple[pa.Table, dict[str, pa.Array]]:
+    """Read a file as an Arrow table, with texts as they are, and its columns as `read_columns` gives them.
+
+    The format is that of `suffix`; without one, that of the file.
+    """
     import pyarrow as pa
 
     source = Path(path)
-    suffix = suffix_of(source)
+    suffix = suffix or suffix_of(source)
     if not source.is_file():
         raise missing_file(source)
     try:
@@ -96,19 +101,25 @@ def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Flo
     return outcomes
 
 
-def suffix_of(path: Path) -> str:
-    """The format of a file, from its name.
+def suffix_of(path: Path, *, selectable: bool = False) -> str:
+    """The format of a file, from its name; `selectable` says whether the caller could also select it.
 
     >>> suffix_of(Path("shop.CSV.gz"))
     '.csv'
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
-        excel = suffix in (".xls", ".xlsx")
-        advice = "Save it as CSV first." if excel else remedy(suffix, SUFFIXES, "Convert the file first.")
-        raise ParameterError(
-            f"{path} must end with {', '.join(SUFFIXES)}, optionally with .gz, got {suffix!r}. {advice}", "path"
+        problem = f"{path} must end with {', '.join(SUFFIXES)}, optionally with .gz, got {suffix!r}."
+        close = get_close_matches(suffix, SUFFIXES, n=1)
+        if suffix in EXCEL or close:
+            raise ParameterError(
+                f"{problem} {f'Did you mean {close[0]}?' if close else 'Save it as CSV first.'}", "path"
+            )
+        ways = (
+            ("pass suffix='.vw' or another", "use --format vw or another") if selectable else ("rename it", "rename it")
         )
+        python, option = (f"{problem} If it is in one of these formats, {way}; otherwise convert it." for way in ways)
+        raise ParameterError(python, "path", on_command_line=option)
     return suffix
 
 

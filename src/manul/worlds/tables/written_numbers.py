@@ -31,11 +31,11 @@ _CURRENCY_WORDS = (
     "us$ a$ c$ nz$ hk$ s$ au$ ca$"
 )
 _UNIT_WORDS = (  # with the digit 1 for every digit, so m1 is m2 or m3
-    """% ‰ pct percent ° °c °f " ″ ′ mm cm dm km in inch inches ft feet yd mi mile miles m² m1 km² km1 cm² cm1 ha qm sqm sqft acre
+    """% ‰ pct percent ° °c °f " ″ mm cm dm km in inch inches ft feet yd mi mile miles m² m1 km² km1 cm² cm1 ha qm sqm sqft acre
     acres ml cl dl liter liters litre litres m³ cc ccm gal mg kg lb lbs oz ton tons ms sec secs second seconds min mins minute
     minutes hr hrs hour hours day days week weeks mo month months yr yrs year years km/h kmh kph mph m/s kw mw kwh wh mwh hp ps
     bhp ma mah nm bar psi hz khz mhz ghz db kb mb gb tb mbps px mp l/111km mpg kmpl km/l kmph g/km mio mio. mln bn pcs pc
-    pts """
+    pts"""
 )
 _CURRENCIES, _UNITS = frozenset(_CURRENCY_WORDS.split()), frozenset(_UNIT_WORDS.split())
 _LETTERS = frozenset("mlgtshdykKMLVAWCF")  # units of one letter, whose case matters: 5 G is no unit, but a network
@@ -44,10 +44,8 @@ _NO_UNITS = ("st", "nd", "rd", "th", "am", "pm", "xs", "xl", "xxl")  # of ordina
 _CODE = re.compile(r"[^1-9.,]*0[0-9]{2,}")
 _SAME_DIGITS = str.maketrans("023456789", "1" * 9)  # numbers of one shape are read once, for speed
 _LEAST_DISTINCT = 3  # numbers with an unknown word behind them before the word counts as their unit
-_SHARE_WITH_UNITS, _SHARE_OF_PLAIN = (
-    0.5,
-    0.9,
-)  # of the rows that must be numbers: a unit is a clear sign, a digit may be a code
+_SHARE_WITH_UNITS = 0.5  # of the rows that must be numbers
+_SHARE_OF_PLAIN = 0.9  # more than with units, which are a clear sign: digits may be codes
 _LEAST_PLAIN = 5  # different numbers among other texts; fewer may be codes, like 1, X and 2
 _TELEPHONE, _POSTAL_CODE = 7, 5  # digits from which numbers that are all equally long are more likely such codes
 
