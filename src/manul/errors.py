@@ -9,15 +9,12 @@
 
 `ContextWarning` (a UserWarning) is about a context that was accepted but is probably wrong.
 
-Each message says what is wrong, with the value, and what to do; `field` names the parameter or column it is about. If a
-message names parameters of Python, `on_command_line` is the same message with the options of the command line.
+Each message says what is wrong, with the value, and what to do; `field` names the parameter or column it is about.
 """
 
 
 class ManulError(Exception):
     """The base class of all errors of manul; `field` is the parameter, setting or column that the message is about, if any.
-
-    `on_command_line` is the message as the command line prints it, with options instead of parameters.
 
     >>> import manul
     >>> try:
@@ -27,10 +24,9 @@ class ManulError(Exception):
     'epsilon'
     """
 
-    def __init__(self, message: str, field: str | None = None, *, on_command_line: str | None = None) -> None:
+    def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)
         self.field = field
-        self.on_command_line = message if on_command_line is None else on_command_line
 
 
 class ParameterError(ManulError, ValueError):

@@ -210,7 +210,7 @@ def test_shuffling_is_by_the_seed(houses):
         ("", ["--target", "b"], "t.csv: not a valid .csv file: "),
         ("a,b\n1,2,3\n", ["--target", "b"], "t.csv: not a valid .csv file: "),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--leaves", "3"], "leaves must be a power of two"),
-        ("a,b\n1,2\n2,3\n", ["--target", "b", "--agent", "auto", "--leaves", "4"], "agent auto has no setting leaves, got leaves=4."),
+        ("a,b\n1,2\n2,3\n", ["--target", "b", "--agent", "auto", "--leaves", "4"], "agent auto has no setting leaves, got 4."),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--actions", "3", "1"], "actions must be finite with low < high"),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "run.doc"], "run.doc has the unknown suffix '.doc'"),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "none/run.csv"], "Cannot write none/run.csv: No such file or directory"),
@@ -252,7 +252,7 @@ def test_trees_keep_their_own_default(houses, tmp_path):
         ("1/0", "--epsilon must be a number, auto or FIRST:LAST:ROUNDS, got '1/0'."),
         ("0.01:0.1:100", "last must be at most first, 0.01, got 0.1."),
         ("0.1:0.01:-5", "rounds must be above 0 and finite, got -5.0. Try 1000."),
-        ("1.5", "epsilon must be in [0, 1], got 1.5. Try 0.05."),
+        ("1.5", "--epsilon must be in [0, 1], got 1.5. Try 0.05."),
     ],
 )
 def test_an_epsilon_that_cannot_be_is_one_sentence(houses, epsilon, message):
@@ -287,7 +287,10 @@ def test_auto_runs_without_a_range(houses, option):
     ("arguments", "message"),
     [
         (["--losses", "autom"], "--losses must be one of known, auto, got 'autom'. Did you mean auto?"),
-        (["--losses", "auto", "--rewards", "auto"], "losses and rewards exclude each other, got 'auto' and 'auto'."),
+        (
+            ["--losses", "auto", "--rewards", "auto"],
+            "--losses and --rewards exclude each other, got 'auto' and 'auto'.",
+        ),
         (
             ["--agent", "cats", "--rewards", "auto"],
             "rewards must be two numbers (low, high) for Cats, got 'auto'. Only Auto learns without a range.",

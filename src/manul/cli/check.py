@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from manul.cli._options import FILE, KNOBS, LOG_FORMAT, MODEL, RANGE, File
+from manul.cli._wording import echo
 
 
 @click.command(epilog="\b\nExample:\n  manul check run.parquet")
@@ -49,5 +50,5 @@ def check(
     loaded = None if policy is None else manul.load(policy)
     ranges = {"actions": actions, "losses": losses, "rewards": rewards}
     findings = doctor(report.Stored([log], knobs, log_format), loaded, **ranges, progress=sys.stderr.isatty())
-    click.echo(report.findings_json(findings) if as_json else report.findings_text(findings))
+    echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

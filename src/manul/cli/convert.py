@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from manul.cli._options import FILE, KNOBS, LOG_FORMAT, NUMBER, RANGE
+from manul.cli._wording import echo
 
 
 @click.command(epilog="\b\nExample:\n  manul convert log.vw log.parquet --actions 0 1 --losses 0 1")
@@ -84,5 +85,5 @@ def convert(
             progress=True,
         )
     for note in notes:
-        click.echo(note.message, err=True)
-    click.echo(json.dumps({**asdict(result), "target": str(target)}) if as_json else result)
+        echo(note.message, err=True)
+    echo(json.dumps({**asdict(result), "target": str(target)}) if as_json else result)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manul.cli._options import ESTIMATOR, FILE, INTEGER, LOG_FORMAT, MODEL, NUMBER, PICTURE, RANGE, Choice, File
+from manul.cli._wording import echo
 
 if TYPE_CHECKING:
     from manul.types import Estimate
@@ -97,7 +98,7 @@ def evaluate(
             )
         named = dict(zip(_names(policies), loaded, strict=True))
         comparison = manul.compare(named, stored, against or "logged", by=by, clusters=clusters, **shared)
-        click.echo(report.comparison_json(comparison) if as_json else str(comparison))
+        echo(report.comparison_json(comparison) if as_json else str(comparison))
         return 0 if comparison.usable else 1
     estimates = [
         manul.evaluate(loaded[0], stored, estimator, interval, seed=seed, **shared)
@@ -105,7 +106,7 @@ def evaluate(
     ]
     if plot is not None:
         _plot(estimates, plot)
-    click.echo(report.estimates_json(estimates) if as_json else report.estimates_table(estimates))
+    echo(report.estimates_json(estimates) if as_json else report.estimates_table(estimates))
     return 0 if all(estimate.usable for estimate in estimates) else 1
 
 

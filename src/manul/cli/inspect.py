@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from manul.cli._options import FILE, LOG_FORMAT, MODEL, PICTURE, File
+from manul.cli._wording import echo
 
 
 @click.command(epilog="""\b\nExample:\n  manul inspect policy.manul --context '{"age": 4, "fuel": "diesel"}'""")
@@ -49,4 +50,4 @@ def inspect(
         from manul.utils import plotting
 
         plotting.save(result.plot(), plot)
-    click.echo(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) if as_json else result)
+    echo(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) if as_json else result)

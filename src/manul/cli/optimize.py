@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from manul.cli._options import AGENT, FILE, INTEGER, LOG_FORMAT, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List
+from manul.cli._wording import echo
 from manul.errors import ParameterError
 
 _EXAMPLES = {"bandwidths": "1/4,1/16", "leaves": "16,128"}
@@ -108,7 +109,7 @@ def optimize(
         best.save(out)
     if plot is not None:
         manul.plotting.save(best.plot(), plot)
-    click.echo(json.dumps(report.finite(_as_dict(best, out))) if as_json else best)
+    echo(json.dumps(report.finite(_as_dict(best, out))) if as_json else best)
     return 0 if best.usable else 1
 
 

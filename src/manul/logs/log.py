@@ -394,8 +394,9 @@ def _range(name: str, value: Within | None) -> Within | None:
 def _ranges(actions: Within | None, losses: Within | None, rewards: Within | None) -> tuple[Within | None, ...]:
     """The checked ranges of actions, losses and rewards."""
     if losses is not None and rewards is not None:
-        given = f"loss_range={losses!r} and reward_range={rewards!r}"
-        raise ParameterError(f"loss_range and reward_range exclude each other, got {given}.", "reward_range")
+        raise ParameterError(
+            f"loss_range and reward_range exclude each other, got {losses!r} and {rewards!r}.", "reward_range"
+        )
     return _range("action", actions), _range("loss", losses), _range("reward", rewards)
 
 

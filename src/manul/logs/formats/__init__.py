@@ -108,9 +108,7 @@ def _unknown_suffix(path: Path, suffix: str, *, writing: bool) -> ParameterError
     if writing:
         return ParameterError(known, "path")
     return ParameterError(
-        f"{known} To read another file in one of these formats, pass format='vw' or another name.",
-        "format",
-        on_command_line=f"{known} To read another file in one of these formats, use --format vw or another name.",
+        f"{known} To read another file in one of these formats, use format='vw' or another name.", "path"
     )
 
 

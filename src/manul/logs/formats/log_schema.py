@@ -39,7 +39,7 @@ FLOOR = "floor"
 ARM = "rollout_arm"
 TEXTS = ("id", ARM)
 OPTIONAL = (*RANGE, FLOOR, "time", *TEXTS)
-_ESTIMATE = " Estimate it with density='estimate' (manul convert --estimate-density)."
+_ESTIMATE = " Estimate it with density='estimate'."
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
 KNOB_COLUMNS = ("density_by_knob", "within")  # of logs with several knobs
 Layout = Literal["dense", "sparse", "columns"]
@@ -92,7 +92,7 @@ class Metadata:
         """A copy with the given ranges, if any; only a log of rewards has a range of rewards."""
         if reward_range is not None:
             if not self.rewards:
-                advice = "this one has losses. Pass loss_range=(low, high)."
+                advice = "this one has losses. Use loss_range=(low, high)."
                 raise ParameterError(f"reward_range is for logs of rewards; {advice}", "reward_range")
             loss_range = negate_pair(reward_range)
         if action_range is None and loss_range is None:

@@ -115,11 +115,8 @@ def suffix_of(path: Path, *, selectable: bool = False) -> str:
             raise ParameterError(
                 f"{problem} {f'Did you mean {close[0]}?' if close else 'Save it as CSV first.'}", "path"
             )
-        ways = (
-            ("pass suffix='.vw' or another", "use --format vw or another") if selectable else ("rename it", "rename it")
-        )
-        python, option = (f"{problem} If it is in one of these formats, {way}; otherwise convert it." for way in ways)
-        raise ParameterError(python, "path", on_command_line=option)
+        way = "use suffix='.vw' or another" if selectable else "rename it"
+        raise ParameterError(f"{problem} If it is in one of these formats, {way}; otherwise convert it.", "path")
     return suffix
 
 
