@@ -87,7 +87,7 @@ class TargetTable:
         raw, cells = read_table(path, suffix)
         names = _names(target, cells, path, has_label=suffix == ".vw")
         found = np.column_stack([target_numbers(cells, name, str(path)) for name in names])
-        known = np.isfinite(found).all(axis=1)
+        known = np.asarray(np.isfinite(found).all(axis=1))
         profiles = column_profiles.profile(raw, cells, names, known)
         columns = {each.name: _column(each, raw, cells) for each in profiles if each.name not in names}
         targets, skipped = found[known], int((~known).sum())
@@ -125,17 +125,13 @@ class TargetTable:
         >>> TargetTable({}, Columns(()), targets, 0, 0, (), (0.0, 5000.0)).typical_targets
         TypicalTargets(low=0.0, high=1000.0, share=0.999)
         """
-        low, high = (
-            float(np.percentile(self.targets, share, method=method))
-            for share, method in ((0.5, "lower"), (99.5, "higher"))
-        )
+        low = float(np.percentile(self.targets, 0.5, method="lower"))
+        high = float(np.percentile(self.targets, 99.5, method="higher"))
         if self.clipped or not low < high:
             return None
         power = math.floor(math.log10((high - low) / 20))  # round numbers, at most a twentieth wider at each end
-        low, high = (
-            round(toward(end / 10.0**power) * 10.0**power, -power)
-            for toward, end in ((math.floor, low), (math.ceil, high))
-        )
+        low = round(math.floor(low / 10.0**power) * 10.0**power, -power)
+        high = round(math.ceil(high / 10.0**power) * 10.0**power, -power)
         first, last = self.actions
         low, high = max(low, first), min(high, last)
         share = float(((self.targets >= low) & (self.targets <= high)).mean())

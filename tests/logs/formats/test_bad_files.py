@@ -228,3 +228,10 @@ def test_a_newer_format_says_what_reads_it(tmp_path):
     pq.write_table(table, tmp_path / "run.parquet")
     with pytest.raises(FileError, match=r"run\.parquet has format 2, but this version reads format 1\. Update manul"):
         Log.read(tmp_path / "run.parquet")
+
+
+@pytest.mark.parametrize(("mark", "word"), [(";", "semicolons"), ("\t", "tabs")])
+def test_columns_that_are_not_separated_by_commas_are_explained(tmp_path, mark, word):
+    (tmp_path / "run.csv").write_text(f"x{mark}action{mark}density{mark}loss\n1{mark}0,5{mark}1{mark}0\n")
+    with pytest.raises(FileError, match=f"Its columns are separated by {word}. Separate them by commas, with points"):
+        Log.read(tmp_path / "run.csv")

@@ -53,7 +53,9 @@ def read_table(path: str | Path, suffix: str | None = None) -> tuple[pa.Table, d
     try:
         table: pa.Table = _READERS[suffix](source)
         return table, columns(table)
-    except (pa.ArrowException, EOFError, OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise FileError(f"{source}: the header is not UTF-8 text. Save the file as UTF-8.") from error
+    except (pa.ArrowException, EOFError, OSError) as error:
         reason = str(error).splitlines()[0][:200]
         raise FileError(f"{source}: not a valid {suffix} file: {reason.rstrip('.')}.") from error
 
