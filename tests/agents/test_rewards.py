@@ -94,7 +94,7 @@ def refused_outcome(agent, outcome):
     [
         (
             {"losses": (0, 1), "rewards": (0, 1)},
-            "losses and rewards exclude each other, got losses=(0, 1) and rewards=(0, 1).",
+            "losses and rewards exclude each other, got (0, 1) and (0, 1).",
         ),
         ({"rewards": (1, 0)}, "rewards must be finite with low < high, got (1.0, 0.0)."),
         ({"rewards": (math.nan, 1)}, "rewards must be finite with low < high, got (nan, 1.0)."),

@@ -68,7 +68,7 @@ def test_an_impossible_range_is_a_usage_error(tmp_path):
     dense().write(tmp_path / "run.csv")
     result = manul_convert(tmp_path / "run.csv", tmp_path / "run.vw", "--actions", 2, 1)
     assert result.exit_code == 2
-    assert "action_range must be finite with low < high, got (2.0, 1.0)" in result.stderr
+    assert "--actions must be finite with low < high, got (2.0, 1.0)" in result.stderr
 
 
 def test_densities_are_estimated_and_the_log_says_so(tmp_path):
@@ -122,7 +122,7 @@ def test_a_log_with_several_knobs_is_the_same_after_a_tour_of_the_formats(knob_l
         (["--knobs", '{"price": [10, 50]}'], "has an unknown knob 'days'. The knobs are price."),
         (
             ["--knobs", KNOBS_JSON, "--actions", "0", "1"],
-            "action_range is for logs with one knob; this one has several.",
+            "--actions is for logs with one knob; this one has several.",
         ),
         (["--knobs", KNOBS_JSON, "--estimate-density"], "Estimating densities takes logs with one knob"),
     ],

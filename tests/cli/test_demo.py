@@ -50,13 +50,13 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, place):
 def test_an_impossible_number_of_rounds_is_a_usage_error(tmp_path, rounds):
     result = manul_demo("--out", tmp_path, "--rounds", rounds)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"rounds must be a whole number from 1 to 10000000, got {rounds}. Try 100000.\n"
+    assert result.stderr == f"--rounds must be a whole number from 1 to 10000000, got {rounds}. Try 100000.\n"
 
 
 def test_a_negative_seed_is_a_usage_error(tmp_path):
     result = manul_demo("--out", tmp_path, "--seed", -1)
     assert result.exit_code == 2
-    assert result.stderr.startswith("seed must be an integer")
+    assert result.stderr.startswith("--seed must be an integer")
 
 
 def test_an_interrupt_says_stopped(monkeypatch):

@@ -199,7 +199,7 @@ def test_the_picture_comes_with_its_table(cities, tmp_path):
 def test_a_context_that_is_not_json_is_a_usage_error(cities, context):
     result = manul_inspect(cities, "--context", context)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("context must be a JSON array or object such as ")
+    assert result.stderr.startswith("--context must be a JSON array or object such as ")
     assert result.stderr.count("\n") == 1
 
 

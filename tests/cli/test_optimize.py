@@ -11,7 +11,7 @@ from manul.cli import main
 def optimize(monkeypatch):
     agent = manul.Cats.paper(leaves=4, bandwidth=1 / 4, epsilon=0.2)
     log = manul.simulate(agent, manul.worlds.linear(rounds=300, width=2)).log
-    batches = staticmethod(lambda path, size: [log])  # noqa: ARG005
+    batches = staticmethod(lambda *path, **options: [log])  # noqa: ARG005
     monkeypatch.setattr(manul.Log, "batches", batches, raising=False)
     return lambda *arguments: CliRunner().invoke(main, ["optimize", "run.parquet", *map(str, arguments)])
 
@@ -48,7 +48,7 @@ def test_the_verdict_is_in_the_json(optimize):
 def test_a_setting_that_cannot_work_is_a_usage_error(optimize):
     result = optimize("--penalty", "small")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "penalty must be at least 0 and finite, got 'small'. Try 1, 'paper' or 'measured'.\n"
+    assert result.stderr == "--penalty must be at least 0 and finite, got 'small'. Try 1, 'paper' or 'measured'.\n"
 
 
 def test_a_stopped_run_goes_on(optimize, tmp_path):

@@ -39,8 +39,8 @@ def test_a_table_of_ones_own_takes_the_place_of_the_six(tmp_path):
             1,
             "target 'city' of mine must be numeric, got 'Rome' in row 1.",
         ),
-        (CSV, "prise", 2, "target must be a column of mine, got 'prise'. Did you mean price?"),
-        (CSV, "gdp", 2, "target must be a column of mine, got 'gdp'. It has size, city, price."),
+        (CSV, "prise", 2, "--target must be a column of mine, got 'prise'. Did you mean price?"),
+        (CSV, "gdp", 2, "--target must be a column of mine, got 'gdp'. It has size, city, price."),
         ("a,b\n" + "1,5\n" * 200, "b", 1, "target 'b' of mine must vary, got 5 in every row."),
     ],
 )

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,8 @@ from pyarrow import parquet
 
 import manul
 from manul.cli import main
+from manul.contexts.table_encoding import Columns
+from manul.worlds.table_run import TargetTable
 
 HOUSES = [(size, kind) for size in (1.0, 2.0, 3.0, None) for kind in ("flat", "hut", None)] * 40
 
@@ -112,7 +115,7 @@ def test_a_vw_table_has_its_label_as_target(tmp_path):
 def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n2,\n3,4\n")
     result = manul_run(tmp_path / "t.csv", "--target", "b")
-    assert "skipped 1 rows without a target" in result.stderr
+    assert "skipped 1 row whose target is missing or infinite." in result.stderr
     assert "skipped rows   1" in result.stdout
 
 
@@ -123,10 +126,60 @@ def test_targets_outside_the_actions_are_moved_and_counted(houses):
 
 def test_an_outlier_is_pointed_out(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{n},{n % 100}\n" for n in range(999)) + "1,100000\n")
-    assert (
-        "99 % of the targets are between 0 and 99; consider --actions 0 99."
-        in manul_run(tmp_path / "t.csv", "--target", "b").stderr
+    sentence = (
+        "99.9 % of the targets are between 0 and 99, less than half of the range of actions. Consider --actions 0 99;"
     )
+    assert sentence in manul_run(tmp_path / "t.csv", "--target", "b").stderr
+
+
+@pytest.mark.parametrize("scale", [0.001, 1.0, 12_345.678])
+def test_the_share_of_the_targets_in_the_typical_range_is_true(scale):
+    targets = scale * np.sort(np.append(np.round(np.random.default_rng(0).gamma(4, 5, 2000) * 2) / 2, 300.0))
+    table = TargetTable({}, Columns(()), targets, 0, 0, (), (0.0, 300 * scale))
+    low, high, share = table.typical_targets
+    inside = np.mean((targets >= float(f"{low:.12g}")) & (targets <= float(f"{high:.12g}")))
+    assert inside == share >= 0.99
+
+
+def test_targets_that_were_clipped_have_no_typical_range(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{n},{90 + n % 30}\n" for n in range(999)))
+    assert TargetTable.read(tmp_path / "t.csv", target="b", actions=(0, 100)).typical_targets is None
+
+
+def losing_table(path, rows=400):
+    """Targets that have nothing to do with the other column."""
+    draws = np.random.default_rng(0).uniform(0, 10, (rows, 2))
+    path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in draws))
+    return path
+
+
+@pytest.mark.parametrize(("option", "names"), [("--losses", ("loss", "higher")), ("--rewards", ("reward", "lower"))])
+def test_an_agent_that_loses_to_the_best_constant_says_so(tmp_path, option, names):
+    result = manul_run(losing_table(tmp_path / "t.csv"), "--target", "b", option, "known")
+    sentence = result.stdout.strip().splitlines()[-1]
+    assert re.match(
+        rf"The agent did worse than the best constant: its mean {names[0]} is 0\.\d+ ± 0\.\d+ {names[1]}\. "
+        "That constant is known only after all 400 rows. A regression that knows the targets of other rows is hardly better",
+        sentence,
+    )
+
+
+def test_a_difference_within_two_standard_errors_is_not_called_worse(tmp_path):
+    table = losing_table(tmp_path / "t.csv", rows=24)
+    sentence = json.loads(manul_run(table, "--target", "b", "--json").stdout)["warnings"][-1]
+    assert sentence.startswith(
+        "The agent did not do clearly better than the best constant: their mean losses differ by"
+    )
+
+
+def test_an_agent_that_beats_the_best_constant_gets_no_objection(houses):
+    assert "constant:" not in manul_run(houses, "--target", "rent").stdout
+
+
+def test_a_few_rows_are_not_compared_with_the_best_constant(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n2,3\n3,4\n")
+    result = manul_run(tmp_path / "t.csv", "--target", "b")
+    assert result.stdout.endswith("3 rows are too few to compare the agent with the best constant.\n")
 
 
 def test_a_column_with_the_name_of_a_logs_own_is_renamed(tmp_path):
@@ -157,7 +210,7 @@ def test_shuffling_is_by_the_seed(houses):
         ("", ["--target", "b"], "t.csv: not a valid .csv file: "),
         ("a,b\n1,2,3\n", ["--target", "b"], "t.csv: not a valid .csv file: "),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--leaves", "3"], "leaves must be a power of two"),
-        ("a,b\n1,2\n2,3\n", ["--target", "b", "--agent", "auto", "--leaves", "4"], "agent auto has no setting leaves, got leaves=4."),
+        ("a,b\n1,2\n2,3\n", ["--target", "b", "--agent", "auto", "--leaves", "4"], "agent auto has no setting leaves, got 4."),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--actions", "3", "1"], "actions must be finite with low < high"),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "run.doc"], "run.doc has the unknown suffix '.doc'"),
         ("a,b\n1,2\n2,3\n", ["--target", "b", "--log", "none/run.csv"], "Cannot write none/run.csv: No such file or directory"),
@@ -199,7 +252,7 @@ def test_trees_keep_their_own_default(houses, tmp_path):
         ("1/0", "--epsilon must be a number, auto or FIRST:LAST:ROUNDS, got '1/0'."),
         ("0.01:0.1:100", "last must be at most first, 0.01, got 0.1."),
         ("0.1:0.01:-5", "rounds must be above 0 and finite, got -5.0. Try 1000."),
-        ("1.5", "epsilon must be in [0, 1], got 1.5. Try 0.05."),
+        ("1.5", "--epsilon must be in [0, 1], got 1.5. Try 0.05."),
     ],
 )
 def test_an_epsilon_that_cannot_be_is_one_sentence(houses, epsilon, message):
@@ -234,7 +287,10 @@ def test_auto_runs_without_a_range(houses, option):
     ("arguments", "message"),
     [
         (["--losses", "autom"], "--losses must be one of known, auto, got 'autom'. Did you mean auto?"),
-        (["--losses", "auto", "--rewards", "auto"], "losses and rewards exclude each other, got 'auto' and 'auto'."),
+        (
+            ["--losses", "auto", "--rewards", "auto"],
+            "--losses and --rewards exclude each other, got 'auto' and 'auto'.",
+        ),
         (
             ["--agent", "cats", "--rewards", "auto"],
             "rewards must be two numbers (low, high) for Cats, got 'auto'. Only Auto learns without a range.",

@@ -28,11 +28,35 @@ TRAPS = {  # row numbers are usually the first column
     "row numbers": ([str(n) for n in range(ROWS)], "has a different value in every row"),
     "numbers with separators": (
         [f"{n % 9 + 1},{n:03}" for n in range(ROWS)],
-        "has numbers stored as text, such as '1,000', and is read as text. Write plain numbers, like 20740.",
+        "has numbers stored as text, such as '1,000', and is read as text. Write plain numbers, like 20740 or 9.5.",
     ),
     "prices": ([f"${n % 9}.50" for n in range(ROWS)], "has numbers stored as text, such as '$0.50'"),
     "percentages": ([f"{n % 9}%" for n in range(ROWS)], "has numbers stored as text, such as '0%'"),
     "decimal commas": ([f"{n % 9},5" for n in range(ROWS)], "has numbers stored as text, such as '0,5'"),
+    "prices and a negative one": (
+        [f"€ {n % 9}.50" if n else "€ -0.28" for n in range(ROWS)],
+        "has numbers stored as text, such as '€ 1.50'",
+    ),
+    "codes of currencies": ([f"EUR {n % 9}.50" for n in range(ROWS)], "has numbers stored as text, such as 'EUR 0.50'"),
+    "a unit": ([f"{n}.5 km" for n in range(ROWS)], "has numbers stored as text, such as '0.5 km'"),
+    "several units": (
+        [f"{n}00 g" if n % 2 else f"{n}.5 kg" for n in range(ROWS)],
+        "has numbers stored as text, such as '0.5 kg', and is read as text. Write plain numbers in one unit, like",
+    ),
+    "another minus": ([f"\u2212{n}" for n in range(ROWS)], "has numbers stored as text, such as '\u22120'"),
+    "an odd cell": (
+        ["free" if n == 7 else f"{n % 9}.5" for n in range(ROWS)],
+        "has numbers in 59 of 60 rows, such as '0.5', but is read as text; other cells have texts such as 'free'. If it is a "
+        "quantity, write plain numbers, like 20740 or 9.5, and leave the other cells empty.",
+    ),
+    "many values": (
+        [f"town {n % 40}" for n in range(ROWS)],
+        "has 40 different values. The 32 most common ones are told apart; the other 8, in 8 rows, are read as one value.",
+    ),
+    "infinite numbers": (
+        ["inf" if n % 20 == 0 else str(n % 7) for n in range(ROWS)],
+        "has infinite numbers in 3 rows, which are read as missing values.",
+    ),
     "not available": (
         ["n/a" if n % 5 == 0 else str(n % 7) for n in range(ROWS)],
         "has 'n/a' in 12 rows, which is read as a missing value.",
@@ -93,6 +117,14 @@ NO_TRAPS = {
     "decimals below one": [f"0.{n % 9}5" for n in range(ROWS)],
     "one letter": ["a.-b"[n % 4] for n in range(ROWS)],
     "lists": [f"{n % 3},{n % 4},{n % 2}" for n in range(ROWS)],
+    "ordinals": [f"{n % 5 + 4}th" for n in range(ROWS)],
+    "sizes": [("S", "M", "XL", "2XL", "3XL")[n % 5] for n in range(ROWS)],
+    "seats": [f"{n % 9 + 1}{'ABCDEF'[n % 6]}" for n in range(ROWS)],
+    "long postal codes": ["90210-1234" if n == 3 else str(90000 + n % 30) for n in range(ROWS)],
+    "telephone numbers in groups": [f"555 {100 + n % 9} {200 + n % 3}" for n in range(ROWS)],
+    "words with numbers": [f"room {n % 9}" for n in range(ROWS)],
+    "networks": [("3G", "4G", "5G")[n % 3] for n in range(ROWS)],
+    "results": [("1", "X", "2")[n % 3] for n in range(ROWS)],
     "months": [f"2024-{n % 12 + 1:02}" for n in range(ROWS)],
 }
 
@@ -137,6 +169,28 @@ def test_a_table_with_all_traps_prints_every_warning_and_the_types(tmp_path):
     assert lines["size"] == ["number", "0.5"]
 
 
+def test_values_that_share_a_column_are_counted(tmp_path):
+    path = write(tmp_path / "t.csv", town=[f"town {n % 40}" for n in range(ROWS)])
+    column = next(each for each in TargetTable.read(path, target="rent").profiles if each.name == "town")
+    assert (column.summary, column.as_dict()["grouped"]) == ("text, 40 values, 8 as other", 8)
+
+
+def test_only_rows_with_a_target_count_as_values(tmp_path):
+    rows = [f"{'' if n >= 30 else n},town {n}\n" for n in range(60)]
+    (tmp_path / "t.csv").write_text("rent,town\n" + "".join(rows))
+    table = TargetTable.read(tmp_path / "t.csv", target="rent")
+    assert "town=other" not in table.columns.names()
+    assert table.profiles[1].grouped == 0
+
+
+def test_a_target_of_written_numbers_says_what_to_write(tmp_path):
+    (tmp_path / "t.csv").write_text("size;rent\n1;7797,81\n2;9,5\n")
+    with pytest.raises(
+        manul.errors.InputError, match=r"got '7797,81' in row 1. Write plain numbers, like 20740 or 9.5."
+    ):
+        TargetTable.read(tmp_path / "t.csv", target="rent")
+
+
 def test_the_examples_are_clean():
     assert warnings_of("examples/cars.csv", "price") == []
 
@@ -160,8 +214,8 @@ def test_a_table_may_have_only_a_target(tmp_path):
 def test_json_has_the_columns_and_the_warnings(tmp_path):
     path = write(tmp_path / "t.csv", price=[f"{n},000" for n in range(ROWS)])
     found = json.loads(manul_run(path, "--target", "rent", "--json").stdout)
-    assert found["columns"][0] == {"name": "price", "type": "text", "example": "0,000", "values": ROWS}
-    assert len(found["warnings"]) == 1
+    assert found["columns"][0] == {"name": "price", "type": "text", "example": "0,000", "values": ROWS, "grouped": 28}
+    assert found["warnings"][0].startswith("column 'price' has numbers stored as text")
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])

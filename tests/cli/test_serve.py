@@ -135,9 +135,13 @@ def test_a_token_may_be_for_some_loops_and_have_a_rate_of_its_own(folder):
 @pytest.mark.parametrize(
     ("words", "expected", "status"),
     [
-        (("--loop", "a b"), "loop must be a name, or the beginning of names and a star such as price-*, got 'a b'", 2),
+        (
+            ("--loop", "a b"),
+            "--loop must be a name, or the beginning of names and a star such as price-*, got 'a b'",
+            2,
+        ),
         (("--rate", "0"), "--rate must be at least 0.1, got '0'. See manul token --help.", 2),
-        (("--rate", "inf"), "rate must be a number of at least 0.1 per second, got inf", 2),
+        (("--rate", "inf"), "--rate must be a number of at least 0.1 per second, got inf", 2),
     ],
 )
 def test_a_token_for_nothing_sensible_is_not_created(folder, words, expected, status):

@@ -185,3 +185,13 @@ def test_a_simulations_log_says_its_ranges_and_is_written(tmp_path):
 def test_importing_manul_imports_no_arrow():
     code = "import sys, manul; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 0
+
+
+@pytest.mark.parametrize("read", [Log.read, lambda path, **options: Log.concat([*Log.batches(path, 3, **options)])])
+def test_a_format_is_read_whatever_the_file_is_called(read, tmp_path):
+    (tmp_path / "train.dat").write_text("ca 21.4:0.3:0.24 |house cold:3\nca 1:0.5:0.1 | \n")
+    assert read(tmp_path / "train.dat", format="vw").actions.tolist() == [21.4, 1.0]
+    with pytest.raises(ParameterError, match=r"unknown suffix '.dat'.* use format='vw' or another name"):
+        read(tmp_path / "train.dat")
+    with pytest.raises(ParameterError, match=r"format must be 'csv', .* got 'vowpal'"):
+        read(tmp_path / "train.dat", format="vowpal")

@@ -272,13 +272,13 @@ def test_rewards_are_refused_for_a_log_of_losses(function):
     log, _ = logs("numbers", 600)
     with pytest.raises(ParameterError) as error:
         function(log, rewards=SPAN)
-    assert str(error.value) == "rewards is for logs of rewards; this one has losses. Pass losses=(low, high)."
+    assert str(error.value) == "rewards is for logs of rewards; this one has losses. Use losses=(low, high)."
     assert error.value.field == "rewards"
 
 
 def test_losses_and_rewards_exclude_each_other(function):
     _, log = logs("numbers", 600)
-    with pytest.raises(ParameterError, match=r"^losses and rewards exclude each other, got losses="):
+    with pytest.raises(ParameterError, match=r"^losses and rewards exclude each other, got "):
         function(log, losses=(0, 1), rewards=SPAN)
 
 
@@ -362,8 +362,8 @@ def test_commands_refuse_two_ranges_and_rewards_of_a_log_of_losses(run):
     both = run("rewards.csv", "--rewards", "-20", "100", "--losses", "-100", "20")
     wrong = run("losses.csv", "--rewards", "-20", "100")
     assert (both.exit_code, both.stdout) == (wrong.exit_code, wrong.stdout) == (2, "")
-    assert both.stderr.startswith("losses and rewards exclude each other")
-    assert wrong.stderr == "rewards is for logs of rewards; this one has losses. Pass losses=(low, high).\n"
+    assert both.stderr.startswith("--losses and --rewards exclude each other")
+    assert wrong.stderr == "--rewards is for logs of rewards; this one has losses. Use --losses LOW HIGH.\n"
 
 
 def test_a_log_of_rewards_shows_its_rewards_in_a_notebook():

@@ -177,7 +177,7 @@ def test_single_rows_give_the_same_policy(uniform):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"candidates": "cats"}, 'Trees set one knob, but the log has price, days, template. Use candidates="auto".'),
+        ({"candidates": "cats"}, "Trees set one knob, but the log has price, days, template. Use candidates='auto'."),
         ({"grid": manul.Grid.small()}, "Trees set one knob"),
         ({"resume": "run"}, "resume applies to logs with one knob"),
         ({"engine": "ray"}, "engine='ray' applies to logs with one knob"),

@@ -118,6 +118,12 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, name, content, sen
     assert "\n" not in str(caught.value)
 
 
+def test_a_header_in_another_encoding_is_one_sentence(tmp_path):
+    (tmp_path / "t.csv").write_bytes("größe,b\n1,2\n".encode("latin-1"))
+    with pytest.raises(FileError, match=r"the header is not UTF-8 text. Save the file as UTF-8\."):
+        datasets.read(tmp_path / "t.csv", target="b")
+
+
 def test_an_unknown_suffix_offers_the_close_one(tmp_path):
     with pytest.raises(ParameterError, match=r"Did you mean \.parquet\?"):
         datasets.read(tmp_path / "shop.parkett", target="b")

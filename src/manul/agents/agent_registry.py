@@ -36,7 +36,7 @@ class AgentEntry:
         """
         for setting, value in (("leaves", leaves), ("bandwidth", bandwidth)):
             if value is not None and setting not in self.settings:
-                raise ParameterError(f"agent {self.name} has no setting {setting}, got {setting}={value}.", setting)
+                raise ParameterError(f"agent {self.name} has no setting {setting}, got {value}.", setting)
         width = DEFAULT_BANDWIDTH if bandwidth is None else bandwidth
         if isinstance(width, Fraction):
             width = float(width * (actions[1] - actions[0]))

@@ -12,6 +12,7 @@ import click
 
 import manul
 from manul.cli._options import usage_message
+from manul.cli._wording import error_message
 from manul.errors import ManulError, ParameterError
 from manul.utils.registry import import_plugin
 from manul.utils.suggestions import remedy
@@ -51,12 +52,16 @@ class Commands(click.Group):
         raise click.UsageError(f"unknown command {args[0]!r}. {remedy(args[0], known, 'See manul --help.')}", ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; Ctrl-C prints one word instead of a traceback."""
+        """Run the command; an error prints one line, and Ctrl-C one word, instead of a traceback."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("stopped", err=True)
             ctx.exit(130)
+        except ManulError as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            click.echo(error_message(error, command), err=True)
+            ctx.exit(2 if isinstance(error, ParameterError) else 1)
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **settings: Any) -> Any:  # type: ignore[override]
         """Run a command line; an error prints one line and exits with 2 for wrong usage, with 1 otherwise."""
@@ -67,9 +72,9 @@ class Commands(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(error.exit_code)
-        except (ManulError, click.ClickException) as error:
+        except click.ClickException as error:
             click.echo(usage_message(error) if isinstance(error, click.UsageError) else error, err=True)
-            sys.exit(2 if isinstance(error, ParameterError | click.UsageError) else 1)
+            sys.exit(2 if isinstance(error, click.UsageError) else 1)
 
 
 @click.group(

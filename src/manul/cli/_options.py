@@ -141,6 +141,22 @@ class Registered(Choice):
         return str(value)
 
 
+class LogFormat(Registered):
+    """The name of a log format, which is a suffix without the dot."""
+
+    def __init__(self) -> None:
+        super().__init__("manul.logs.formats", "FORMATS")
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """All names."""
+        return tuple(suffix.removeprefix(".") for suffix in self.registry.names())
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, or the closest one in the error."""
+        return Choice.convert(self, value, param, ctx)
+
+
 class File(click.Path):
     """A file name, completed by the shell; some suffixes may be required."""
 
@@ -197,6 +213,7 @@ class _Pairs(list[Any]):
 NUMBER, INTEGER, FILE, KNOBS = Number(), Integer(), File(), Knobs()
 RANGE = (NUMBER, NUMBER)
 AGENT = Registered("manul.agents.agent_registry", "AGENTS")
+LOG_FORMAT = LogFormat()
 ESTIMATOR = Registered("manul.offpolicy.evaluation.estimator_registry", "ESTIMATORS")
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, KNOBS, MODEL, RANGE, File
+from manul.cli._options import FILE, KNOBS, LOG_FORMAT, MODEL, RANGE, File
+from manul.cli._wording import echo
 
 
 @click.command(epilog="\b\nExample:\n  manul check run.parquet")
@@ -23,6 +24,12 @@ from manul.cli._options import FILE, KNOBS, MODEL, RANGE, File
 )
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
+@click.option(
+    "--format",
+    "log_format",
+    type=LOG_FORMAT,
+    help="Format of LOG, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
     log: Path,
@@ -31,6 +38,7 @@ def check(
     knobs: Any,
     losses: tuple[float, float] | None,
     rewards: tuple[float, float] | None,
+    log_format: str | None,
     *,
     as_json: bool,
 ) -> int:
@@ -41,6 +49,6 @@ def check(
 
     loaded = None if policy is None else manul.load(policy)
     ranges = {"actions": actions, "losses": losses, "rewards": rewards}
-    findings = doctor(report.Stored([log], knobs), loaded, **ranges, progress=sys.stderr.isatty())
-    click.echo(report.findings_json(findings) if as_json else report.findings_text(findings))
+    findings = doctor(report.Stored([log], knobs, log_format), loaded, **ranges, progress=sys.stderr.isatty())
+    echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

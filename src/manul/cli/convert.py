@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, KNOBS, NUMBER, RANGE
+from manul.cli._options import FILE, KNOBS, LOG_FORMAT, NUMBER, RANGE
+from manul.cli._wording import echo
 
 
 @click.command(epilog="\b\nExample:\n  manul convert log.vw log.parquet --actions 0 1 --losses 0 1")
@@ -27,6 +28,12 @@ from manul.cli._options import FILE, KNOBS, NUMBER, RANGE
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if IN has rewards instead.")
 @click.option(
     "--features", type=FILE, help="Data file that vw read when it wrote IN with -p; its features are joined by row."
+)
+@click.option(
+    "--format",
+    "log_format",
+    type=LOG_FORMAT,
+    help="Format of IN, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
 )
 @click.option("--first", type=NUMBER, metavar="SHARE", help="Write only the first share of the rows, such as 0.8.")
 @click.option("--last", type=NUMBER, metavar="SHARE", help="Write only the last share of the rows, such as 0.2.")
@@ -45,6 +52,7 @@ def convert(
     losses: tuple[float, float] | None,
     rewards: tuple[float, float] | None,
     features: Path | None,
+    log_format: str | None,
     first: float | None,
     last: float | None,
     *,
@@ -55,7 +63,7 @@ def convert(
     """Convert the log IN to the format of OUT.
 
     The file suffix selects the format: .parquet, .csv, .jsonl, .vw or .json (Vowpal Wabbit's text and JSON),
-    each optionally followed by .gz.
+    each optionally followed by .gz. With --format, IN may have any name.
     """
     from manul.logs.convert import convert as convert_log
 
@@ -69,6 +77,7 @@ def convert(
             loss_range=losses,
             reward_range=rewards,
             features=features,
+            format=log_format,
             skip_bad=skip_bad,
             first=first,
             last=last,
@@ -76,5 +85,5 @@ def convert(
             progress=True,
         )
     for note in notes:
-        click.echo(note.message, err=True)
-    click.echo(json.dumps({**asdict(result), "target": str(target)}) if as_json else result)
+        echo(note.message, err=True)
+    echo(json.dumps({**asdict(result), "target": str(target)}) if as_json else result)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manul.cli._options import ESTIMATOR, FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File
+from manul.cli._options import ESTIMATOR, FILE, INTEGER, LOG_FORMAT, MODEL, NUMBER, PICTURE, RANGE, Choice, File
+from manul.cli._wording import echo
 
 if TYPE_CHECKING:
     from manul.types import Estimate
@@ -46,6 +47,12 @@ INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
+@click.option(
+    "--format",
+    "log_format",
+    type=LOG_FORMAT,
+    help="Format of LOGS, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
+)
 @click.option("--plot", type=File(*PICTURE), help="Write a plot of the estimates.")
 @click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")
 def evaluate(
@@ -62,6 +69,7 @@ def evaluate(
     actions: tuple[float, float] | None,
     losses: tuple[float, float] | None,
     rewards: tuple[float, float] | None,
+    log_format: str | None,
     plot: Path | None,
     *,
     as_json: bool,
@@ -75,7 +83,7 @@ def evaluate(
     from manul.offpolicy.evaluation import report
 
     policies = [policy, *(path for path in logs if path.suffix in MODEL)]
-    stored = report.Stored([path for path in logs if path.suffix not in MODEL])
+    stored = report.Stored([path for path in logs if path.suffix not in MODEL], file_format=log_format)
     if not stored.paths:
         raise click.UsageError("missing argument LOGS")
     loaded = [manul.load(path) for path in policies]
@@ -90,7 +98,7 @@ def evaluate(
             )
         named = dict(zip(_names(policies), loaded, strict=True))
         comparison = manul.compare(named, stored, against or "logged", by=by, clusters=clusters, **shared)
-        click.echo(report.comparison_json(comparison) if as_json else str(comparison))
+        echo(report.comparison_json(comparison) if as_json else str(comparison))
         return 0 if comparison.usable else 1
     estimates = [
         manul.evaluate(loaded[0], stored, estimator, interval, seed=seed, **shared)
@@ -98,7 +106,7 @@ def evaluate(
     ]
     if plot is not None:
         _plot(estimates, plot)
-    click.echo(report.estimates_json(estimates) if as_json else report.estimates_table(estimates))
+    echo(report.estimates_json(estimates) if as_json else report.estimates_table(estimates))
     return 0 if all(estimate.usable for estimate in estimates) else 1
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from manul.cli._options import FILE, MODEL, PICTURE, File
+from manul.cli._options import FILE, LOG_FORMAT, MODEL, PICTURE, File
+from manul.cli._wording import echo
 
 
 @click.command(epilog="""\b\nExample:\n  manul inspect policy.manul --context '{"age": 4, "fuel": "diesel"}'""")
@@ -24,15 +25,29 @@ from manul.cli._options import FILE, MODEL, PICTURE, File
     type=FILE,
     help="Show the effect of each feature on the action, averaged over the contexts in this table or log.",
 )
+@click.option(
+    "--format",
+    "data_format",
+    type=LOG_FORMAT,
+    help="Format of the file of --data, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--plot", type=File(*PICTURE), help="Write a plot.")
-def inspect(file: Path, contexts: tuple[str, ...], data: Path | None, *, as_json: bool, plot: Path | None) -> None:
+def inspect(
+    file: Path,
+    contexts: tuple[str, ...],
+    data: Path | None,
+    data_format: str | None,
+    *,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
     """Show what the agent or policy in FILE has learned."""
     from manul.inspection import inspect as inspection
 
-    result = inspection.inspect(file, *map(inspection.parse_context, contexts), data=data)
+    result = inspection.inspect(file, *map(inspection.parse_context, contexts), data=data, data_format=data_format)
     if plot is not None:
         from manul.utils import plotting
 
         plotting.save(result.plot(), plot)
-    click.echo(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) if as_json else result)
+    echo(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) if as_json else result)

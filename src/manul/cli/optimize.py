@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from manul.cli._options import AGENT, FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List
+from manul.cli._options import AGENT, FILE, INTEGER, LOG_FORMAT, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List
+from manul.cli._wording import echo
 from manul.errors import ParameterError
 
 _EXAMPLES = {"bandwidths": "1/4,1/16", "leaves": "16,128"}
@@ -49,6 +50,12 @@ ROWS_AT_ONCE = 131_072
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions.  [default: the log's, or 0 1]")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses.  [default: the log's, or 0 1]")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
+@click.option(
+    "--format",
+    "log_format",
+    type=LOG_FORMAT,
+    help="Format of LOG, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
+)
 @click.option("--epsilon", type=NUMBER, default=0.0, help="Exploration rate of the resulting policy.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed.")
 @click.option("--out", type=File(*MODEL), help="File for the policy; the table is written next to it as CSV.")
@@ -68,6 +75,7 @@ def optimize(
     bandwidths: list[float] | None,
     leaves: list[int] | None,
     agents: tuple[str, ...],
+    log_format: str | None,
     penalty: str,
     out: Path | None,
     plot: Path | None,
@@ -86,7 +94,7 @@ def optimize(
     from manul.offpolicy.optimization.optimize import check_plot
 
     readable: Any = manul.Log
-    batches = readable.batches(log, ROWS_AT_ONCE)
+    batches = readable.batches(log, ROWS_AT_ONCE, format=log_format)
     chosen: dict[str, Any] = {"candidates": candidates or None, "grid": _grid(grid, bandwidths, leaves, agents)}
     if plot is not None:
         check_plot(batches, **chosen)
@@ -101,7 +109,7 @@ def optimize(
         best.save(out)
     if plot is not None:
         manul.plotting.save(best.plot(), plot)
-    click.echo(json.dumps(report.finite(_as_dict(best, out))) if as_json else best)
+    echo(json.dumps(report.finite(_as_dict(best, out))) if as_json else best)
     return 0 if best.usable else 1
 
 

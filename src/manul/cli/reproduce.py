@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from manul.cli._options import FILE, INTEGER, Integer
+from manul.cli._wording import echo
 
 
 @click.command(
@@ -61,4 +62,4 @@ def reproduce(
         progress=True,
         command=shlex.join(["manul", *sys.argv[1:]]),
     )
-    click.echo(json.dumps(asdict(result), default=str) if as_json else result)
+    echo(json.dumps(asdict(result), default=str) if as_json else result)

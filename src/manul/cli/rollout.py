@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from manul.cli._options import INTEGER, NUMBER, List, Number
+from manul.cli._wording import echo
 
 RETRIES = 2  # a person waits for the answer
 
@@ -107,4 +108,4 @@ def _call(name: str, loop: str, *, url: str, token: str | None, as_json: bool, *
 
     with Client(url, token, retries=RETRIES) as client:
         result = getattr(client, name)(loop, **settings)
-    click.echo(rollout_json(result) if as_json else rollout_text(result))
+    echo(rollout_json(result) if as_json else rollout_text(result))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import click
 
 from manul.cli._options import AGENT, FILE, INTEGER, MODEL, RANGE, Choice, Epsilon, File, Share
+from manul.cli._wording import echo
+
+TABLE_FORMATS = ("csv", "tsv", "parquet", "arff", "vw")
 
 
 @click.command(epilog="\b\nExample:\n  manul run cars.csv --target price --log run.parquet --out policy.manul")
@@ -53,6 +57,12 @@ from manul.cli._options import AGENT, FILE, INTEGER, MODEL, RANGE, Choice, Epsil
     type=Choice(("known", "auto")),
     help="Report rewards, which are negative losses, instead; their range is known, or the agent learns their scale.",
 )
+@click.option(
+    "--format",
+    "table_format",
+    type=Choice(TABLE_FORMATS),
+    help="Format of TABLE, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
+)
 @click.option("--shuffle", is_flag=True, help="Shuffle the rows.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed.")
 @click.option("--log", type=FILE, help="File for the log of decisions, in any format of manul convert.")
@@ -65,6 +75,7 @@ def run(
     log: Path | None,
     out: Path | None,
     bandwidth: float | Fraction | None,
+    table_format: str | None,
     *,
     shuffle: bool,
     seed: int,
@@ -77,10 +88,10 @@ def run(
     from manul.worlds.table_run import TargetTable, run_agent
 
     if log is not None:
-        format_of(log)
-    rows = TargetTable.read(table, target=targets, actions=actions)
+        format_of(log, writing=True)
+    rows = TargetTable.read(table, target=targets, actions=actions, suffix=table_format and f".{table_format}")
     if not as_json:
-        click.echo(f"{describe_columns(rows)}\n")
+        echo(f"{describe_columns(rows)}\n")
     _print_notes(rows, table)
     rows = rows.shuffle(seed) if shuffle else rows
     result = run_agent(rows, bandwidth=bandwidth, seed=seed, progress=True, **settings)
@@ -90,23 +101,28 @@ def run(
         result.log.write(log)
     files = {"log": None if log is None else str(log), "policy": None if out is None else str(out)}
     if as_json:
-        click.echo(json.dumps({**result.as_dict(), **files}))
+        echo(json.dumps({**result.as_dict(), **files}))
     else:
-        click.echo("\n".join([str(result), *(f"{name:<14} {path}" for name, path in files.items() if path)]))
+        echo("\n".join([str(result), *(f"{name:<14} {path}" for name, path in files.items() if path)]))
+        if result.objection is not None:
+            echo(f"\n{result.objection}")
 
 
 def _print_notes(rows: Any, table: Path) -> None:
     if rows.skipped:
-        click.echo(f"{table}: skipped {rows.skipped:,} rows without a target.", err=True)
+        count = f"{rows.skipped:,} row{'' if rows.skipped == 1 else 's'}"
+        echo(f"{table}: skipped {count} whose target is missing or infinite.", err=True)
     if rows.clipped:
-        click.echo(f"{rows.clipped:,} targets are outside the range of actions and were clipped to it.", err=True)
+        echo(f"{rows.clipped:,} targets are outside the range of actions and were clipped to it.", err=True)
     if rows.typical_targets is not None:
-        low, high = rows.typical_targets
-        click.echo(
-            f"99 % of the targets are between {low:g} and {high:g}; consider --actions {low:g} {high:g}.", err=True
+        low, high, share = rows.typical_targets
+        echo(
+            f"{math.floor(1000 * share) / 10:g} % of the targets are between {low:.12g} and {high:.12g}, less than half of the range of "
+            f"actions. Consider --actions {low:.12g} {high:.12g}; the other targets are then clipped to that range.",
+            err=True,
         )
     for column in rows.profiles:
         for sentence in column.warnings:
-            click.echo(f"{table}: {sentence}", err=True)
+            echo(f"{table}: {sentence}", err=True)
     for name in rows.renamed_columns:
-        click.echo(f"Column {name!r} was renamed to '{name}_' because every log has a column {name!r}.", err=True)
+        echo(f"Column {name!r} was renamed to '{name}_' because every log has a column {name!r}.", err=True)

@@ -12,7 +12,8 @@ from manul.contexts.maps import Columns
 from manul.errors import InputError
 from manul.inspection.context_table import ContextTable, context_table
 from manul.logs.log import Log
-from manul.worlds.tables.table_columns import read_columns
+from manul.worlds.tables.table_columns import SUFFIXES, read_table
+from manul.worlds.tables.vw_examples import is_log
 
 LOG_COLUMNS = {"action", "density"}  # a table with both is a log
 _CONVERSIONS: dict[_core.Kind, Callable[[Any], Any]] = {
@@ -22,8 +23,10 @@ _CONVERSIONS: dict[_core.Kind, Callable[[Any], Any]] = {
 }
 
 
-def read_contexts(path: str | Path, policy: Any) -> ContextTable:
+def read_contexts(path: str | Path, policy: Any, file_format: str | None = None) -> ContextTable:
     """The contexts in a table or log: the columns that the policy uses, with values of the types that it knows.
+
+    The format is that of the suffix, or the one of this name.
 
     >>> import tempfile, manul
     >>> agent = manul.Auto()
@@ -33,8 +36,7 @@ def read_contexts(path: str | Path, policy: Any) -> ContextTable:
     ...     read_contexts(Path(folder, "cars.csv"), agent).columns
     {'age': [1.0, 9.0]}
     """
-    columns = {name: column.to_pylist() for name, column in read_columns(path).items()}
-    table = context_table(Log.read(path) if columns.keys() >= LOG_COLUMNS else columns)
+    table = context_table(_columns_or_log(Path(path), file_format))
     used = _used_columns(policy)
     if used is None:
         return table
@@ -44,6 +46,15 @@ def read_contexts(path: str | Path, policy: Any) -> ContextTable:
     known = table.only(used)
     converted = {name: _convert(column, used[name]) for name, column in known.columns.items()}
     return ContextTable(converted, known.named)
+
+
+def _columns_or_log(path: Path, file_format: str | None) -> Any:
+    """The columns of a table, or a log: a file in a format of logs only, or one with the columns of a log."""
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix if file_format is None else f".{file_format}"
+    if suffix not in SUFFIXES or (suffix == ".vw" and is_log(path)):
+        return Log.read(path, format=file_format)
+    columns = {name: column.to_pylist() for name, column in read_table(path, suffix)[1].items()}
+    return Log.read(path, format=file_format) if columns.keys() >= LOG_COLUMNS else columns
 
 
 def _used_columns(policy: Any) -> dict[str, _core.Kind | None] | None:

@@ -242,10 +242,13 @@ class Inspection:
         return text(self)
 
 
-def inspect(path: str | Path, *contexts: Context, data: str | Path | None = None) -> Inspection:
+def inspect(
+    path: str | Path, *contexts: Context, data: str | Path | None = None, data_format: str | None = None
+) -> Inspection:
     """Inspect the agent or policy in a file, its policy in the given contexts, and the effects of its features over a table.
 
-    `data` is a file with contexts, a table or a log, whose other columns are ignored.
+    `data` is a file with contexts, a table or a log, whose other columns are ignored; its format is that of its
+    suffix, or `data_format`, such as "vw".
 
     >>> import tempfile, manul
     >>> agent = manul.Cats(leaves=8, bandwidth=1/8)
@@ -270,7 +273,7 @@ def inspect(path: str | Path, *contexts: Context, data: str | Path | None = None
         features=_features(inside, _column_names(agent)),
         report=report,
         played=tuple(policy_in_context(agent, context) for context in contexts),
-        effects=() if data is None else _effects(agent, data),
+        effects=() if data is None else _effects(agent, data, data_format),
         rewards=_learns_rewards(inside),
     )
 
@@ -279,8 +282,8 @@ def _learns_rewards(agent: object) -> bool:
     return isinstance(agent, BaseAgent | AutoKnobs) and agent.rewards is not None
 
 
-def _effects(policy: Any, data: str | Path) -> tuple[Effects, ...]:
-    table, knobs = read_contexts(data, policy), getattr(policy, "knobs", None)
+def _effects(policy: Any, data: str | Path, data_format: str | None) -> tuple[Effects, ...]:
+    table, knobs = read_contexts(data, policy, data_format), getattr(policy, "knobs", None)
     if knobs is None:
         return (effects(policy, table),)
     return tuple(effects(policy, table, knob=name) for name, knob in knobs.knobs if not isinstance(knob, Choice))

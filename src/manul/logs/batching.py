@@ -225,7 +225,7 @@ def as_loss_range(first: Log | None, losses: AnyRange | None, rewards: AnyRange 
         return losses
     span, _ = check_ranges(losses, rewards, kind=None)
     if first is not None and not has_rewards(first):
-        raise ParameterError("rewards is for logs of rewards; this one has losses. Pass losses=(low, high).", "rewards")
+        raise ParameterError("rewards is for logs of rewards; this one has losses. Use losses=(low, high).", "rewards")
     return span
 
 

@@ -47,12 +47,14 @@ def convert(
     last: float | None = None,
     estimate_density: bool = False,
     knobs: Mapping[str, Any] | Knobs | None = None,
+    format: str | None = None,  # noqa: A002 - as in Log.read
     progress: bool = False,
 ) -> Conversion:
     """Write a log in another format. With `features`, the source is the output of `vw -p`, and its features are joined.
 
     With `estimate_density`, the densities are estimated from contexts and actions; the log must then fit into memory.
     Actions with several knobs need `knobs` if the source does not record them, as text does not.
+    The format of the source is that of its suffix, or `format`; see `Log.read`.
     With `first` or `last`, only that share of the rows is written: `first=0.8` to train on, `last=0.2` to evaluate.
 
     >>> import tempfile
@@ -67,10 +69,12 @@ def convert(
     """
     if Path(source) == Path(target):
         raise ParameterError(f"target must differ from the source, got {target} for both.", "target")
-    format_of(Path(target))
+    format_of(Path(target), writing=True)
+    if features is not None and format not in (None, "vw"):
+        raise ParameterError(f"format must be vw with features, which vw -p writes, got {format!r}.", "format")
     read_from = source if features is None else vw.join(source, features)
     ranges = {"action_range": action_range, "loss_range": loss_range, "reward_range": reward_range}
-    options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs}
+    options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs, "format": None if features else format}
     whole = Log.read(read_from, density="estimate", **options) if estimate_density else None
     batches = Log.batches(read_from, **options)
     rows = 0

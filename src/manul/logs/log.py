@@ -156,8 +156,11 @@ class Log(ViewMixin, FrameMixin):
         skip_bad: bool = False,
         density: Density = "logged",
         knobs: Mapping[str, Any] | Knobs | None = None,
+        format: str | None = None,  # noqa: A002 - as in pandas and open
     ) -> Log:
         """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
+
+        The format is that of the suffix, or `format`: "vw" reads Vowpal Wabbit's text from a file of any name.
 
         With `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the file.
 
@@ -171,7 +174,7 @@ class Log(ViewMixin, FrameMixin):
         """
         ranges, logged = _ranges(action_range, loss_range, reward_range), needs_density(density)
         options: Any = {"skip_bad": skip_bad, "needs_density": logged, "knobs": check_knobs(knobs)}
-        batches = Batches(path, BATCH, *ranges, **options)
+        batches = Batches(path, BATCH, *ranges, **options, file_format=format)
         log = cls.concat(list(batches))
         log.skipped = batches.skipped
         return log if logged else estimate_densities(log)
@@ -186,8 +189,11 @@ class Log(ViewMixin, FrameMixin):
         reward_range: Within | None = None,
         skip_bad: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
+        format: str | None = None,  # noqa: A002 - as in read
     ) -> Batches:
         """Read a file as logs of at most `size` rows, one after the other; the file may be larger than memory.
+
+        The format is that of the suffix, or `format`, as in `read`.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -198,7 +204,7 @@ class Log(ViewMixin, FrameMixin):
         >>> folder.cleanup()
         """
         ranges = _ranges(action_range, loss_range, reward_range)
-        return Batches(path, size, *ranges, skip_bad=skip_bad, knobs=check_knobs(knobs))
+        return Batches(path, size, *ranges, skip_bad=skip_bad, knobs=check_knobs(knobs), file_format=format)
 
     def write(self, path: str | Path) -> None:
         """Write the log atomically, in the format of the suffix; see `read` for an example."""
@@ -307,9 +313,12 @@ class Batches:
         skip_bad: bool,
         needs_density: bool = True,
         knobs: Knobs | None = None,
+        file_format: str | None = None,
     ) -> None:
         check_whole_number("size", size, 1, None, f"Try {BATCH}.")
-        self._source = formats.FileSource(Path(path)) if isinstance(path, str | Path) else path
+        if file_format is not None and not isinstance(path, str | Path):
+            raise ParameterError(f"format must be None for a {type(path).__name__}, got {file_format!r}.", "format")
+        self._source = formats.FileSource(Path(path), file_format) if isinstance(path, str | Path) else path
         self._problems = Problems(self._source.path, skip_bad, needs_density=needs_density, knobs=knobs)
         self._size, self._ranges = size, (action_range, loss_range, reward_range)
 
@@ -385,8 +394,9 @@ def _range(name: str, value: Within | None) -> Within | None:
 def _ranges(actions: Within | None, losses: Within | None, rewards: Within | None) -> tuple[Within | None, ...]:
     """The checked ranges of actions, losses and rewards."""
     if losses is not None and rewards is not None:
-        given = f"loss_range={losses!r} and reward_range={rewards!r}"
-        raise ParameterError(f"loss_range and reward_range exclude each other, got {given}.", "reward_range")
+        raise ParameterError(
+            f"loss_range and reward_range exclude each other, got {losses!r} and {rewards!r}.", "reward_range"
+        )
     return _range("action", actions), _range("loss", losses), _range("reward", rewards)
 
 

@@ -88,9 +88,7 @@ def check_ranges(
     if rewards is None:
         return check_any_range("losses", (0.0, 1.0) if losses is None else losses, kind), None
     if losses is not None:
-        raise ParameterError(
-            f"losses and rewards exclude each other, got losses={losses!r} and rewards={rewards!r}.", "rewards"
-        )
+        raise ParameterError(f"losses and rewards exclude each other, got {losses!r} and {rewards!r}.", "rewards")
     span = check_any_range("rewards", rewards, kind)
     return negate_range(span), span
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+LOG_DENSITIES = "Log the density of each decision."
 AS_DECIDED = "Pass the decision unchanged, as returned by decide."
 # Outside these limits, importance weights and their squares overflow.
 LEAST_DENSITY, LARGEST_DENSITY = 1e-100, 1e100
@@ -206,17 +207,19 @@ def check_outcomes(
     *,
     loss_range: tuple[float, float],
     rewards: bool = False,
+    logged: bool = False,
 ) -> None:
     """Check that actions and losses are in their ranges and that densities are usable.
 
-    With `rewards`, the losses are negative rewards, and errors speak of rewards.
+    With `rewards`, the losses are negative rewards, and errors speak of rewards; with `logged`, they advise on a log.
 
     >>> one = np.ones(1)
     >>> check_outcomes(0.5 * one, one, 0.25 * one, 0 * one, one, loss_range=(0.0, 1.0))
     """
     inside = f"in [{lows.flat[0]:g}, {highs.flat[0]:g}]"
-    reject(~are_within(actions, lows, highs), actions, "action", inside, AS_DECIDED)
-    reject(~usable_densities(densities), densities, "density", USABLE, AS_DECIDED)
+    declare, log = (range_advice("actions"), LOG_DENSITIES) if logged else (AS_DECIDED, AS_DECIDED)
+    reject(~are_within(actions, lows, highs), actions, "action", inside, declare)
+    reject(~usable_densities(densities), densities, "density", USABLE, log)
     check_losses(losses, loss_range, rewards=rewards)
 
 

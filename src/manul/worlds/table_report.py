@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from manul.agents import Mapped
+from manul.logs.exploration_cost import ExplorationCost
 from manul.logs.log import Log
-from manul.utils.rewards import negate
+from manul.types import Floats
+from manul.utils.rewards import negate, outcome_names
 from manul.worlds.simulation import Run
 
 if TYPE_CHECKING:
@@ -21,6 +24,9 @@ LABELS = {
     "best_constant": "best constant",
 }
 MOST_COLUMNS = 40  # that are listed
+FEW_ROWS = 100  # a mean of fewer rows is shown with their number
+LEAST_COMPARED = 20  # rows; the standard error of fewer says nothing
+NO_USE = 0.95  # a regression with at least this share of the constant's loss has found next to nothing in the columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +49,54 @@ class TableRun:
     def _losses(self) -> dict[str, float]:
         """The mean losses of the run and of other policies, by name."""
         losses = self.run.log.losses
-        recent = float(losses[-max(1, len(losses) // 20) :].mean())  # of the last 5 % of the rows
+        recent = float(losses[-self._recent_rows :].mean())
         outcome = "loss" if self.log.rewards is None else "reward"
         values = {f"mean_{outcome}": self.run.mean_loss, f"recent_{outcome}": recent}
-        values["best_constant"] = self.table.best_constant(self.loss)
+        values["best_constant"] = float(self._constant_losses.mean())
         return values if self._regression is None else {**values, "regression": self._regression[0]}
+
+    @property
+    def _recent_rows(self) -> int:
+        """The number of rows that are the last 5 %."""
+        return max(1, len(self.run.log) // 20)
+
+    @cached_property
+    def _constant_losses(self) -> Floats:
+        return self.table.constant_losses(self.loss)
+
+    @property
+    def objection(self) -> str | None:
+        """A sentence if the agent is not clearly better, by two standard errors, than the best constant, and why; else None."""
+        gaps = self.run.log.losses - self._constant_losses
+        if len(gaps) < LEAST_COMPARED:
+            return f"{len(gaps):,} rows are too few to compare the agent with the best constant."
+        difference, error = _mean_and_error(gaps)
+        if difference < -2 * error:
+            return None
+        names = outcome_names(rewards=self.log.rewards is not None)
+        gap = f"{abs(difference):.2g} ± {2 * error:.1g}"
+        if difference > 2 * error:
+            direction = "higher" if self.log.rewards is None else "lower"
+            verdict = f"The agent did worse than the best constant: its mean {names.one} is {gap} {direction}."
+        else:
+            verdict = f"The agent did not do clearly better than the best constant: their mean {names.several} differ by {gap}."
+        return f"{verdict} That constant is known only after all {len(gaps):,} rows. {self._reason(gaps)}"
+
+    def _reason(self, gaps: Floats) -> str:
+        """What the rows say about why the agent is not better."""
+        later, error = _mean_and_error(gaps[len(gaps) // 2 :])
+        if later < -2 * error:
+            return "In the second half of the rows the agent did better than the constant; the first half is what learning cost."
+        if self.table.typical_targets is not None:
+            return "Most targets are in a small part of the range of actions; with a narrower range, the agent may do better."
+        if self._regression is None:
+            return "With more rows, the agent may do better."
+        if self._regression[0] >= NO_USE * self._losses["best_constant"]:
+            return "A regression that knows the targets of other rows is hardly better, if at all: it finds little in these columns."
+        return (
+            "A regression that knows the targets of other rows does better, so these columns say something about the target. The "
+            "agent sees each row once, and only the outcome of its own action: with more rows, it may do better."
+        )
 
     @property
     def explored(self) -> float | None:
@@ -55,9 +104,15 @@ class TableRun:
         cost = self.run.exploration_cost
         return None if cost is None else cost.explored / cost.rows
 
+    @property
+    def _exploration(self) -> ExplorationCost | None:
+        """What exploration cost; with rewards, it is no share of a loss."""
+        cost = self.run.exploration_cost
+        return cost if cost is None or self.log.rewards is None else replace(cost, mean_loss=None)
+
     def as_dict(self) -> dict[str, Any]:
         """The results, for JSON."""
-        exploration = self.run.exploration_cost
+        exploration = self._exploration
         stated: Any = float if self.log.rewards is None else negate
         in_units = {name: self.table.in_units(loss, self.loss) for name, loss in self._losses.items()}
         return {
@@ -73,13 +128,16 @@ class TableRun:
             "exploration": None if exploration is None else exploration.as_dict(),
             "seconds": self.run.seconds,
             "columns": [column.as_dict() for column in self.table.profiles],
-            "warnings": [sentence for column in self.table.profiles for sentence in column.warnings],
+            "warnings": [
+                *(sentence for column in self.table.profiles for sentence in column.warnings),
+                *([] if self.objection is None else [self.objection]),
+            ],
         }
 
     def __str__(self) -> str:
         values = self.as_dict()
         values["actions"] = self.table.describe_actions()
-        cost = str(self.run.exploration_cost or "cost unknown: every action was drawn from the whole range")
+        cost = str(self._exploration or "cost unknown: every action was drawn from the whole range")
         values["exploration"] = (
             cost if self.explored is None else f"{100 * self.explored:.2g} % of the rows, which cost {cost}"
         )
@@ -99,6 +157,8 @@ class TableRun:
         if name in (values["in_units"] or {}):
             error = "" if self.loss == "absolute" else "root mean square, "
             parts.append(f"{error}{_format(values['in_units'][name])} in units of {self.table.target}")
+        if name.startswith("recent_") and self._recent_rows < FEW_ROWS:
+            parts.append("1 row" if self._recent_rows == 1 else f"{self._recent_rows} rows")
         if name == "regression":
             parts.append(f"{values['regression_model']} that knows the targets of other rows")
         return f" ({'; '.join(parts)})" if parts else ""
@@ -122,6 +182,11 @@ def describe_columns(table: TargetTable) -> str:
     lines = [f"{column.name:<{names}}  {column.summary:<{kinds}}  {column.example}" for column in columns]
     left_out = len(table.profiles) - len(columns)
     return "\n".join([*lines, *([f"and {left_out:,} more columns"] if left_out else [])])
+
+
+def _mean_and_error(values: Floats) -> tuple[float, float]:
+    """The mean of values, and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def _format(value: object) -> str:

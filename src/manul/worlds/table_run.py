@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -32,13 +32,21 @@ from manul.worlds.table_report import TableRun
 from manul.worlds.tables import column_profiles
 from manul.worlds.tables.dataset import scale_targets
 from manul.worlds.tables.regression_bound import held_out_predictions
-from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_table, target_numbers
+from manul.worlds.tables.table_columns import MOST_NAMED, numbers_of, read_table, suffix_of, target_numbers
 from manul.worlds.tables.vw_examples import LABEL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Column = Floats | list[Any]
+
+
+class TypicalTargets(NamedTuple):
+    """A range, and the share of the targets in it."""
+
+    low: float
+    high: float
+    share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +65,16 @@ class TargetTable:
 
     @staticmethod
     def read(
-        path: str | Path, *, target: str | Sequence[str] | None = None, actions: Within | None = None
+        path: str | Path,
+        *,
+        target: str | Sequence[str] | None = None,
+        actions: Within | None = None,
+        suffix: str | None = None,
     ) -> TargetTable:
         """Read a file; rows without a target are skipped, targets outside the range of actions are clipped to it.
 
-        With several targets, the table is one of knobs, whose ranges are those of the targets.
+        With several targets, the table is one of knobs, whose ranges are those of the targets. The format is that of the
+        file's suffix, or of `suffix`.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -70,12 +83,13 @@ class TargetTable:
         >>> table.targets, table.actions, table.skipped
         (array([20.,  5.]), (5.0, 20.0), 1)
         """
-        raw, cells = read_table(path)
-        names = _names(target, cells, path)
+        suffix = suffix or suffix_of(Path(path), selectable=True)
+        raw, cells = read_table(path, suffix)
+        names = _names(target, cells, path, has_label=suffix == ".vw")
         found = np.column_stack([target_numbers(cells, name, str(path)) for name in names])
-        profiles = column_profiles.profile(raw, cells, names)
+        known = np.asarray(np.isfinite(found).all(axis=1))
+        profiles = column_profiles.profile(raw, cells, names, known)
         columns = {each.name: _column(each, raw, cells) for each in profiles if each.name not in names}
-        known = np.isfinite(found).all(axis=1)
         targets, skipped = found[known], int((~known).sum())
         given = None if actions is None else check_range("actions", actions)
         if given is not None and len(names) > 1:
@@ -102,15 +116,26 @@ class TargetTable:
         return len(self.targets)
 
     @property
-    def typical_targets(self) -> Within | None:
-        """The range of 99 % of the targets, or None if that is more than half the range of actions.
+    def typical_targets(self) -> TypicalTargets | None:
+        """A range of at least 99 % of the targets, or None if that is more than half the range of actions.
+
+        None, too, if targets were clipped: what they were is not known any more.
 
         >>> targets = np.append(np.arange(999.0), 5000.0)
         >>> TargetTable({}, Columns(()), targets, 0, 0, (), (0.0, 5000.0)).typical_targets
-        (5.0, 994.0)
+        TypicalTargets(low=0.0, high=1000.0, share=0.999)
         """
-        low, high = (float(end) for end in np.round(np.percentile(self.targets, (0.5, 99.5))))
-        return (low, high) if low < high and high - low < (self.actions[1] - self.actions[0]) / 2 else None
+        low = float(np.percentile(self.targets, 0.5, method="lower"))
+        high = float(np.percentile(self.targets, 99.5, method="higher"))
+        if self.clipped or not low < high:
+            return None
+        power = math.floor(math.log10((high - low) / 20))  # round numbers, at most a twentieth wider at each end
+        low = round(math.floor(low / 10.0**power) * 10.0**power, -power)
+        high = round(math.ceil(high / 10.0**power) * 10.0**power, -power)
+        first, last = self.actions
+        low, high = max(low, first), min(high, last)
+        share = float(((self.targets >= low) & (self.targets <= high)).mean())
+        return TypicalTargets(low, high, share) if high - low < (last - first) / 2 else None
 
     def shuffle(self, seed: int) -> TargetTable:
         """The table with its rows in random order.
@@ -128,16 +153,16 @@ class TargetTable:
         """The table as a world whose contexts are rows of numbers."""
         return Regression(self.columns.rows(self.fields, len(self)), self.targets, loss)
 
-    def best_constant(self, loss: Literal["absolute", "squared"]) -> float:
-        """The mean loss of the best action that is the same in all rows.
+    def constant_losses(self, loss: Literal["absolute", "squared"]) -> Floats:
+        """The loss of the best constant action, which is the same in all rows, in each row.
 
         >>> ages = {"age": np.array([1.0, 9.0, 4.0])}
         >>> table = TargetTable(ages, Columns.fit(ages), np.array([3.0, 1.0, 2.0]), 0, 0, (), (0.0, 4.0))
-        >>> table.best_constant("squared")
-        0.041666666666666664
+        >>> table.constant_losses("absolute")
+        array([0.25, 0.25, 0.  ])
         """
         constant = float(np.median(self.targets) if loss == "absolute" else self.targets.mean())
-        return float(self.world(loss).losses(np.full(len(self), constant), self.actions).mean())
+        return self.world(loss).losses(np.full(len(self), constant), self.actions)
 
     def regression(self, loss: Literal["absolute", "squared"]) -> tuple[float, str] | None:
         """The mean loss of a regression that knows the targets of other rows, and its model; None for a few rows.
@@ -188,12 +213,12 @@ class KnobTable(TargetTable):
     """A table with several targets, one column each: the best values of knobs, whose ranges are the actions by name.
 
     >>> table = KnobTable({}, Columns(()), np.array([[1.0, 5.0], [2.0, 9.0]]), 0, 0, (), {"a": (0.0, 2.0), "b": (5.0, 9.0)})
-    >>> table.best_constant("absolute"), table.describe_actions()
-    (0.375, 'a 0 to 2, b 5 to 9')
+    >>> table.constant_losses("absolute"), table.describe_actions()
+    (array([0.375, 0.375]), 'a 0 to 2, b 5 to 9')
     """
 
     @property
-    def typical_targets(self) -> Within | None:
+    def typical_targets(self) -> TypicalTargets | None:
         """None: the ranges of several knobs are those of the targets."""
         return None
 
@@ -232,10 +257,10 @@ class KnobTable(TargetTable):
         """None: several targets may have different units."""
         return None
 
-    def best_constant(self, loss: Literal["absolute", "squared"]) -> float:
-        """The mean loss of the best action that is the same in all rows."""
+    def constant_losses(self, loss: Literal["absolute", "squared"]) -> Floats:
+        """The loss of the best constant action, which is the same in all rows, in each row."""
         constant = np.median(self.targets, axis=0) if loss == "absolute" else self.targets.mean(axis=0)
-        return float(self._losses(constant, self.targets, 1 if loss == "absolute" else 2).mean())
+        return self._losses(constant, self.targets, 1 if loss == "absolute" else 2)
 
     @property
     def stated_actions(self) -> Any:
@@ -294,20 +319,18 @@ def _ranges(losses: str | None, rewards: str | None) -> dict[str, Any]:
     return {} if choice is None else {name: "auto" if choice == "auto" else limits}
 
 
-def _names(target: str | Sequence[str] | None, cells: Mapping[str, pa.Array], path: str | Path) -> list[str]:
+def _names(
+    target: str | Sequence[str] | None, cells: Mapping[str, pa.Array], path: str | Path, *, has_label: bool
+) -> list[str]:
     """The names of the target columns."""
     names = [target] if isinstance(target, str) else [*(target or ())]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
         raise ParameterError(f"target must name different columns, got {repeated[0]!r} twice.", "target")
-    return names or [_label(cells, path)]
-
-
-def _label(cells: Mapping[str, pa.Array], path: str | Path) -> str:
-    if LABEL in cells and ".vw" in Path(path).suffixes:
-        return LABEL
-    names = ", ".join(list(cells)[:MOST_NAMED])
-    raise ParameterError(f"target must be a column of {path}, got none. It has {names}.", "target")
+    if not names and not has_label:
+        columns = ", ".join(list(cells)[:MOST_NAMED])
+        raise ParameterError(f"target must be a column of {path}, got none. It has {columns}.", "target")
+    return names or [LABEL]
 
 
 def _column(profile: column_profiles.Column, raw: pa.Table, cells: Mapping[str, pa.Array]) -> Column:

@@ -38,7 +38,7 @@ def test_parquet_records_the_knobs(tmp_path):
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 def test_text_files_without_knobs_are_refused(suffix, tmp_path):
     knob_log(3).write(tmp_path / f"log{suffix}")
-    with pytest.raises(FileError, match=r"does not say their ranges. Pass knobs=\{...\}, or convert it to Parquet"):
+    with pytest.raises(FileError, match=r"does not say their ranges. Declare them with knobs=\{...\}"):
         Log.read(tmp_path / f"log{suffix}")
 
 

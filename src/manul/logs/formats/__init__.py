@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -15,7 +16,7 @@ from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata, Range
 from manul.logs.formats.row_checks import valid_rows
 from manul.utils.registry import Registry
-from manul.utils.suggestions import remedy
+from manul.utils.validation import check_choice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,31 +69,54 @@ def register_format(
     FORMATS.add(suffix, Format(read, writer), module=read.__module__)
 
 
-def format_of(path: Path) -> Format:
-    """The format of a file, by its suffix.
+def format_names() -> list[str]:
+    """The names of all formats, which are their suffixes without the dot.
+
+    >>> "vw" in format_names()
+    True
+    """
+    return [suffix.removeprefix(".") for suffix in FORMATS.names()]
+
+
+def format_of(path: Path, name: str | None = None, *, writing: bool = False) -> Format:
+    """The format of a name, such as "vw", or without one, that of the suffix of a file.
 
     >>> format_of(Path("run.parkett"))
     Traceback (most recent call last):
     manul.errors.ParameterError: run.parkett has the unknown suffix '.parkett'. Did you mean .parquet?
+    >>> format_of(Path("run.dat"), "vw") == format_of(Path("run.vw"))
+    True
     """
-    name = path.name.lower().removesuffix(".gz")
-    suffix = Path(name).suffix
+    if name is not None:
+        check_choice("format", name, format_names())
+        return FORMATS[f".{name}"]
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     log_format = FORMATS.find(suffix)
     if log_format is None:
-        suffixes = FORMATS.names()
-        known = f"Log files end with {', '.join(suffixes)}, each optionally followed by .gz."
-        if suffix in (".xls", ".xlsx"):
-            raise ParameterError(f"{path} is an Excel file. Save it as CSV, and pass that file.", "path")
-        problem = f"has the unknown suffix {suffix!r}" if suffix else "has no suffix"
-        raise ParameterError(f"{path} {problem}. {remedy(suffix, suffixes, known)}", "path")
+        raise _unknown_suffix(path, suffix, writing=writing)
     return log_format
 
 
-class FileSource:
-    """A file that is read in the format of its suffix."""
+def _unknown_suffix(path: Path, suffix: str, *, writing: bool) -> ParameterError:
+    if suffix in (".xls", ".xlsx"):
+        return ParameterError(f"{path} is an Excel file. Save it as CSV, and use that file.", "path")
+    problem = f"{path} {f'has the unknown suffix {suffix!r}' if suffix else 'has no suffix'}."
+    close = get_close_matches(suffix, FORMATS.names(), n=1)
+    if close:
+        return ParameterError(f"{problem} Did you mean {close[0]}?", "path")
+    known = f"{problem} Log files end with {', '.join(FORMATS.names())}, each optionally followed by .gz."
+    if writing:
+        return ParameterError(known, "path")
+    return ParameterError(
+        f"{known} To read another file in one of these formats, use format='vw' or another name.", "path"
+    )
 
-    def __init__(self, path: Path) -> None:
-        self.path, self._format = path, format_of(path)
+
+class FileSource:
+    """A file that is read in the format of a name or, without one, of its suffix."""
+
+    def __init__(self, path: Path, name: str | None = None) -> None:
+        self.path, self._format = path, format_of(path, name)
 
     def read(self, problems: Problems, size: int) -> Iterator[Piece]:
         """Yield the rows in pieces."""

@@ -13,7 +13,7 @@ from typing import NoReturn
 from manul.actions.knobs import Knobs
 from manul.errors import FileError
 
-REMEDY = "Fix the row, or skip invalid rows with skip_bad=True (--skip-bad)."
+REMEDY = "Fix the row, or skip invalid rows with skip_bad=True."
 
 
 class BadRow(Exception):  # noqa: N818 - never reaches a user
@@ -65,8 +65,7 @@ def knobs_of_file(problems: Problems, recorded: Knobs | None, names: Iterable[st
     knobs = problems.knobs or recorded
     if knobs is None:
         raise FileError(
-            f"{path} sets the knobs {', '.join(given)} but does not say their ranges. "
-            "Pass knobs={...}, or convert it to Parquet with manul convert --knobs.",
+            f"{path} sets the knobs {', '.join(given)} but does not say their ranges. Declare them with knobs={{...}}.",
             "knobs",
         )
     for name in knobs.names:

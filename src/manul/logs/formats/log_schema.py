@@ -39,7 +39,7 @@ FLOOR = "floor"
 ARM = "rollout_arm"
 TEXTS = ("id", ARM)
 OPTIONAL = (*RANGE, FLOOR, "time", *TEXTS)
-_ESTIMATE = " Estimate it with density='estimate' (manul convert --estimate-density)."
+_ESTIMATE = " Estimate it with density='estimate'."
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
 KNOB_COLUMNS = ("density_by_knob", "within")  # of logs with several knobs
 Layout = Literal["dense", "sparse", "columns"]
@@ -92,7 +92,7 @@ class Metadata:
         """A copy with the given ranges, if any; only a log of rewards has a range of rewards."""
         if reward_range is not None:
             if not self.rewards:
-                advice = "this one has losses. Pass loss_range=(low, high)."
+                advice = "this one has losses. Use loss_range=(low, high)."
                 raise ParameterError(f"reward_range is for logs of rewards; {advice}", "reward_range")
             loss_range = negate_pair(reward_range)
         if action_range is None and loss_range is None:
@@ -211,12 +211,20 @@ def require(names: Sequence[str], path: str, *, needs_density: bool = True) -> N
             given = f", only {', '.join(list(names)[:20])}" if names else ""
             close = get_close_matches(name, list(names), n=1, cutoff=0.6)
             advice = f" Rename {close[0]} to {name}." if close else _ESTIMATE if name == "density" else ""
-            raise FileError(f"{path} has no column {name}{given}.{advice}", name)
+            raise FileError(f"{path} has no column {name}{given}.{_separator_advice(names) or advice}", name)
     if (RANGE[0] in names) != (RANGE[1] in names):
         raise FileError(f"{path} must have both columns low and high, or neither.", RANGE[0])
     duplicates = sorted({name for name in names if list(names).count(name) > 1})
     if duplicates:
         raise FileError(f"{path} has two columns named {duplicates[0]!r}. Rename one.", duplicates[0])
+
+
+def _separator_advice(names: Sequence[str]) -> str:
+    """The advice for a text file whose header is one name, with other separators in it."""
+    found = [word for mark, word in ((";", "semicolons"), ("\t", "tabs")) if len(names) == 1 and mark in names[0]]
+    return (
+        f" Its columns are separated by {found[0]}. Separate them by commas, with points in numbers." if found else ""
+    )
 
 
 def has_rewards(names: Sequence[str]) -> bool:

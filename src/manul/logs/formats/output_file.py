@@ -23,7 +23,7 @@ class TableWriter:
     """Writes tables of one schema to a partial file, which replaces the target when closed."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._format = path, format_of(path)
+        self._path, self._format = path, format_of(path, writing=True)
         self._partial = partial_path(path)
         self._file: Writer | None = None
         self._schema: pa.Schema | None = None

@@ -29,10 +29,7 @@ from manul.utils.validation import Flags, Floats, are_densities, are_within
 if TYPE_CHECKING:
     import pyarrow as pa
 
-OPTIONS = {"action": "actions", "loss": "losses", REWARD: "rewards"}
-DECLARE = (
-    "Declare the range with {}_range=(low, high) (--{} low high), or skip invalid rows with skip_bad=True (--skip-bad)."
-)
+DECLARE = "Declare the range with {}_range=(low, high), or skip invalid rows with skip_bad=True."
 CONTEXT_FLOOR = "If it is a column of the context, rename it."
 
 
@@ -69,7 +66,7 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
             shown = negate_pair(limits) if metadata.rewards and name == "loss" else limits
             rule = f"in [{shown[0]:g}, {shown[1]:g}]"
             stated = stated_name(name, metadata)
-            yield name, ~are_within(values[name], *limits), rule, DECLARE.format(stated, OPTIONS[stated])
+            yield name, ~are_within(values[name], *limits), rule, DECLARE.format(stated)
     if "low" in values:
         low, high, action = values["low"], values["high"], values["action"]
         yield "low", ~(low < high), "below high", REMEDY

@@ -26,12 +26,12 @@ class Stored:
     []
     """
 
-    def __init__(self, paths: Sequence[Path], knobs: Knobs | None = None) -> None:
-        self.paths, self.knobs = paths, knobs
+    def __init__(self, paths: Sequence[Path], knobs: Knobs | None = None, file_format: str | None = None) -> None:
+        self.paths, self.knobs, self.file_format = paths, knobs, file_format
 
     def __iter__(self) -> Iterator[Log]:
         for path in self.paths:
-            yield from Log.batches(path, _BATCH, knobs=self.knobs)  # type: ignore[attr-defined,unused-ignore]
+            yield from Log.batches(path, _BATCH, knobs=self.knobs, format=self.file_format)  # type: ignore[attr-defined,unused-ignore]
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:

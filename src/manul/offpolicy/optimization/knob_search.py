@@ -51,11 +51,11 @@ def reject_settings(names: tuple[str, ...], knobs: Knobs, *, resume: object, eng
 
     >>> reject_settings(("cats",), Knobs.check({"price": (10, 50), "days": (1, 14)}), resume=None, engine="local")
     Traceback (most recent call last):
-    manul.errors.ParameterError: Trees set one knob, but the log has price, days. Use candidates="auto".
+    manul.errors.ParameterError: Trees set one knob, but the log has price, days. Use candidates='auto'.
     """
     several = ", ".join(knobs.names)
     if "cats" in names:
-        raise ParameterError(f'Trees set one knob, but the log has {several}. Use candidates="auto".', "candidates")
+        raise ParameterError(f"Trees set one knob, but the log has {several}. Use candidates='auto'.", "candidates")
     if resume is not None:
         raise ParameterError(f"resume applies to logs with one knob, but this one has {several}.", "resume")
     if engine != "local":

@@ -13,7 +13,15 @@ from manul.errors import InputError
 from manul.logs.batching import Logs, batches, has_rewards, same_outcomes
 from manul.logs.log import Log
 from manul.types import Within
-from manul.utils.validation import USABLE, check_has_rows, check_losses, check_outcomes, reject, usable_densities
+from manul.utils.validation import (
+    LOG_DENSITIES,
+    USABLE,
+    check_has_rows,
+    check_losses,
+    check_outcomes,
+    reject,
+    usable_densities,
+)
 
 
 @dataclass(frozen=True)
@@ -71,12 +79,17 @@ def _check(batch: Log, actions: Within | Knobs, losses: Within) -> None:
         if batch.knobs != actions:
             raise InputError("All batches must have the same knobs, in the same order.", "log")
         check_losses(batch.losses, losses, rewards=has_rewards(batch))
-        reject(
-            ~usable_densities(batch.densities), batch.densities, "density", USABLE, "Log the density of each decision."
-        )
+        reject(~usable_densities(batch.densities), batch.densities, "density", USABLE, LOG_DENSITIES)
         return
     whole = np.array(actions)[:, np.newaxis]
     lows, highs = whole if batch.lows is None or batch.highs is None else (batch.lows, batch.highs)
     check_outcomes(
-        batch.actions, batch.densities, batch.losses, lows, highs, loss_range=losses, rewards=has_rewards(batch)
+        batch.actions,
+        batch.densities,
+        batch.losses,
+        lows,
+        highs,
+        loss_range=losses,
+        rewards=has_rewards(batch),
+        logged=True,
     )

@@ -90,7 +90,7 @@ def optimize_without_densities(
     ranges = ranges_of(log, actions)
     check_outcomes(
         log.actions, np.ones(len(log)), log.losses, ranges[:, 0], ranges[:, 1], loss_range=(least, worst),
-        rewards=has_rewards(log),
+        rewards=has_rewards(log), logged=True,
     )  # fmt: skip
     train = _Training(log, ranges, (least, worst), bandwidth, check_seed(seed))
     estimate, refusal = _estimate(train, level)

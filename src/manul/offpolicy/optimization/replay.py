@@ -149,7 +149,7 @@ def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
     lows, highs = (piece.lows, piece.highs) if narrowed else whole_range
     ends, loss_range = (cast(Floats, lows), cast(Floats, highs)), numeric_range(agents[0].losses)
     outcomes = piece.actions, piece.densities, piece.losses
-    check_outcomes(*outcomes, *ends, loss_range=loss_range, rewards=has_rewards(piece))
+    check_outcomes(*outcomes, *ends, loss_range=loss_range, rewards=has_rewards(piece), logged=True)
     if piece.lows is not None and piece.highs is not None and len(piece):
         widest = max(agents, key=lambda agent: agent.narrowest_bandwidth)
         for number in (np.argmin(piece.highs - piece.lows), np.argmin(piece.lows), np.argmax(piece.highs)):

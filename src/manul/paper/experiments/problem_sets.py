@@ -15,8 +15,6 @@ from manul.paper.datasets.catalogue import SOURCES, check_name, find_file
 from manul.utils.validation import check_whole_number
 from manul.worlds import Regression
 
-TABLE_SUFFIXES = ("csv", "arff", "parquet", "gz")
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -78,7 +76,7 @@ class Selection:
     @property
     def is_own(self) -> bool:
         """Whether the data are the user's own table."""
-        if self.data is None or self.data.suffix.lstrip(".").lower() not in TABLE_SUFFIXES:
+        if self.data is None or self.data.is_dir() or not self.data.suffix:  # a folder need not exist
             return False
         if self.target is None:
             raise ParameterError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,13 @@ from manul.logs.formats.csv import MISSING
 from manul.logs.formats.text_lines import is_gzipped, open_bytes
 from manul.utils.suggestions import missing_file, remedy
 from manul.worlds.tables import arff, vw_examples
+from manul.worlds.tables.written_numbers import is_written_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arff", ".vw")
+EXCEL = (".xls", ".xlsx")
 MOST_NAMED = 20  # columns that an error message lists
 Floats = NDArray[np.float64]
 
@@ -36,18 +39,23 @@ def read_columns(path: str | Path) -> dict[str, pa.Array]:
     return read_table(path)[1]
 
 
-def read_table(path: str | Path) -> tuple[pa.Table, dict[str, pa.Array]]:
-    """Read a file as an Arrow table, with texts as they are, and its columns as `read_columns` gives them."""
+def read_table(path: str | Path, suffix: str | None = None) -> tuple[pa.Table, dict[str, pa.Array]]:
+    """Read a file as an Arrow table, with texts as they are, and its columns as `read_columns` gives them.
+
+    The format is that of `suffix`; without one, that of the file.
+    """
     import pyarrow as pa
 
     source = Path(path)
-    suffix = suffix_of(source)
+    suffix = suffix or suffix_of(source)
     if not source.is_file():
         raise missing_file(source)
     try:
         table: pa.Table = _READERS[suffix](source)
         return table, columns(table)
-    except (pa.ArrowException, EOFError, OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise FileError(f"{source}: the header is not UTF-8 text. Save the file as UTF-8.") from error
+    except (pa.ArrowException, EOFError, OSError) as error:
         reason = str(error).splitlines()[0][:200]
         raise FileError(f"{source}: not a valid {suffix} file: {reason.rstrip('.')}.") from error
 
@@ -87,26 +95,30 @@ def target_numbers(cells: Mapping[str, pa.Array], target: str, name: str) -> Flo
         raise FileError(f"table {name} has no rows.")
     if pa.types.is_string(cells[target].type):
         row, text = _first_text(cells[target])
-        raise InputError(f"target {target!r} of {name} must be numeric, got {text!r} in row {row}.", "target")
+        advice = " Write plain numbers, like 20740 or 9.5." if is_written_number(text) else ""
+        raise InputError(f"target {target!r} of {name} must be numeric, got {text!r} in row {row}.{advice}", "target")
     outcomes = numbers_of(cells[target])
     if not np.isfinite(outcomes).any():
         raise InputError(f"target {target!r} of {name} has no values.", "target")
     return outcomes
 
 
-def suffix_of(path: Path) -> str:
-    """The format of a file, from its name.
+def suffix_of(path: Path, *, selectable: bool = False) -> str:
+    """The format of a file, from its name; `selectable` says whether the caller could also select it.
 
     >>> suffix_of(Path("shop.CSV.gz"))
     '.csv'
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
-        excel = suffix in (".xls", ".xlsx")
-        advice = "Save it as CSV first." if excel else remedy(suffix, SUFFIXES, "Convert the file first.")
-        raise ParameterError(
-            f"{path} must end with {', '.join(SUFFIXES)}, optionally with .gz, got {suffix!r}. {advice}", "path"
-        )
+        problem = f"{path} must end with {', '.join(SUFFIXES)}, optionally with .gz, got {suffix!r}."
+        close = get_close_matches(suffix, SUFFIXES, n=1)
+        if suffix in EXCEL or close:
+            raise ParameterError(
+                f"{problem} {f'Did you mean {close[0]}?' if close else 'Save it as CSV first.'}", "path"
+            )
+        way = "use suffix='.vw' or another" if selectable else "rename it"
+        raise ParameterError(f"{problem} If it is in one of these formats, {way}; otherwise convert it.", "path")
     return suffix
 
 

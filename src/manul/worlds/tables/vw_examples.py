@@ -39,6 +39,18 @@ def examples(path: Path) -> pa.Table:
     return pa.table({LABEL: labels, **{name: matrix[:, column] for name, column in index.items() if name != LABEL}})
 
 
+def is_log(path: Path) -> bool:
+    """Whether a file has decisions, `ca action:cost:density`, instead of labels.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "two.vw").write_text("ca 0.5:1:2 | size:3\\n")
+    ...     is_log(Path(folder, "two.vw"))
+    True
+    """
+    return next((line.split()[:1] == ["ca"] for _, line in lines(Problems(path)) if line.strip()), False)
+
+
 def _parse(path: Path) -> tuple[list[float | None], list[dict[str, float]]]:
     labels: list[float | None] = []
     rows: list[dict[str, float]] = []
