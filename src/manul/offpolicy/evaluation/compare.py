@@ -252,7 +252,7 @@ class _Pairs:
         """The weights of a policy; None for the logged policy."""
         if policy is None or bounds is None:
             return None
-        bounds.of_rows(rows)
+        bounds.add(rows)
         weights = policy_densities.densities(policy, rows) / rows.densities
         if self.given is not None and weights.max() > self.given:
             rule = f"at least the largest weight, {weights.max():g}"

@@ -91,7 +91,8 @@ def evaluate(
     bounds = WeightBounds(policy, largest_weight) if interval in _WITH_BOUNDS else WeightBounds(policy, UNKNOWN_BOUND)
     for rows in with_progress(pieces(log, several=True), log, progress=progress):
         densities, shares = policy_densities.densities(policy, rows), scale_losses(rows, scale)
-        contribution = bounds.attach(terms(rows, densities / rows.densities, shares), rows)
+        contribution = terms(rows, densities / rows.densities, shares)
+        bounds.add(rows)
         if interval in intervals.BOUNDED:
             bounds.require(interval)
         sums.add(contribution, rows)

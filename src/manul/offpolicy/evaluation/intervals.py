@@ -23,18 +23,12 @@ _LOG_BETS = np.arange(-16, 4) * math.log(2)  # a geometric grid of bets
 
 
 class Terms(NamedTuple):
-    """The contributions of the rows of a piece to an estimate.
-
-    `bounds` are upper bounds of the weights that each row could have had, and `epsilons` are the shares of uniform
-    exploration of the logged policy; None if unknown. `evaluate` fills them in.
-    """
+    """The contributions of the rows of a piece to an estimate."""
 
     numerators: Floats
     denominators: Floats
     weights: Floats
     losses: Floats
-    bounds: Floats | None = None
-    epsilons: Floats | None = None
 
 
 class Interval(Protocol):
