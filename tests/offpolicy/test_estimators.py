@@ -218,6 +218,19 @@ def test_the_units_of_losses_do_not_matter(policy, log):
     assert [other.value, other.low, other.high] == pytest.approx([10 * v - 4 for v in (one.value, one.low, one.high)])
 
 
+def test_an_estimate_of_a_function_says_how_it_was_smoothed(log):
+    chosen, given = (str(manul.evaluate(lambda _: 0.5, log, bandwidth=width)) for width in (None, 0.2))
+    assert chosen.splitlines()[0].endswith(" (chosen by SLOPE)")
+    assert ", smoothed over ± 0." in chosen
+    assert given.splitlines()[0].endswith(", smoothed over ± 0.2")
+
+
+def test_an_estimate_of_a_policy_is_not_smoothed(policy, log):
+    estimate = manul.evaluate(policy, log)
+    assert (estimate.smoothing, estimate.bandwidth) == ("", None)
+    assert "smoothed" not in str(estimate)
+
+
 def test_an_estimate_draws_itself(policy, log):
     estimate = manul.evaluate(policy, log)
     axes = estimate.plot()

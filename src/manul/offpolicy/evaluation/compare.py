@@ -101,7 +101,9 @@ def compare(
     if segmented is not None:
         segmented.check()
     compared = pairs.rows(name, level, scale[1] - scale[0], scale[0])
-    return Comparison(tuple(row._replace(rewards=has_rewards(first)) for row in compared), level)
+    named = [*pairs.policies.items(), *([] if pairs.baseline is None else [(name, pairs.baseline)])]
+    windows = tuple((key, window) for key, policy in named if (window := policy_densities.smoothing(policy)))
+    return Comparison(tuple(row._replace(rewards=has_rewards(first)) for row in compared), level, windows)
 
 
 def _named(

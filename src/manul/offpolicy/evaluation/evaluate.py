@@ -106,9 +106,9 @@ def evaluate(
         check_not_rounded(np.concatenate(sums.estimated))
         check_estimated(estimator, sums.evidence.mean_weight)
         low, high = widen((low, high), sums.evidence.mean_weight)
-    window = getattr(policy, "bandwidth", None)
+    window = policy.bandwidth if isinstance(policy, policy_densities.Smoothed) else None
     estimate = sums.estimate((low, high), bound, estimator, interval, level, scale, window)
-    return replace(estimate, rewards=has_rewards(first))
+    return replace(estimate, rewards=has_rewards(first), smoothing=policy_densities.smoothing(policy))
 
 
 def _corrects(log: Logs, policy: Policy) -> bool:
@@ -204,9 +204,12 @@ def as_policy(
         raise ParameterError(
             f"policy must have a method distribution or be a function of a context, got {policy!r}.", "policy"
         )
+    chosen = ""
     if bandwidth is None:
         bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
-    return policy_densities.Smoothed(policy, check_bandwidth(cast(Any, bandwidth), Actions(*actions)), actions)
+        chosen = " (chosen by SLOPE)"
+    half = check_bandwidth(cast(Any, bandwidth), Actions(*actions))
+    return policy_densities.Smoothed(policy, half, actions, chosen)
 
 
 def _check(estimator: str, interval: str | None, level: float, largest_weight: float | None) -> str:
