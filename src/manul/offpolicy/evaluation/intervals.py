@@ -23,12 +23,16 @@ _LOG_BETS = np.arange(-16, 4) * math.log(2)  # a geometric grid of bets
 
 
 class Terms(NamedTuple):
-    """The contributions of the rows of a piece to an estimate."""
+    """The contributions of the rows of a piece to an estimate.
+
+    `controls`, of estimators with an outcome model, average 0 if the log has the policy's decisions in all contexts.
+    """
 
     numerators: Floats
     denominators: Floats
     weights: Floats
     losses: Floats
+    controls: Floats | None = None
 
 
 class Interval(Protocol):
