@@ -62,7 +62,7 @@ class Cell:
 
 
 EPSILONS, LOSSES, OVERLAPS = (0.01, 0.05, 0.2, None), ("absolute", "binary", "heavy"), ("good", "poor")
-TRENDS, AGREEMENTS, NARROW = ("rising", "falling", "seasonal"), (0.5, 0.7, 0.9), (1 / 16, 1 / 64, 1 / 125)
+TRENDS, AGREEMENTS, NARROW = ("rising", "falling", "seasonal"), (0.5, 0.7, 0.9, 1.0), (1 / 16, 1 / 64, 1 / 125)
 GRIDS = [
     (("fixed",), (50, 500, 5000), EPSILONS, LOSSES, OVERLAPS),
     (("fixed",), (20_000,), (0.01, None), LOSSES, ("poor",)),
@@ -72,7 +72,10 @@ TREND_GRIDS = [
     (("fixed",), (2000, 10_000), (None,), ("absolute", "binary"), OVERLAPS, TRENDS),
     (("cats", "auto"), (2000, 10_000), (None,), ("binary",), OVERLAPS, TRENDS),
 ]
-PARTIAL_GRIDS = [(("fixed",), (2000, 10_000), (0.05, 0.2), ("absolute", "binary"), AGREEMENTS, ("steady",), NARROW)]
+PARTIAL_GRIDS = [
+    (("fixed",), (2000,), (0.05, 0.2), ("absolute", "binary"), AGREEMENTS, ("steady",), NARROW),
+    (("fixed",), (10_000,), (0.05,), ("absolute", "binary"), AGREEMENTS[1:], ("steady",), NARROW[::2]),
+]
 CELLS = [Cell(*settings) for grid in (*GRIDS, *TREND_GRIDS, *PARTIAL_GRIDS) for settings in product(*grid)]
 
 

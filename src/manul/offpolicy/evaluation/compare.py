@@ -166,7 +166,7 @@ class _Pair:
         if self.estimated:  # any loss is possible for the share of the weight that is missing or in excess
             missing = sum(abs(1 - total / self.evidence.rows) for total in (self.evidence.weights, self.other_weights))
             low, high = max(low - missing, -1.0), min(high + missing, 1.0)
-        return min(low, self.difference), max(high, self.difference)
+        return low, high
 
     def refusal(self) -> Objection | None:
         """Why there is no estimate, if there is none."""
@@ -277,9 +277,12 @@ class _Pairs:
                 objections: tuple[Objection, ...] = (refusal,)
             else:
                 loss, size = lowest + length * pair.total / pair.evidence.weights, pair.evidence.effective_size
-                ends, value = pair.interval(level, bounded=self._bounded(name)), pair.difference
+                inside, value = pair.interval(level, bounded=self._bounded(name)), pair.difference
                 bound = max(self.bounds[name].largest, pair.largest)
-                objections = pair.evidence.objections(bound, "empirical-likelihood", ends)
+                objections = pair.evidence.objections(
+                    bound, "empirical-likelihood", inside, scale=(lowest, lowest + length), value=value
+                )
+                ends = min(inside[0], value), max(inside[1], value)
             low, high = (length * end for end in ends)
             rows = pair.evidence.rows
             yield ComparisonRow(name, against, segment, loss, length * value, low, high, rows, size, objections)

@@ -153,9 +153,12 @@ class _Sums:
         scale: Within,
         bandwidth: float | None,
     ) -> Estimate:
-        value, (low, high) = self.numerator / self.denominator, ends
         # The true loss is in its range, whatever the weights are; and an interval contains its estimate.
-        low, high = min(max(low, 0.0), value), max(min(high, 1.0), value)
+        value, inside = self.numerator / self.denominator, (max(ends[0], 0.0), min(ends[1], 1.0))
+        objections = self.evidence.objections(
+            bound, interval, inside, has_model=ESTIMATORS[estimator].outcome_models, scale=scale, value=value
+        )
+        low, high = min(inside[0], value), max(inside[1], value)
         lowest, highest = scale
         return Estimate(
             value=lowest + (highest - lowest) * value,
@@ -169,9 +172,7 @@ class _Sums:
             interval=interval,
             level=level,
             bandwidth=bandwidth,
-            objections=self.evidence.objections(
-                bound, interval, (low, high), has_model=ESTIMATORS[estimator].outcome_models
-            ),
+            objections=objections,
         )
 
     def check(self, largest_weight: float | None, *, needs_weights: bool) -> None:
