@@ -23,12 +23,9 @@ HEAVY = 30.0  # rows that determine the spread of the weights: with fewer, norma
 INFLUENTIAL = 20.0  # rows that determine the standard error of dr: with fewer, the same
 TOLERANCE = 1e-9  # of rounding
 CHANCE = 3.0  # standard errors by which weights, or predictions, of matching decisions may differ from the policy's
-MOST_DECLARED = (
-    100.0  # the range of losses may be as many times as wide as the losses; skewed and rare losses need some room
-)
+MOST_DECLARED = 100.0  # times the width of the losses may their range be as wide; skewed and rare losses need room
 FEW_ROWS = 20  # with fewer rows, one action may be chance if actions are discrete
-
-
+LARGEST = 1e60  # fourth powers of larger numbers overflow
 _NORMAL = ("normal", "bootstrap")
 _BETTER = "The interval empirical-likelihood of snips allows for that."
 
@@ -49,7 +46,7 @@ class Moments:
     def add(self, values: Floats) -> None:
         """Add a piece."""
         self.first = float(values[0]) if self.first is None and len(values) else self.first
-        shifted = values - (self.first or 0.0)
+        shifted = np.clip(values - (self.first or 0.0), -LARGEST, LARGEST)
         self.sums += [np.sum(shifted**power) for power in range(5)]
 
     @property
@@ -86,7 +83,7 @@ class Evidence:
         self.likelihood, self.rows, self.weights, self.squares = EmpiricalLikelihood(), 0, 0.0, 0.0
         self.lowest_action, self.highest_action, self.several = np.array(np.inf), np.array(-np.inf), False
         self.lowest_loss, self.highest_loss, self.rewards = math.inf, -math.inf, False
-        self.fourths, self.controls, self.influences = 0.0, Moments(), Moments()
+        self.powers, self.controls, self.influences = np.zeros(2), Moments(), Moments()
 
     def add(self, rows: Rows, terms: Terms) -> None:
         """Add a piece."""
@@ -99,7 +96,8 @@ class Evidence:
         self.several, self.rewards = rows.knobs is not None, rows.rewards
         self.lowest_loss = min(self.lowest_loss, float(rows.losses.min()))
         self.highest_loss = max(self.highest_loss, float(rows.losses.max()))
-        self.fourths += float((terms.weights**4).sum())
+        squares = np.minimum(terms.weights, LARGEST) ** 2
+        self.powers += [squares.sum(), (squares * squares).sum()]
         if terms.controls is not None:
             self.controls.add(terms.controls)
             self.influences.add(terms.numerators)
@@ -117,7 +115,8 @@ class Evidence:
     @property
     def determining_rows(self) -> float:
         """How many rows determine the spread of the weights: (sum of squares)^2 / sum of fourth powers."""
-        return self.squares**2 / self.fourths if self.fourths else 0.0
+        squares, fourths = self.powers.tolist()
+        return squares**2 / fourths if fourths else 0.0
 
     @property
     def missing_weight(self) -> float:
@@ -188,9 +187,8 @@ class Evidence:
 
     def _about_model(self) -> Iterator[Objection]:
         if self.effective_size < SMALL:
-            sentence = (
-                f"{self.effective_size:,.0f} of {self.rows:,} decisions match: the estimate rests on the outcome model."
-            )
+            matching = f"{self.effective_size:,.0f} of {self.rows:,} decisions match"
+            sentence = f"{matching}: the estimate rests on the outcome model, and the interval may be too narrow."
             yield Objection("warning", "small sample", f"{sentence} Log more decisions, or explore more.")
         elif self.determining_rows < HEAVY:
             yield self._too_few_determine(self.determining_rows)
