@@ -152,8 +152,9 @@ class Evidence:
         if has_model and interval == "none":
             every = [*self._about_actions(), self._rests_on_model()]
         else:
-            size = self._about_model() if has_model else self._about_size(interval, ends)
-            every = [*self._about_actions(), *self._about_weights(largest_weight), *size]
+            weights = [*self._about_weights(largest_weight)]
+            size = self._about_model(weights) if has_model else self._about_size(interval, ends, weights)
+            every = [*self._about_actions(), *weights, *size]
             every += [] if scale is None or interval in _NORMAL else self._about_range(ends, scale)
             every += [] if value is None else self._about_disagreement(ends, value)
         return tuple(sorted(every, key=lambda objection: objection.severity))
@@ -185,7 +186,7 @@ class Evidence:
         advice = "The log cannot confirm the predictions of the model, so there is no interval."
         return Objection("warning", "rests on a model", f"{sentence}. {advice}")
 
-    def _about_model(self) -> Iterator[Objection]:
+    def _about_model(self, weights: list[Objection]) -> Iterator[Objection]:
         if self.effective_size < SMALL:
             matching = f"{self.effective_size:,.0f} of {self.rows:,} decisions match"
             sentence = f"{matching}: the estimate rests on the outcome model, and the interval may be too narrow."
@@ -194,7 +195,7 @@ class Evidence:
             yield self._too_few_determine(self.determining_rows)
         elif self.influences.determining_rows < INFLUENTIAL:
             yield self._too_few_determine(self.influences.determining_rows)
-        elif self.missing_weight > CHANCE:
+        elif self.missing_weight > CHANCE and not weights:
             yield self._missing_decisions(f"Weights average {self.mean_weight:.2g}, not 1")
         elif abs(self.controls.z) > CHANCE:
             several = outcome_names(rewards=self.rewards).several
@@ -230,7 +231,7 @@ class Evidence:
             advice = f"Weights average {self.mean_weight:.3g}. Rely on the interval."
             yield Objection("warning", "estimate outside the interval", f"{sentence}. {advice}")
 
-    def _about_size(self, interval: str, ends: Within) -> Iterator[Objection]:
+    def _about_size(self, interval: str, ends: Within, weights: list[Objection]) -> Iterator[Objection]:
         size, narrow = self.effective_size, interval in _NORMAL
         if size < SMALL:
             sentence = f"{size:,.0f} of {self.rows:,} decisions match: not enough to say."
@@ -238,7 +239,7 @@ class Evidence:
             yield Objection("error" if narrow and size < TINY else "warning", "small sample", f"{sentence} {advice}")
         elif narrow and self.determining_rows < HEAVY:
             yield self._too_few_determine(self.determining_rows)
-        elif narrow and self.missing_weight > CHANCE:
+        elif narrow and self.missing_weight > CHANCE and not weights:
             yield self._missing_decisions(f"Weights average {self.mean_weight:.2g}, not 1")
         elif ends[1] - ends[0] > WIDE:
             sentence = "This log says almost nothing about this policy."
