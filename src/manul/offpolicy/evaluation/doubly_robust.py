@@ -116,7 +116,7 @@ def control_coefficient(products: Floats) -> float:
     spread = float(control @ products @ control)
     if spread <= 1e-12 * products[0, 0]:
         return 0.0
-    off = max((products[0, 0] * (mean - known / weight)) ** 2 - CHANCE**2 * spread, 0.0)
+    off = max(float(products[0, 0] * (mean - known / weight)) ** 2 - CHANCE**2 * spread, 0.0)
     return min(max((off - float(weighted @ products @ control)) / (off + spread), 0.0), 1.0)
 
 
