@@ -211,8 +211,9 @@ class Estimate:
 
     `effective_size` is the effective sample size: the number of decisions by the policy itself that would be as
     informative. A mean weight far from 1 means that the logged densities are wrong. `bandwidth` is the half-width of the
-    window around the actions of a deterministic policy. If the log has `rewards`, `value`, `low` and `high` are negative
-    rewards all the same; `reward` has the rewards, which texts and plots show.
+    window around the actions of a deterministic policy, and `smoothing` says it in words, also for several knobs. If the log
+    has `rewards`, `value`, `low` and `high` are negative rewards all the same; `reward` has the rewards, which texts and
+    plots show.
 
     >>> print(Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000))
     0.25 [0.2, 0.3] (95 % empirical-likelihood, snips), 1,000 rows, effective sample size 120
@@ -231,6 +232,7 @@ class Estimate:
     bandwidth: float | None = None
     objections: tuple[Objection, ...] = ()
     rewards: bool = False
+    smoothing: str = ""
 
     @property
     def reward(self) -> Reward | None:
@@ -251,7 +253,8 @@ class Estimate:
         elif self.interval == "none":
             ends = f"{name}{value:.4g} (no interval, {self.estimator})"
         size = f"{self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
-        return "\n".join([f"{ends}, {size}", *map(str, self.objections)])
+        smoothed = f", smoothed over {self.smoothing}" if self.smoothing else ""
+        return "\n".join([f"{ends}, {size}{smoothed}", *map(str, self.objections)])
 
     def _repr_html_(self) -> str:
         value, low, high = self.reward or (self.value, self.low, self.high)
@@ -260,6 +263,7 @@ class Estimate:
         rows: list[tuple[str, object]] = [(name, value), (f"{100 * self.level:g} % interval", interval)]
         rows = [*(rows if self.usable else [(name, "cannot be known")]), ("estimator", self.estimator)]
         rows += [("rows", f"{self.rows:,}"), ("effective sample size", f"{self.effective_size:,.0f}")]
+        rows += [("smoothed over", self.smoothing)] if self.smoothing else []
         return card(
             "Estimate", [*rows, *((each.severity, f"{each.title}. {each.sentence}") for each in self.objections)]
         )

@@ -30,3 +30,21 @@ def test_empirical_likelihood_holds_on_small_logs_where_others_do_not(logger):
     assert intervals["empirical-likelihood"][0] >= 0.9
     assert intervals["clopper-pearson"][0] >= 0.9
     assert max(intervals["bootstrap"][0], intervals["normal"][0]) < 0.85
+
+
+@pytest.mark.parametrize("trend", coverage.TRENDS)
+def test_the_true_loss_of_a_trend_is_that_of_uniform_actions_if_all_explore(trend):
+    log = coverage.fixed_log(Cell("fixed", 100_000, 1.0, "absolute", "good", trend), 0)
+    truth = coverage.true_loss(Cell("fixed", 100_000, 1.0, "absolute", "good", trend), None)
+    assert log.losses.mean() == pytest.approx(truth, abs=4 * log.losses.std() / np.sqrt(len(log)))
+
+
+def test_a_policy_of_partial_agreement_agrees_with_the_fixed_one_below_it():
+    policy, x = coverage.target(Cell("fixed", 10, 0.05, "absolute", 0.7, reach=1 / 64)), np.array([0.69, 0.71])
+    centres, logged = (np.mean(window.ends(x), axis=0) for window in (policy, coverage.LOGGER))
+    assert centres - logged == pytest.approx([0, -0.6])
+
+
+def test_an_interval_that_misses_with_an_objection_counts_as_objected():
+    ends = [coverage.Ends(0.1, 0.3, objected=False), coverage.Ends(0.5, 0.6, objected=True)]
+    assert coverage.coverage(ends, 0.2) == pytest.approx((0.5, 0.15, 0.5, 1.0))

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+import manul
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.offpolicy.evaluation.gain import Gain
 from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.policy_densities import Smoothed
 from tests.twins import empirical_likelihood as twin
 
 
@@ -81,33 +83,32 @@ def test_a_policy_that_is_the_logged_one_gains_nothing():
     assert gain.interval() == pytest.approx((0, 0), abs=1e-2)
 
 
-def fading_rows(count):
-    """A logger whose epsilon falls from 0.5 to 0.02, and a policy that plays elsewhere."""
-    rng = np.random.default_rng(0)
-    epsilons = np.linspace(0.5, 0.02, count)
-    actions = np.where(rng.random(count) < epsilons, rng.random(count), 0.2 * rng.random(count))
+def fading_log(seed, trend):
+    """A logger whose epsilon falls from 0.3 to 0.02, and losses that change over time."""
+    rng, times = np.random.default_rng(seed), np.linspace(0, 1, 2000)
+    epsilons = 0.02 + 0.28 * (1 - times) ** 4
+    actions = np.where(rng.random(2000) < epsilons, rng.random(2000), 0.2 * rng.random(2000))
     densities = epsilons + (1 - epsilons) * 5 * (actions < 0.2)
-    return 4.0 * (actions > 0.75) / densities, actions**2, epsilons
+    losses = 0.5 * trend(times) + 0.5 * actions
+    return manul.Log(np.zeros((2000, 1), np.float32), actions, densities, losses, floors=epsilons)
 
 
-def test_rows_of_a_fading_epsilon_are_weighted_by_it():
-    weights, losses, epsilons = fading_rows(400)
-    interval = EmpiricalLikelihood()
-    interval.add(terms(weights, losses)._replace(bounds=4.0 / epsilons, epsilons=epsilons))
-    factors = epsilons / epsilons.mean()
-    expected = twin.loss_interval(weights, losses, 4.0 / epsilons.mean(), factors)
-    assert interval.ends(0.95, 200.0) == pytest.approx(expected, abs=5e-4)
-    unweighted = twin.loss_interval(weights, losses, 200.0)
-    assert expected[1] - expected[0] < 0.8 * (unweighted[1] - unweighted[0])
+POLICY = Smoothed(lambda _: 0.25, 0.15, (0.0, 1.0))
+TRENDS = {"rising": lambda t: t, "falling": lambda t: 1 - t, "seasonal": lambda t: (1 + np.sin(6 * np.pi * t)) / 2}
 
 
-@pytest.mark.parametrize("change", [lambda e: np.append(e[:-1], np.nan), np.random.default_rng(0).permutation])
-def test_an_epsilon_that_is_unknown_or_depends_on_the_context_does_not_weight(change):
-    weights, losses, epsilons = fading_rows(400)
-    plain, other = EmpiricalLikelihood(), EmpiricalLikelihood()
-    plain.add(terms(weights, losses))
-    other.add(terms(weights, losses)._replace(bounds=4.0 / epsilons, epsilons=change(epsilons)))
-    assert other.ends(0.95, 200.0) == plain.ends(0.95, 200.0)
+@pytest.mark.parametrize("trend", TRENDS)
+def test_losses_that_change_while_exploration_fades_are_in_the_interval(trend):
+    estimates = [manul.evaluate(POLICY, fading_log(seed, TRENDS[trend])) for seed in range(40)]
+    truth = 0.5 * TRENDS[trend](np.linspace(0, 1, 2000)).mean() + 0.5 * 0.25
+    assert sum(each.low <= truth <= each.high for each in estimates) >= 36
+    assert all(each.low < each.value < each.high for each in estimates)
+
+
+def test_the_interval_does_not_depend_on_the_order_of_the_rows():
+    log = fading_log(0, TRENDS["rising"])
+    forward, backward = (manul.evaluate(POLICY, log.rows(order)) for order in (slice(None), slice(None, None, -1)))
+    assert (backward.low, backward.high) == pytest.approx((forward.low, forward.high), abs=1e-9)
 
 
 def test_weights_that_do_not_average_1_are_evidence():

@@ -9,6 +9,7 @@ import manul
 from manul.agents.checks import discover
 from manul.errors import InputError, ParameterError
 from manul.offpolicy.cross_fitting import BLOCKS, FOLDS
+from manul.offpolicy.evaluation.doubly_robust import control_coefficient
 from manul.offpolicy.evaluation.intervals import NAMES
 
 WORLD = manul.worlds.linear(rounds=700, width=3)
@@ -61,8 +62,16 @@ def slow_dr(policy, log):
     weighted, known = (np.average(each, weights=weights) for each in (log.losses, predicted))
     influence = weights * (log.losses - weighted) / weights.mean()
     control = expected - np.mean(expected) - weights * (predicted - known) / weights.mean()
-    coefficient = np.clip(-(influence @ control) / (control @ control), 0, 1)
-    return weighted + coefficient * (np.mean(expected) - known)
+    off = np.mean(expected) - known
+    return weighted + slow_coefficient(influence, control, off) * off
+
+
+# Tries all coefficients: the squared standard error, and the bias as far as it exceeds two standard errors of the control.
+def slow_coefficient(influence, control, off):
+    grid = np.linspace(0, 1, 10_001)
+    variances = np.array([np.sum((influence + each * control) ** 2) for each in grid]) / len(control) ** 2
+    bias = max(off**2 - 4 * np.sum(control**2) / len(control) ** 2, 0.0)
+    return grid[np.argmin(variances + (1 - grid) ** 2 * bias)]
 
 
 def test_ips_is_the_mean_of_weight_times_loss(policy, log):
@@ -84,6 +93,22 @@ def test_dr_is_the_cross_fitted_model_and_what_it_does_not_explain(policy, log):
     few = log.rows(slice(0, 60))
     estimate = manul.evaluate(policy, few, "dr", "normal", outcome_model=Ridge())
     assert estimate.value == pytest.approx(slow_dr(policy, few), abs=1e-3)
+
+
+# Rows above 0.7 never match: their contexts have other losses, which the variance of the others does not show.
+@pytest.mark.parametrize("agreement", [0.7, 1.0])
+def test_the_control_coefficient_has_the_smallest_squared_error(rng, agreement):
+    x, hits = rng.random(500), rng.random(500) < 0.2
+    weights = np.where(x < agreement, 5.0 * hits, 0.0)
+    expected, losses = 0.1 + 0.4 * (x > 0.7), (rng.random(500) < 0.1).astype(float)
+    predicted = expected + 0.02 * rng.normal(size=500)
+    columns = np.stack([np.ones(500), expected, weights * predicted, weights * losses, weights])
+    weighted, known = (np.average(each, weights=weights) for each in (losses, predicted))
+    influence = weights * (losses - weighted) / weights.mean()
+    control = expected - expected.mean() - weights * (predicted - known) / weights.mean()
+    slow = slow_coefficient(influence, control, expected.mean() - known)
+    assert control_coefficient(columns @ columns.T) == pytest.approx(slow, abs=1e-4)
+    assert (slow > 0.9) == (agreement < 1)
 
 
 def test_dr_is_never_outside_the_range_of_losses(policy, log):
@@ -216,6 +241,19 @@ def test_the_units_of_losses_do_not_matter(policy, log):
     scaled = manul.Log(log.contexts, log.actions, log.densities, 10 * log.losses - 4, floors=log.floors)
     one, other = manul.evaluate(policy, log), manul.evaluate(policy, scaled, losses=(-4, 6))
     assert [other.value, other.low, other.high] == pytest.approx([10 * v - 4 for v in (one.value, one.low, one.high)])
+
+
+def test_an_estimate_of_a_function_says_how_it_was_smoothed(log):
+    chosen, given = (str(manul.evaluate(lambda _: 0.5, log, bandwidth=width)) for width in (None, 0.2))
+    assert chosen.splitlines()[0].endswith(" (chosen by SLOPE)")
+    assert ", smoothed over ± 0." in chosen
+    assert given.splitlines()[0].endswith(", smoothed over ± 0.2")
+
+
+def test_an_estimate_of_a_policy_is_not_smoothed(policy, log):
+    estimate = manul.evaluate(policy, log)
+    assert (estimate.smoothing, estimate.bandwidth) == ("", None)
+    assert "smoothed" not in str(estimate)
 
 
 def test_an_estimate_draws_itself(policy, log):

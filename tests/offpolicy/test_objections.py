@@ -109,3 +109,67 @@ def test_losses_that_are_all_equal_have_an_interval_on_one_side(loss):
     estimate = manul.evaluate(window(0.5, 0.1), uniform_log(500, losses=np.full(500, loss)))
     assert estimate.value == loss
     assert 0.01 < estimate.high - estimate.low < 0.05
+
+
+# The logger plays a window around the context and explores 5 %; the policy plays its centre below `agreement` and 0.5 away above.
+def agreeing_log(seed, agreement, half=1 / 125, rows=2000):
+    rng = np.random.default_rng(seed)
+    x = rng.random(rows).astype(np.float32).astype(float)
+    low = 0.25 + x / 2 - 0.15
+    actions = np.where(rng.random(rows) < 0.05, rng.random(rows), low + 0.3 * rng.random(rows))
+    densities = 0.05 + 0.95 * ((low <= actions) & (actions <= low + 0.3)) / 0.3
+    losses = np.abs(actions - 0.25 - x / 2)
+    log = manul.Log(x[:, np.newaxis].astype(np.float32), actions, densities, losses, floors=np.full(rows, 0.05))
+    centre = lambda row: (0.25 + row[0] / 2 + (0.0 if row[0] < agreement else 0.5)) % 1.0  # noqa: E731
+    return Smoothed(centre, half, RANGE), log
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dr_objects_if_the_log_lacks_the_decisions_of_the_policy_in_some_contexts(seed):
+    estimate = manul.evaluate(*agreeing_log(seed, 0.7), "dr")
+    assert set(titles(estimate, "warning")) & {"missing decisions", "few large weights", "small sample"}
+    assert estimate.value == pytest.approx(0.3 * 0.5, abs=0.05)
+
+
+def test_dr_has_no_objection_if_the_log_has_all_decisions_of_the_policy():
+    estimate = manul.evaluate(*agreeing_log(0, 1.0, half=1 / 16), "dr")
+    assert estimate.objections == ()
+    assert estimate.high - estimate.low < 0.01
+
+
+@pytest.mark.parametrize(("seed", "title"), [(0, "missing decisions"), (1, "few large weights")])
+def test_a_normal_interval_that_rare_large_weights_make_too_narrow_is_a_warning(seed, title):
+    policy, log = agreeing_log(seed, 0.8, half=1 / 16)
+    assert titles(manul.evaluate(policy, log, interval="normal"), "warning") == [title]
+    assert manul.evaluate(policy, log).objections == ()
+
+
+@pytest.mark.parametrize("rewards", [False, True])
+def test_a_range_that_is_far_wider_than_the_losses_is_named(rewards):
+    word = "rewards" if rewards else "losses"
+    outcomes = {"losses": -uniform_log(500).actions, "rewards": True} if rewards else {}
+    estimate = manul.evaluate(window(0.5, 0.1), uniform_log(500, **outcomes), **{word: (0, 500)})
+    assert titles(estimate, "warning") == [f"wide range of {word}"]
+    assert f"The {word} of the log are between 0.00" in str(estimate)
+    assert "but their range is 0 to 500." in str(estimate)
+
+
+@pytest.mark.parametrize(
+    ("losses", "span"),
+    [
+        (np.random.default_rng(1).lognormal(0, 1.5, 2000), (0, 1000)),
+        (np.minimum(np.random.default_rng(1).pareto(1.5, 2000), 1000), (0, 1000)),
+        ((np.random.default_rng(1).random(2000) < 0.002).astype(float), (0, 1)),
+        (np.zeros(2000), (0, 1000)),
+    ],
+)
+def test_skewed_and_rare_losses_may_have_a_wide_range(losses, span):
+    estimate = manul.evaluate(window(0.5, 0.1), uniform_log(2000, losses=losses), losses=span)
+    assert not any("range" in objection.title for objection in estimate.objections)
+
+
+def test_an_interval_that_was_extended_to_its_estimate_says_so():
+    log = uniform_log(500, densities=np.full(500, 0.8), floors=np.full(500, 0.8))
+    estimate = manul.evaluate(window(0.5, 0.25), log, "ips")
+    assert estimate.value == estimate.high
+    assert "estimate outside the interval" in titles(estimate, "warning")

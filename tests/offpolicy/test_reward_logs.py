@@ -104,9 +104,9 @@ def test_a_comparison_is_printed_in_rewards_of_which_more_is_better(pair):
         value, *difference = row.reward
         assert (value, plain.reward) == (-plain.loss, None)
         assert tuple(difference) == mirrored((plain.difference, plain.low, plain.high))
-    header, *lines, last = str(rewards).splitlines()
+    header, *lines, last = str(rewards).splitlines()[: len(rewards) + 2]
     assert header.split()[2] == "reward"
-    assert [numbers(line)[0] for line in lines] == [-numbers(line)[0] for line in str(losses).splitlines()[1:-1]]
+    assert [numbers(line)[0] for line in lines] == [-numbers(line)[0] for line in str(losses).splitlines()[1:3]]
     assert last.endswith("; a higher reward is better")
 
 

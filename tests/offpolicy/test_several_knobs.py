@@ -60,6 +60,7 @@ def test_the_weights_of_a_function_are_those_of_its_windows(uniform):
 
 def test_a_function_that_sets_one_knob_has_the_weights_of_that_knob(uniform):
     estimate = manul.evaluate(lambda _: {"price": 30}, uniform, bandwidth={"price": 4})
+    assert estimate.smoothing == "price ± 4"
     weights = np.where(abs(uniform.actions["price"] - 30) <= 4, 5.0, 0.0)
     assert estimate.mean_weight == pytest.approx(weights.mean())
     assert (estimate.estimator, estimate.objections) == ("dr", ())

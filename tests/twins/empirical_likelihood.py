@@ -54,12 +54,10 @@ def interval(factors, firsts, seconds, support, ends, level=0.95, factor=1.0):
     return low, high
 
 
-def loss_interval(weights, losses, bound, factors=None, level=0.95):
+def loss_interval(weights, losses, bound, level=0.95):
     """The interval for the loss of a policy."""
-    factors = np.ones(len(weights)) if factors is None else factors
     support = [(-1, 0), (bound - 1, 0), (bound - 1, bound)]
-    firsts, seconds = factors * (weights - 1), factors * weights * losses
-    return interval(factors, firsts, seconds, support, (0, 1), level)
+    return interval(np.ones(len(weights)), weights - 1, weights * losses, support, (0, 1), level)
 
 
 def gain_interval(weights, losses, bound, others=None, other_bound=1.0, level=0.95):

@@ -101,7 +101,9 @@ def compare(
     if segmented is not None:
         segmented.check()
     compared = pairs.rows(name, level, scale[1] - scale[0], scale[0])
-    return Comparison(tuple(row._replace(rewards=has_rewards(first)) for row in compared), level)
+    named = [*pairs.policies.items(), *([] if pairs.baseline is None else [(name, pairs.baseline)])]
+    windows = tuple((key, window) for key, policy in named if (window := policy_densities.smoothing(policy)))
+    return Comparison(tuple(row._replace(rewards=has_rewards(first)) for row in compared), level, windows)
 
 
 def _named(
@@ -164,7 +166,7 @@ class _Pair:
         if self.estimated:  # any loss is possible for the share of the weight that is missing or in excess
             missing = sum(abs(1 - total / self.evidence.rows) for total in (self.evidence.weights, self.other_weights))
             low, high = max(low - missing, -1.0), min(high + missing, 1.0)
-        return min(low, self.difference), max(high, self.difference)
+        return low, high
 
     def refusal(self) -> Objection | None:
         """Why there is no estimate, if there is none."""
@@ -252,7 +254,7 @@ class _Pairs:
         """The weights of a policy; None for the logged policy."""
         if policy is None or bounds is None:
             return None
-        bounds.of_rows(rows)
+        bounds.add(rows)
         weights = policy_densities.densities(policy, rows) / rows.densities
         if self.given is not None and weights.max() > self.given:
             rule = f"at least the largest weight, {weights.max():g}"
@@ -275,9 +277,12 @@ class _Pairs:
                 objections: tuple[Objection, ...] = (refusal,)
             else:
                 loss, size = lowest + length * pair.total / pair.evidence.weights, pair.evidence.effective_size
-                ends, value = pair.interval(level, bounded=self._bounded(name)), pair.difference
+                inside, value = pair.interval(level, bounded=self._bounded(name)), pair.difference
                 bound = max(self.bounds[name].largest, pair.largest)
-                objections = pair.evidence.objections(bound, "empirical-likelihood", ends)
+                objections = pair.evidence.objections(
+                    bound, "empirical-likelihood", inside, scale=(lowest, lowest + length), value=value
+                )
+                ends = min(inside[0], value), max(inside[1], value)
             low, high = (length * end for end in ends)
             rows = pair.evidence.rows
             yield ComparisonRow(name, against, segment, loss, length * value, low, high, rows, size, objections)

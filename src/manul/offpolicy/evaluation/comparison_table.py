@@ -83,6 +83,7 @@ class Comparison:
 
     rows: tuple[ComparisonRow, ...]
     level: float = 0.95
+    smoothing: tuple[tuple[str, str], ...] = ()  # names of functions, and the windows around their actions
 
     def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
@@ -112,6 +113,7 @@ class Comparison:
         own = "" if all(row.segment is None for row in self.rows) else ", for each row on its own"
         better = "; a higher reward is better" if self.rewards else ""
         lines.append(f"low and high: {100 * self.level:g} % confidence interval of the difference{own}{better}")
+        lines += [f"{name}: smoothed over {window}" for name, window in self.smoothing]
         objections = [f"{_name(row)}: {objection}" for row in self.rows for objection in row.objections]
         return "\n".join(lines + objections)
 

@@ -1,7 +1,7 @@
 """The doubly robust estimator `dr` (Dudik, Langford and Li 2011): the policy's expected loss under an outcome model, plus
 the weighted residuals of the model, divided by the mean weight as in `snips`. The direct method `dm` is the model alone.
 
-Predictions are multiplied by a coefficient from 0 to 1, the one with the smallest variance: 0 is `snips`, 1 trusts the model.
+Predictions are multiplied by a coefficient from 0 to 1, the one with the smallest error: 0 is `snips`, 1 trusts the model.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from manul.offpolicy.evaluation.outcome_model import CrossFitted, Regressor, cro
 from manul.types import Floats, Policy, Within
 from manul.utils.validation import check_has_rows
 
+CHANCE = 2.0  # standard errors that a mean control may be from 0 by chance
 POINTS = 16  # equally likely actions at which a predicted loss is averaged, per part of a distribution
 
 
@@ -47,13 +48,16 @@ def doubly_robust(
     _, mean, known, paid, weight = (products[0] / products[0, 0]).tolist()
     residual = (paid - coefficient * known) / weight if weight > 0 else 0.0
     limited = min(max(coefficient * mean + residual, 0.0), 1.0) - coefficient * mean
+    matched = known / weight if weight > 0 else mean
 
     def terms(rows: Rows, weights: Floats, losses: Floats) -> Terms:
-        predicted, expected = (coefficient * each for each in predictions(rows))
+        predicted, expected = predictions(rows)
+        controls = expected - matched - weights * (predicted - matched)
+        predicted, expected = coefficient * predicted, coefficient * expected
         # `residual` times (weight - mean weight) adds up to 0; with it, the spread of the numerators is that of the value.
         corrections = (weights * (losses - predicted) - residual * (weights - weight)) / (weight or 1.0)
         numerators = expected + corrections + (limited - residual)
-        return Terms(numerators, np.ones(len(losses)), weights, losses)
+        return Terms(numerators, np.ones(len(losses)), weights, losses, controls)
 
     return terms
 
@@ -94,9 +98,11 @@ def fit_predictions(
 
 
 def control_coefficient(products: Floats) -> float:
-    """The coefficient of the predictions with the smallest variance, from products of (1, Q, w q, w u, w) summed over rows.
+    """The coefficient of the predictions with the smallest squared error, from products of (1, Q, w q, w u, w) summed over rows.
 
-    Q is the expected prediction of the policy, q that of the logged action, u the loss and w the weight.
+    Q is the expected prediction of the policy, q that of the logged action, u the loss and w the weight. The error is the
+    observed variance and a bias: with the coefficient c, the estimate is off by 1 - c times the mean of the control,
+    Q - w q / mean w, as far as it is not 0 by chance. Rows that match nowhere add to that mean, but not to the variance.
 
     >>> columns = np.array([[1, 1, 1, 1], [0.1, 0.2, 0.1, 0.2], [0.1, 0.2, 0.1, 0.2], [0.1, 0.2, 0.1, 0.2], [1, 1, 1, 1]])
     >>> control_coefficient(columns @ columns.T)    # nothing to gain: the policy is the logged one
@@ -110,7 +116,8 @@ def control_coefficient(products: Floats) -> float:
     spread = float(control @ products @ control)
     if spread <= 1e-12 * products[0, 0]:
         return 0.0
-    return min(max(-float(weighted @ products @ control) / spread, 0.0), 1.0)
+    off = max(float(products[0, 0] * (mean - known / weight)) ** 2 - CHANCE**2 * spread, 0.0)
+    return min(max((off - float(weighted @ products @ control)) / (off + spread), 0.0), 1.0)
 
 
 def _settings(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> CriticSettings:

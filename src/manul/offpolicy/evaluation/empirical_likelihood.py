@@ -25,7 +25,6 @@ UNKNOWN_BOUND = 1e6  # of the weights, if the log does not say how small its den
 SMALLEST_BOUND = 1.01  # a bound of 1 leaves no room for a weight above 1, and the maximum would not exist
 _SUPPORT = 0.001  # the number of rows that each extreme row counts as
 _CAUTION = 1.2  # widens the interval, because weights are skewed; without it, coverage falls to 0.92 on small logs
-_RESTARTS = 0.01  # the share of rows at which a fading epsilon may rise
 _STEPS = 22  # of the bisection
 _NEWTON = 60  # steps
 
@@ -116,8 +115,8 @@ def _maximize(points: Floats, counts: Floats, enough: float) -> tuple[float, Flo
 class EmpiricalLikelihood:
     """The interval for the loss of a policy: weights average 1, and weighted losses average the loss.
 
-    If exploration fades, rows are weighted by their epsilon, because the largest weights occur where epsilon is small. The
-    interval then holds for a world that does not change.
+    All rows count the same, also if exploration fades and the largest weights occur in late rows: an interval from rows that
+    are weighted by their epsilon would be narrower, but it would hold only if losses do not change over time.
 
     >>> from manul.offpolicy.evaluation.intervals import Terms
     >>> interval = EmpiricalLikelihood()
@@ -127,55 +126,22 @@ class EmpiricalLikelihood:
     """
 
     def __init__(self) -> None:
-        self.cells, self.fading = Cells(), Fading()
+        self.cells = Cells()
 
     def add(self, terms: Terms) -> None:
         """Add a piece."""
         self.cells.add(terms.weights, terms.losses)
-        self.fading.add(terms)
 
     def ends(self, level: float, largest_weight: float) -> Within:
         """The interval so far."""
-        return interval(self.fading.moments() or _loss_moments(self.cells.sums(), largest_weight), level)
+        return interval(_loss_moments(self.cells.sums(), largest_weight), level)
 
     def evidence_against_weights(self, largest_weight: float) -> float:
         """How unlikely it is that the weights average 1: the logarithm of a likelihood ratio."""
         return profile(_loss_moments(self.cells.sums(), largest_weight)).maximum
 
 
-class Fading:
-    """Rows weighted by their epsilon, as long as it is known and falls from row to row, except for a few restarts."""
-
-    def __init__(self) -> None:
-        self.cells, self.rows, self.rises, self.total = Cells(), 0, 0, 0.0
-        self.known, self.last, self.lowest, self.highest, self.bound = True, np.inf, np.inf, 0.0, 0.0
-
-    def add(self, terms: Terms) -> None:
-        """Add a piece."""
-        epsilons, bounds = terms.epsilons, terms.bounds
-        self.known = self.known and epsilons is not None and bounds is not None and bool((epsilons > 0).all())
-        if not self.known or epsilons is None or bounds is None:
-            return
-        self.rows += len(epsilons)
-        self.rises += int((np.diff(epsilons, prepend=self.last) > 0).sum())
-        self.total += float(epsilons.sum())
-        self.last, self.lowest = float(epsilons[-1]), min(self.lowest, float(epsilons.min()))
-        self.highest, self.bound = (
-            max(self.highest, float(epsilons.max())),
-            max(self.bound, float((epsilons * bounds).max())),
-        )
-        self.cells.add(terms.weights, terms.losses, epsilons)
-
-    def moments(self) -> Moments | None:
-        """The moments of the weighted rows; None if epsilon does not fade, or depends on more than the time."""
-        if not self.known or self.rises > _RESTARTS * self.rows or self.highest < 1.01 * self.lowest:
-            return None
-        mean = self.total / self.rows
-        counts, *sums = self.cells.sums()
-        return _loss_moments(Sums(counts, *(values / mean for values in sums)), self.bound / mean)
-
-
 def _loss_moments(cells: Sums, largest_weight: float) -> Moments:
     bound = max(largest_weight, SMALLEST_BOUND)
-    moments = Moments(cells.counts, cells.factors, cells.weights - cells.factors, cells.losses, (0.0, 1.0))
+    moments = Moments(cells.counts, np.ones(len(cells.counts)), cells.weights - 1.0, cells.losses, (0.0, 1.0))
     return moments.with_extremes((-1.0, 0.0), (bound - 1, 0.0), (bound - 1, bound))

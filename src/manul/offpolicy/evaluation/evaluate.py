@@ -91,7 +91,8 @@ def evaluate(
     bounds = WeightBounds(policy, largest_weight) if interval in _WITH_BOUNDS else WeightBounds(policy, UNKNOWN_BOUND)
     for rows in with_progress(pieces(log, several=True), log, progress=progress):
         densities, shares = policy_densities.densities(policy, rows), scale_losses(rows, scale)
-        contribution = bounds.attach(terms(rows, densities / rows.densities, shares), rows)
+        contribution = terms(rows, densities / rows.densities, shares)
+        bounds.add(rows)
         if interval in intervals.BOUNDED:
             bounds.require(interval)
         sums.add(contribution, rows)
@@ -105,9 +106,9 @@ def evaluate(
         check_not_rounded(*np.concatenate(sums.estimated, axis=1))
         check_estimated(estimator, sums.evidence.mean_weight)
         low, high = widen((low, high), sums.evidence.mean_weight)
-    window = getattr(policy, "bandwidth", None)
+    window = policy.bandwidth if isinstance(policy, policy_densities.Smoothed) else None
     estimate = sums.estimate((low, high), bound, estimator, interval, level, scale, window)
-    return replace(estimate, rewards=has_rewards(first))
+    return replace(estimate, rewards=has_rewards(first), smoothing=policy_densities.smoothing(policy))
 
 
 def _corrects(log: Logs, policy: Policy) -> bool:
@@ -152,9 +153,12 @@ class _Sums:
         scale: Within,
         bandwidth: float | None,
     ) -> Estimate:
-        value, (low, high) = self.numerator / self.denominator, ends
         # The true loss is in its range, whatever the weights are; and an interval contains its estimate.
-        low, high = min(max(low, 0.0), value), max(min(high, 1.0), value)
+        value, inside = self.numerator / self.denominator, (max(ends[0], 0.0), min(ends[1], 1.0))
+        objections = self.evidence.objections(
+            bound, interval, inside, has_model=ESTIMATORS[estimator].outcome_models, scale=scale, value=value
+        )
+        low, high = min(inside[0], value), max(inside[1], value)
         lowest, highest = scale
         return Estimate(
             value=lowest + (highest - lowest) * value,
@@ -168,9 +172,7 @@ class _Sums:
             interval=interval,
             level=level,
             bandwidth=bandwidth,
-            objections=self.evidence.objections(
-                bound, interval, (low, high), has_model=ESTIMATORS[estimator].outcome_models
-            ),
+            objections=objections,
         )
 
     def check(self, largest_weight: float | None, *, needs_weights: bool) -> None:
@@ -203,9 +205,12 @@ def as_policy(
         raise ParameterError(
             f"policy must have a method distribution or be a function of a context, got {policy!r}.", "policy"
         )
+    chosen = ""
     if bandwidth is None:
         bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
-    return policy_densities.Smoothed(policy, check_bandwidth(cast(Any, bandwidth), Actions(*actions)), actions)
+        chosen = " (chosen by SLOPE)"
+    half = check_bandwidth(cast(Any, bandwidth), Actions(*actions))
+    return policy_densities.Smoothed(policy, half, actions, chosen)
 
 
 def _check(estimator: str, interval: str | None, level: float, largest_weight: float | None) -> str:

@@ -58,7 +58,7 @@ class Gain:
 
     def _moments(self) -> Moments:
         cells = self.cells.sums()
-        moments = Moments(cells.counts, cells.factors, cells.weights, cells.losses, (-1.0, 1.0))
+        moments = Moments(cells.counts, np.ones(len(cells.counts)), cells.weights, cells.losses, (-1.0, 1.0))
         return moments.with_extremes(*_extremes(self.above, self.below))
 
 

@@ -25,16 +25,14 @@ _LOG_BETS = np.arange(-16, 4) * math.log(2)  # a geometric grid of bets
 class Terms(NamedTuple):
     """The contributions of the rows of a piece to an estimate.
 
-    `bounds` are upper bounds of the weights that each row could have had, and `epsilons` are the shares of uniform
-    exploration of the logged policy; None if unknown. `evaluate` fills them in.
+    `controls`, of estimators with an outcome model, average 0 if the log has the policy's decisions in all contexts.
     """
 
     numerators: Floats
     denominators: Floats
     weights: Floats
     losses: Floats
-    bounds: Floats | None = None
-    epsilons: Floats | None = None
+    controls: Floats | None = None
 
 
 class Interval(Protocol):

@@ -16,10 +16,9 @@ _SMALLEST = 2.0**-32
 
 
 class Sums(NamedTuple):
-    """For each cell: the number of rows, and the means of factor, factor times weight, and factor times weight times loss."""
+    """For each cell: the number of rows, and the means of the weight and of the weight times the loss."""
 
     counts: Floats
-    factors: Floats
     weights: Floats
     losses: Floats
 
@@ -37,15 +36,13 @@ class Cells:
 
     def __init__(self) -> None:
         self.keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
-        self.totals = np.empty((0, 4))
+        self.totals = np.empty((0, 3))
 
-    def add(self, weights: Floats, losses: Floats, factors: Floats | None = None) -> None:
-        """Add rows; `factors` multiply both moments of a row and are 1 by default."""
-        factors = np.ones(len(weights)) if factors is None else factors
+    def add(self, weights: Floats, losses: Floats) -> None:
+        """Add rows."""
         shares = np.clip((losses * _LOSSES).astype(np.int64), 0, _LOSSES - 1)
-        keys = (_level(factors) << 32) + (_level(weights) << 8) + np.where(np.abs(weights) < _SMALLEST, 0, shares)
-        scaled = factors * weights
-        rows = np.column_stack([np.ones(len(weights)), factors, scaled, scaled * losses])
+        keys = (_level(weights) << 8) + np.where(np.abs(weights) < _SMALLEST, 0, shares)
+        rows = np.column_stack([np.ones(len(weights)), weights, weights * losses])
         self.keys, cells = np.unique(np.concatenate([self.keys, keys]), return_inverse=True)
         parts = np.concatenate([self.totals, rows])
         self.totals = np.column_stack([np.bincount(cells, column, len(self.keys)) for column in parts.T])

@@ -94,8 +94,9 @@ class Smoothed:
     array([0.25, 0.75])
     """
 
-    def __init__(self, action: Deterministic, bandwidth: float, actions: Within) -> None:
+    def __init__(self, action: Deterministic, bandwidth: float, actions: Within, chosen: str = "") -> None:
         self.action, self.bandwidth, self.actions = action, bandwidth, actions
+        self.smoothing = f"± {bandwidth:.4g}{chosen}"
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
         """The uniform distribution around the action of the function."""
@@ -126,6 +127,16 @@ class Smoothed:
         rows: Any = contexts if is_named_list(contexts) else np.asarray(contexts, dtype=np.float32)
         ends = np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(rows), 2))
         return centres_of(self.action, rows, ends[:, 0], ends[:, 1]), ends
+
+
+def smoothing(policy: Policy) -> str:
+    """The window around the actions of a function, and how it was chosen; empty if the policy is not a smoothed function.
+
+    >>> smoothing(Smoothed(lambda context: 0.5, 0.25, (0.0, 1.0), " (chosen by SLOPE)"))
+    '± 0.25 (chosen by SLOPE)'
+    """
+    inner = policy.policy if isinstance(policy, KnobsPolicy) else policy
+    return inner.smoothing if isinstance(inner, Smoothed | SmoothedKnobs) else ""
 
 
 def is_named_list(contexts: object) -> bool:

@@ -30,6 +30,15 @@ class SmoothedKnobs:
     def __init__(self, action: Function, knobs: Knobs, bandwidth: Mapping[str, float] | None) -> None:
         self.action, self.knobs = action, knobs
         self._halves = _half_widths(knobs, bandwidth)
+        self._default, self._set = bandwidth is None, set[str]()
+
+    @property
+    def smoothing(self) -> str:
+        """The windows of the ranges that the function has set so far."""
+        spans = zip(self.knobs.knobs, self._halves, strict=True)
+        halves = {name: half * knob.volume for (name, knob), half in spans if isinstance(knob, Span)}
+        windows = ", ".join(f"{name} ± {half:.4g}" for name, half in halves.items() if name in self._set)
+        return f"{windows} (1/16 of each range)" if windows and self._default else windows
 
     def factors_many(self, contexts: Any, positions: Floats, within: Any = None) -> Floats:
         """The density of each knob of each row's action; NaN for knobs that the function leaves out."""
@@ -65,6 +74,7 @@ class SmoothedKnobs:
             names = ", ".join(self.knobs.names)
             raise InputError(f"policy must return a mapping of {names} to values, got {action!r}.", "policy")
         self.knobs.check_names(action, "action")
+        self._set.update(action)
         missing = [name for name in self.knobs.names if name not in action]
         choices = [name for name, knob in self.knobs.knobs if isinstance(knob, Choice) and name in action]
         if missing and choices:

@@ -8,8 +8,7 @@ from manul.errors import ParameterError
 from manul.logs.batching import Rows
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
-from manul.offpolicy.evaluation.intervals import Terms
-from manul.types import Floats, Policy
+from manul.types import Policy
 
 LARGEST_BOUND = 1e12  # larger bounds say no more, and overflow
 
@@ -24,31 +23,26 @@ class WeightBounds:
     >>> column = np.ones(2)
     >>> log = manul.Log(np.zeros((2, 1), np.float32), column / 2, column, column, floors=column / 10)
     >>> bounds = WeightBounds(manul.Cats(leaves=8, bandwidth=1/8, epsilon=0.0))
-    >>> bounds.of_rows(next(pieces(log))), bounds.largest
-    (array([40., 40.]), 40.0)
+    >>> bounds.add(next(pieces(log)))
+    >>> bounds.largest
+    40.0
     """
 
     def __init__(self, policy: Policy, largest_weight: float | None = None) -> None:
         self.policy, self.given = policy, largest_weight
         self.known, self.highest = True, min(largest_weight or 0.0, LARGEST_BOUND)
 
-    def of_rows(self, rows: Rows) -> Floats | None:
-        """The bound of each row; None if one is unknown."""
+    def add(self, rows: Rows) -> None:
+        """Add a piece."""
         if self.given is not None:
-            return np.full(len(rows), self.highest)
+            return
         # With several knobs, the bounds that follow from floors are so large that they say nothing.
         floors = rows.floors if rows.knobs is None else None
         self.known = self.known and floors is not None and bool((floors > 0).all())
         if not self.known or floors is None:
-            return None
+            return
         largest = policy_densities.largest_densities(self.policy, rows)
-        bounds: Floats = largest / np.maximum(floors, largest / LARGEST_BOUND)
-        self.highest = max(self.highest, float(bounds.max()))
-        return bounds
-
-    def attach(self, terms: Terms, rows: Rows) -> Terms:
-        """Terms with their bounds and epsilons, if they are known."""
-        return terms._replace(bounds=self.of_rows(rows), epsilons=epsilons(rows))
+        self.highest = max(self.highest, float((largest / np.maximum(floors, largest / LARGEST_BOUND)).max()))
 
     @property
     def largest(self) -> float:
@@ -62,10 +56,3 @@ class WeightBounds:
             raise ParameterError(
                 f"interval {interval} needs an upper bound of the weights: {missing}.", "largest_weight"
             )
-
-
-def epsilons(rows: Rows) -> Floats | None:
-    """The floors relative to the length of the range, up to a constant; None if they are unknown."""
-    if rows.floors is None or rows.knobs is not None or np.isnan(rows.floors).any():
-        return None
-    return rows.floors if rows.lows is None or rows.highs is None else rows.floors * (rows.highs - rows.lows)
