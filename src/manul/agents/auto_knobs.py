@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -51,7 +50,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     Each decision sets all knobs. They are drawn independently, so the density of an action is the product of the densities
     of its knobs; steps and options have probabilities. A share `nearby` of the decisions explores near the best action,
     and a share `epsilon` anywhere. `limits` is a function of the knobs that are set already, options first and then in
-    order, that returns ranges for others; it must depend on its argument only, and is not saved.
+    order, that returns ranges for others; it must depend on its argument only. An agent with limits cannot be saved or copied.
 
     >>> import manul
     >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])}, seed=7)
@@ -356,13 +355,15 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby, **outcomes, "seed": self.seed}
 
     def contents(self) -> model_files.Contents:
-        """The contents of a file with the agent."""
+        """The contents of a file with the agent; one with limits has none, because they are a function."""
+        if self.limits is not None:
+            raise ParameterError(
+                "An agent with limits cannot be saved, copied or served, because a function is not saved and the copy would "
+                "break the limits. Set agent.limits = None to save it, and set the limits again after loading.",
+                "limits",
+            )
         settings = {**self.parameters, "actions": self.knobs.describe(), "epsilon": schedules.describe(self.epsilon)}
         return "Auto", {**settings, **self.context_parameters()}, self.state()
-
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
-        model_files.write(path, *self.contents())
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:

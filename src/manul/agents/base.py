@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import astuple
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -287,10 +286,6 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         settings = self._saved_settings()
         settings = {**settings, "epsilon": schedules.describe(settings["epsilon"])}
         return type(self).__name__, {**settings, **self.context_parameters()}, self.state()
-
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
-        model_files.write(path, *self.contents())
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Generic
@@ -24,7 +24,7 @@ COUNTERS = ("decisions", "learned")  # counts of a player in a file; "learned" o
 SKETCH = 64  # columns that the features of named contexts share if an agent has no weight tables
 
 
-class PlayerHost(ABC, Generic[HostedPlayer]):
+class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
     """Holds the player of an agent; it is None before the first context."""
 
     def __init__(self, half_life: float | None) -> None:

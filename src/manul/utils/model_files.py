@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,32 @@ class HasContents(Protocol):
 
     def contents(self) -> Contents:
         """The kind, the parameters and the arrays."""
+
+
+class FileMixin(ABC):
+    """An agent or policy whose files have the kind, parameters and arrays of `contents`; it is pickled and copied as a file."""
+
+    @abstractmethod
+    def contents(self) -> Contents:
+        """The contents of a file with the object."""
+
+    @classmethod
+    @abstractmethod
+    def from_saved(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """The object that was saved with these parameters and arrays."""
+
+    def save(self, path: str | Path) -> None:
+        """Write to a `.manul` file."""
+        write(path, *self.contents())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_copy, (type(self), dumps(self))
+
+
+def _restore_copy(kind: type[FileMixin], data: bytes) -> FileMixin:
+    """The object of a class with the bytes of a file; the class may be a subclass that files do not know."""
+    _, parameters, arrays = decode(data)
+    return kind.from_saved(parameters, arrays)
 
 
 @dataclass(frozen=True)
