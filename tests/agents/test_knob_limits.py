@@ -133,3 +133,33 @@ def test_what_limits_return_is_checked():
         agent = manul.Auto(actions={"x": (0, 1)}, limits=lambda _, result=result: result)
         with pytest.raises(InputError, match=sentence):
             agent.decide([0.5])
+
+
+def by_template(chosen):
+    """Limits that take away options, values of steps, and most of a number."""
+    if "price" in chosen:
+        return {"days": (1, 4)}
+    return {"price": (10, 12)} if chosen.get("template") == "a" else {"gift": [True]}
+
+
+LIMITED = {
+    "numbers": (SPACES["two"], lambda chosen: {"discount": (0, 0.3 * (chosen["price"] - 9.9) / 41)} if chosen else {}),
+    "all kinds": (SPACES["hybrid"], by_template),
+    "choices without limits": (SPACES["hybrid"], None),
+}
+
+
+@pytest.mark.parametrize("rounds", [0, 300])
+@pytest.mark.parametrize("within", [None, {"price": (10, 10.5)}])
+@pytest.mark.parametrize("name", LIMITED)
+def test_no_allowed_action_has_a_density_below_the_floor(name, within, rounds):
+    actions, limits = LIMITED[name]
+    agent = play(manul.Auto(actions=actions, limits=limits, epsilon=0.05, seed=2), rounds)
+    context, count = CONTEXTS[0], 400
+    everywhere = manul.Auto(actions=actions, limits=limits, epsilon=1.0).decide_many(
+        [context] * count, [within] * count
+    )
+    densities = agent.densities_many([context] * count, everywhere.actions, [within] * count)
+    floors = [agent.decide(context, within).floor for _ in range(20)]
+    assert 0 < max(floors) <= densities.min() * (1 + 1e-12)
+    assert agent.decide_many([context] * 3, [within] * 3).floors == pytest.approx(floors[:3])
