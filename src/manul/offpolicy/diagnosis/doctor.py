@@ -13,6 +13,7 @@ from manul.errors import ParameterError
 from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces
 from manul.offpolicy import named_logs
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
+from manul.offpolicy.diagnosis.converted_fields import ConvertedFields
 from manul.offpolicy.diagnosis.filled_losses import FilledEnd
 from manul.offpolicy.diagnosis.knob_support import KnobSupport
 from manul.offpolicy.diagnosis.leaks import Leaks
@@ -69,6 +70,7 @@ def doctor(
     span = declared or (0.0, 1.0)
     outside, drift, duplicates = Outside(span, scale), Drift(), Duplicates()
     book, end, estimated = Bookkeeping(), FilledEnd(), False
+    converted = ConvertedFields()
     covered: _OneKnob | KnobSupport = _OneKnob(span)
     weights = None if policy is None else PolicyWeights(policy)
     for rows in with_progress(pieces(book.read(log), several=True), log, progress=progress):
@@ -83,10 +85,12 @@ def doctor(
         drift.add(rows)
         duplicates.add(rows)
         end.add(rows)
+        converted.add(rows)
     check_has_rows(outside.rows)
     symptoms = [*covered.findings(), *outside.findings(), *covered.leaks(), *book.findings(), *end.findings()]
     symptoms += [*duplicates.findings(continuous=covered.continuous), *drift.findings(FAILURE)]
     symptoms += covered.size() if weights is None else weights.findings(FAILURE)
+    symptoms += converted.findings(error=policy is not None)
     if estimated:
         symptoms.append(("note", "estimated densities", _ESTIMATED))
     return sorted((Finding(*symptom) for symptom in symptoms), key=lambda finding: SEVERITIES.index(finding.severity))

@@ -60,7 +60,9 @@ class ComparisonRow(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether the interval shows that the policy is better or worse."""
+        """Whether the interval shows that the policy is better or worse; with an objection that is an error, it does not."""
+        if any(objection.severity == "error" for objection in self.objections):
+            return "not shown"
         return "better" if self.high < 0 else "worse" if self.low > 0 else "not shown"
 
 
