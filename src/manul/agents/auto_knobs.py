@@ -22,6 +22,7 @@ from manul.actions.ladders import branch
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.knob_limits import KnobLimits, Limits, Narrow
+from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player_host import COUNTERS, PlayerHost
 from manul.errors import InputError, ParameterError
 from manul.types import Context, Contexts, Floats, KnobsDecision, KnobsDecisions
@@ -138,6 +139,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         decisions = self.decide_many_again(np.arange(first, first + len(batch), dtype=np.uint64), batch, within)
         if self.player is not None:
             self.player.decisions += len(batch)
+        self._batches.draw(decisions)
         return decisions
 
     def decide_many_again(
@@ -175,6 +177,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             action, density = decision.action, float(decision.density)
         except (AttributeError, TypeError, ValueError):
             raise InputError(f"decision must be one returned by decide, got {decision!r}.", "decision") from None
+        if decision is self._latest and decision.floor is not None:
+            warn_of_repeated_decision(decision, stacklevel=2)
         positions, scaled = self.knobs.positions(action), density * self.knobs.volume
         late: Any = NotImplemented
         if self._native is not None and LEAST_DENSITY <= density <= LARGEST_DENSITY:
@@ -185,6 +189,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             player, context = self.player_and_context(context)
             with self.explain_rejection():
                 late = player.learn(context, positions, scaled, value)
+        self._latest = decision
         if late:
             self.warn_of_late_fields([context], stacklevel=2)
 
@@ -206,6 +211,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         self._check_outcomes(densities, values)
         with self.player_and_contexts(batch) as (player, rows):
             player.learn_many(rows, positions, densities * self.knobs.volume, values)
+        self._batches.learn(decisions, stacklevel=2)
         self.warn_of_late_fields(batch, stacklevel=2)
 
     def densities_many(self, contexts: Contexts, actions: Any, within: Sequence[Within | None] | None = None) -> Floats:

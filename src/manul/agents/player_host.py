@@ -12,6 +12,7 @@ import numpy as np
 
 from manul import _core
 from manul.agents.agent_card import agent_card
+from manul.agents.learned_twice import LearnedBatches
 from manul.agents.player import HostedPlayer
 from manul.contexts import conversion
 from manul.contexts.misspelt_fields import warn_of_misspelt_fields
@@ -33,6 +34,8 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         self._native: _core.BasePlayer | None = None
         self._width: int | None = None
         self._named = False
+        self._latest: object = None  # the decision that was learned last
+        self._batches = LearnedBatches()
 
     @abstractmethod
     def make_player(self, width: int) -> HostedPlayer:
