@@ -8,7 +8,7 @@ import pytest
 
 import manul
 from manul.logs.batching import pieces
-from manul.logs.row_hashes import row_hashes, sketch_log
+from manul.logs.row_hashes import known_rows, row_hashes, sketch_log
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 
 TITLE = "trained on these rows"
@@ -91,7 +91,9 @@ def test_hashes_are_the_same_through_every_format(suffix, named, rewards, tmp_pa
         log = noise(300, named=named)
     log.write(tmp_path / f"log{suffix}")
     again = next(pieces(manul.Log.read(tmp_path / f"log{suffix}")))
-    assert row_hashes(again).tolist() == row_hashes(next(pieces(log))).tolist()
+    for contexts in (True, False):
+        one, other = (row_hashes(rows, contexts=contexts).tolist() for rows in (again, next(pieces(log))))
+        assert one == other
 
 
 def test_batches_order_and_parts_do_not_matter(log):
@@ -107,17 +109,25 @@ def test_a_sketch_of_many_rows_estimates_the_share():
     log = manul.Log(np.empty((200_000, 0)), columns[0], np.ones(200_000), columns[1])
     sketch = sketch_log(log.rows(slice(100_000)))
     assert len(sketch.hashes) == 1024
-    assert sketch.share(row_hashes(next(pieces(log, 200_000)))) == pytest.approx(0.5, abs=0.05)
+    assert known_rows(sketch, next(pieces(log, 200_000))).mean() == pytest.approx(0.5, abs=0.05)
+
+
+def prices(width, seed):
+    """A few prices, bought or not, with contexts that may tell them apart."""
+    rng = np.random.default_rng(seed)
+    contexts = rng.normal(size=(900, width)).astype(np.float32)
+    return manul.Log(contexts, rng.integers(1, 5, 900) / 5, np.ones(900), rng.integers(0, 2, 900) * 1.0)
 
 
 def test_rows_that_cannot_be_told_apart_are_no_evidence():
-    rng = np.random.default_rng(4)
-    logs = [
-        manul.Log(np.empty((900, 0)), rng.integers(1, 5, 900) / 5, np.ones(900), rng.integers(0, 2, 900) * 1.0)
-        for _ in range(2)
-    ]
-    tree = manul.train_tree(logs[0], leaves=4, bandwidth=1 / 8)
-    assert share(tree, logs[1]) == 0
+    tree = manul.train_tree(prices(0, 1), leaves=4, bandwidth=1 / 8)
+    assert [share(tree, prices(0, seed)) for seed in (1, 2)] == [0, 0]
+
+
+def test_contexts_tell_rows_with_equal_actions_and_losses_apart():
+    tree = manul.train_tree(prices(3, 1), leaves=4, bandwidth=1 / 8)
+    assert tree.trained_on.contexts
+    assert [share(tree, prices(3, seed)) for seed in (1, 2)] == [1, 0]
 
 
 def test_trees_and_policies_without_densities_know_their_rows(log):

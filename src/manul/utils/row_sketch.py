@@ -23,22 +23,13 @@ class RowSketch:
     """The smallest hashes of some rows, sorted; `limit` is the largest hash of which the sketch says whether it is in the set.
 
     `repeated` is the share of the rows that equal another one: so many rows that are not in the set look as if they were.
-
-    >>> sketch = RowSketch.of(np.arange(10, dtype=np.uint64))
-    >>> sketch.share(np.array([7, 8, 9, 10], np.uint64))
-    0.75
+    `contexts` says whether the hashes are also of the contexts.
     """
 
     hashes: Hashes
     limit: int
     repeated: float
-
-    @staticmethod
-    def of(hashes: Hashes) -> RowSketch:
-        """The sketch of rows with these hashes."""
-        builder = SketchBuilder()
-        builder.add(hashes)
-        return builder.sketch()
+    contexts: bool
 
     def known(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """Of the hashes of which the sketch can say it, whether they are in the set."""
@@ -46,20 +37,16 @@ class RowSketch:
         places = np.minimum(np.searchsorted(self.hashes, asked), len(self.hashes) - 1)
         return np.asarray(self.hashes[places] == asked)
 
-    def share(self, hashes: Hashes) -> float:
-        """The share of rows that are in the set; NaN if none of them can be told."""
-        known = self.known(hashes)
-        return float(known.mean()) if len(known) else float("nan")
-
     @cached_property
     def text(self) -> str:
         """The sketch as text; `from_text` is the inverse.
 
-        >>> RowSketch.from_text(RowSketch.of(np.arange(3, dtype=np.uint64)).text).hashes
+        >>> RowSketch.from_text(RowSketch(np.arange(3, dtype=np.uint64), 7, 0.0, contexts=True).text).hashes
         array([0, 1, 2], dtype=uint64)
         """
+        values = {"limit": str(self.limit), "repeated": self.repeated, "contexts": self.contexts}
         encoded = base64.b64encode(self.hashes.astype("<u8").tobytes()).decode()
-        return json.dumps({"hashes": encoded, "limit": str(self.limit), "repeated": self.repeated}, sort_keys=True)
+        return json.dumps({"hashes": encoded, **values}, sort_keys=True)
 
     @staticmethod
     def from_text(text: str) -> RowSketch:
@@ -69,7 +56,7 @@ class RowSketch:
         limit, repeated = int(values["limit"]), float(values["repeated"])
         if not 0 < len(hashes) <= SIZE or (np.diff(hashes) <= 0).any() or not 0 <= limit < 2**64:
             raise ValueError
-        return RowSketch(hashes, limit, repeated)
+        return RowSketch(hashes, limit, repeated, contexts=bool(values["contexts"]))
 
 
 class SketchBuilder:
@@ -77,8 +64,9 @@ class SketchBuilder:
 
     >>> builder = SketchBuilder()
     >>> builder.add(np.array([3, 3, 1], np.uint64))
-    >>> round(builder.sketch().repeated, 2)
-    0.67
+    >>> sketch = builder.sketch(contexts=False)
+    >>> sketch.known(np.array([1, 2, 3], np.uint64)), round(sketch.repeated, 2)
+    (array([ True, False,  True]), 0.67)
     """
 
     def __init__(self) -> None:
@@ -95,7 +83,7 @@ class SketchBuilder:
         if len(every) > SIZE:
             self._limit = self._hashes[-1]
 
-    def sketch(self) -> RowSketch:
+    def sketch(self, *, contexts: bool) -> RowSketch:
         """The sketch of the rows so far; there must be one."""
         repeated = self._counts[self._counts > 1].sum() / self._counts.sum()
-        return RowSketch(self._hashes, int(self._limit), float(repeated))
+        return RowSketch(self._hashes, int(self._limit), float(repeated), contexts)

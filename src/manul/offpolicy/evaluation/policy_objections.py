@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manul.logs.batching import Rows
-from manul.logs.row_hashes import row_hashes
+from manul.logs.row_hashes import known_rows
 from manul.offpolicy.converted_contexts import TITLE, converted_sentence
 from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
 from manul.offpolicy.evaluation.policy_densities import Smoothed
@@ -33,7 +33,7 @@ class PolicyObjections:
         if not self._is_function:
             self._converted |= rows.converted
         if self._sketch is not None:
-            known = self._sketch.known(row_hashes(rows))
+            known = known_rows(self._sketch, rows)
             self._asked, self._known = self._asked + len(known), self._known + int(known.sum())
 
     @property
