@@ -7,7 +7,8 @@
     ├── MissingDependency (ImportError)  an optional package that is not installed
     └── ServiceError                  a service rejects a request or cannot be reached
 
-`ContextWarning` (a UserWarning) is about a context that was accepted but is probably wrong.
+`ContextWarning` (a UserWarning) is about a context that was accepted but is probably wrong, and `LearnedTwiceWarning` about a
+decision that was learned before.
 
 Each message says what is wrong, with the value, and what to do; `field` names the parameter or column it is about.
 """
@@ -53,6 +54,10 @@ class ServiceError(ManulError):
     ) -> None:
         super().__init__(message, field)
         self.status, self.code = status, code
+
+
+class LearnedTwiceWarning(UserWarning):
+    """A decision was learned that the agent had learned before, so it counts twice."""
 
 
 class ContextWarning(UserWarning):

@@ -47,7 +47,7 @@ class Decision(NamedTuple):
         return f"Decision(action={self.action!r}, density={self.density!r}{narrowed}{floor})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Decisions:
     """Many decisions as arrays; `lows` and `highs` are None if every decision had the whole range, `floors` if unknown.
 
@@ -127,7 +127,7 @@ class KnobsDecision(NamedTuple):
     floor: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class KnobsDecisions:
     """Many decisions with several knobs: actions and densities as columns by knob, joint densities as an array.
 

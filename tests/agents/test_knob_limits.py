@@ -1,10 +1,14 @@
 """Limits between knobs: never violated, with densities that integrate to 1, and one sentence if they leave no value."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 import manul
-from manul.errors import InputError
+from manul.errors import InputError, ParameterError
+from manul.utils import model_files
 from tests.agents.test_knobs import CONTEXTS, SPACES, assert_mean_is, play
 
 
@@ -13,6 +17,41 @@ def limited_agent(**settings):
         return {"discount": (0, 0.3 * (chosen["price"] - 5) / 45)} if "price" in chosen else {}
 
     return manul.Auto(actions=SPACES["two"], limits=limits, **settings)
+
+
+def unlimited_copy(agent):
+    limits, agent.limits = agent.limits, None
+    loaded, agent.limits = manul.loads(manul.dumps(agent)), limits
+    return loaded
+
+
+WAYS_TO_COPY = {
+    "save": lambda agent: agent.save("never.manul"),
+    "dumps": manul.dumps,
+    "pickle": pickle.dumps,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "mapped": lambda agent: manul.dumps(manul.Mapped(agent=agent, features=manul.maps.Crosses())),
+    "upload": lambda agent: model_files.contents(agent),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_COPY)
+def test_no_copy_of_an_agent_is_made_without_its_limits(way, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError, match=r"with limits cannot be saved, copied or served.*limits = None"):
+        WAYS_TO_COPY[way](play(limited_agent(), 5))
+    assert not list(tmp_path.iterdir())
+
+
+def test_limits_that_are_set_again_after_loading_hold():
+    agent = play(limited_agent(epsilon=0.3), 100)
+    loaded = unlimited_copy(agent)
+    loaded.limits = agent.limits
+    assert (
+        loaded.decide_many(CONTEXTS[:50]).actions["discount"].tolist()
+        == agent.decide_many(CONTEXTS[:50]).actions["discount"].tolist()
+    )
 
 
 def test_inverse_densities_average_to_the_volume_that_limits_leave():
@@ -29,7 +68,7 @@ def test_limits_are_never_violated():
 
 def test_with_limits_the_density_integrates_to_that_of_the_first_knob():
     agent = play(limited_agent(epsilon=0.3, nearby=0.5), 300)
-    free, context = manul.loads(manul.dumps(agent)), CONTEXTS[0]
+    free, context = unlimited_copy(agent), CONTEXTS[0]
     for price in (12.0, 30.0, 48.0):
         widest = 0.3 * (price - 5) / 45
         discounts = (np.arange(2000) + 0.5) / 2000 * widest
@@ -94,3 +133,33 @@ def test_what_limits_return_is_checked():
         agent = manul.Auto(actions={"x": (0, 1)}, limits=lambda _, result=result: result)
         with pytest.raises(InputError, match=sentence):
             agent.decide([0.5])
+
+
+def by_template(chosen):
+    """Limits that take away options, values of steps, and most of a number."""
+    if "price" in chosen:
+        return {"days": (1, 4)}
+    return {"price": (10, 12)} if chosen.get("template") == "a" else {"gift": [True]}
+
+
+LIMITED = {
+    "numbers": (SPACES["two"], lambda chosen: {"discount": (0, 0.3 * (chosen["price"] - 9.9) / 41)} if chosen else {}),
+    "all kinds": (SPACES["hybrid"], by_template),
+    "choices without limits": (SPACES["hybrid"], None),
+}
+
+
+@pytest.mark.parametrize("rounds", [0, 300])
+@pytest.mark.parametrize("within", [None, {"price": (10, 10.5)}])
+@pytest.mark.parametrize("name", LIMITED)
+def test_no_allowed_action_has_a_density_below_the_floor(name, within, rounds):
+    actions, limits = LIMITED[name]
+    agent = play(manul.Auto(actions=actions, limits=limits, epsilon=0.05, seed=2), rounds)
+    context, count = CONTEXTS[0], 400
+    everywhere = manul.Auto(actions=actions, limits=limits, epsilon=1.0).decide_many(
+        [context] * count, [within] * count
+    )
+    densities = agent.densities_many([context] * count, everywhere.actions, [within] * count)
+    floors = [agent.decide(context, within).floor for _ in range(20)]
+    assert 0 < max(floors) <= densities.min() * (1 + 1e-12)
+    assert agent.decide_many([context] * 3, [within] * 3).floors == pytest.approx(floors[:3])

@@ -62,7 +62,8 @@ def test_a_column_may_be_missing_in_a_batch_or_have_another_place():
         Log.from_table({"size": [5.0], "kind": ["b"], **decided}),
     ]
     (rows,) = pieces(batches)
-    assert rows.to_dicts() == [{"size": 1}, {"size": 3}, {"kind": "a"}, {"kind": "b", "size": 5}]
+    missing = {"kind": None, "size": 1}, {"kind": "a", "size": None}
+    assert rows.to_dicts() == [missing[0], {"size": 3}, missing[1], {"kind": "b", "size": 5}]
     assert fit_columns(batches).names() == ["kind=?", "kind=a", "kind=b", "size", "size=?"]
     assert rows.contexts[:, -2].tolist() == [1, 3, 3, 5]
 

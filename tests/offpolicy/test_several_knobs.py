@@ -80,8 +80,8 @@ def test_a_log_with_enough_such_decisions_has_an_interval_that_holds_the_truth(u
     assert estimate.low < 0.1 + 0.4 / 2 < estimate.high
 
 
-def test_a_policy_that_the_log_hardly_played_rests_on_a_model(uniform, greedy):
-    estimate = manul.evaluate(greedy, uniform)
+def test_a_policy_that_the_log_hardly_played_rests_on_a_model(greedy):
+    estimate = manul.evaluate(greedy, play(manul.Auto(actions=KNOBS, epsilon=1.0, seed=2), 3000))
     assert (estimate.estimator, estimate.interval, estimate.usable) == ("dm", "none", True)
     assert math.isnan(estimate.low)
     assert [objection.title for objection in estimate.objections] == ["rests on a model"]

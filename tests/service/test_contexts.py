@@ -8,6 +8,8 @@ import pytest
 from pyarrow import parquet
 
 import manul
+from manul.logs.batching import pieces
+from manul.offpolicy.evaluation.policy_densities import densities
 from manul.service.configuration import Limits
 from manul.service.engine.models import make_agent
 from tests.service.conftest import Service, run
@@ -211,3 +213,36 @@ async def test_dates_at_the_ends_of_the_calendar_and_of_several_kinds_stop_no_vi
         for view in ("summary", "policy", "report"):
             await service.get(f"/heat/{view}")
         assert (await service.client.get("/v1/loops/heat/log")).status_code == 200
+
+
+@run
+async def test_the_log_of_a_loop_says_which_fields_were_dates_flags_or_lists(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        context = {"at": {"$date": "2024-02-29"}, "vip": True, "tags": ["new"], "house": {"a=b": 1.0, "rooms": [1, 2]}}
+        for each in (context, {"vip": False}):
+            await report(service, await service.post("/heat/decisions", context=each))
+        content = (await service.client.get("/v1/loops/heat/log")).content
+        changes = manul.Log.from_table(parquet.read_table(io.BytesIO(content))).context_changes
+        assert changes.converted == {"at": "date", "vip": "flag", "tags=new": "list"}
+        assert {*changes.absent} == {"at", "tags=new", "house.a=b", "house.rooms[0]", "house.rooms[1]"}
+
+
+@run
+async def test_a_model_on_the_log_of_its_loop_states_the_densities_that_were_logged(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        contexts = [{"x": n % 7, "age": None if n % 3 else n, "vip": n % 2 == 0} for n in range(80)]
+        for context in contexts[:40]:
+            await report(
+                service, await service.post("/heat/decisions", context=context), loss=float(context["age"] is None)
+            )
+        await service.learned("heat", 40)
+        model = manul.loads((await service.client.get("/v1/loops/heat/model")).content)
+        made = [await service.post("/heat/decisions", context=context) for context in contexts[40:]]
+        for each in made:
+            await report(service, each)
+        content = (await service.client.get("/v1/loops/heat/log")).content
+        log = manul.Log.from_table(parquet.read_table(io.BytesIO(content))).rows(slice(40, None))
+        own = densities(model, next(pieces(log)))
+        assert own.tolist() == pytest.approx([each["density"] for each in made], rel=1e-12)

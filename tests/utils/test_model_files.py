@@ -1,6 +1,8 @@
 """A .manul file is read whole and as written, or not at all."""
 
+import copy
 import json
+import pickle
 import struct
 
 import numpy as np
@@ -9,6 +11,9 @@ import pytest
 import manul
 from manul.errors import FileError
 from manul.utils import model_files
+from tests.recorded_values import LEFT_OUT
+from tests.saved_agents import KINDS
+from tests.saved_agents import saved as saved_bytes
 
 
 @pytest.fixture
@@ -84,3 +89,29 @@ def test_settings_come_back(tmp_path, learner):
     agent = manul.Cats.paper(leaves=8, bandwidth=2.5, actions=(0, 32), losses=(-1, 1), learner=learner, seed=9)
     agent.save(tmp_path / "agent.manul")
     assert repr(manul.load(tmp_path / "agent.manul")) == repr(agent)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_pickles_and_deep_copies_are_the_same_to_the_byte(name):
+    agent = manul.loads(saved_bytes(name))
+    for again in (pickle.loads(pickle.dumps(agent)), copy.deepcopy(agent)):
+        assert repr(again) == repr(agent)
+        # The archive of a scikit-learn model contains the time when it was made.
+        assert name in LEFT_OUT or manul.dumps(again) == manul.dumps(agent)
+
+
+def test_a_rollout_and_its_pickle_decide_alike():
+    rollout = manul.Rollout(manul.Auto(seed=7), baseline=0.5)
+    rollout.learn([1.0], rollout.decide([1.0]), 0.5)
+    again = pickle.loads(pickle.dumps(rollout))
+    assert [again.decide([1.0]) for _ in range(20)] == [rollout.decide([1.0]) for _ in range(20)]
+
+
+def test_subclasses_that_files_do_not_know_are_pickled_as_themselves():
+    agent = pickle.loads(pickle.dumps(Subclass(seed=3)))
+    assert type(agent) is Subclass
+    assert agent.seed == 3
+
+
+class Subclass(manul.Auto):
+    """An agent of a user."""

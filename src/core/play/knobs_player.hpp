@@ -25,8 +25,8 @@ class KnobsPlayer : public BasePlayer {
   std::size_t size() const { return knobs_.size(); }
   KnobsModel& knobs_model() { return *model_; }
 
-  // Per knob: the position that was drawn, its density in [0, 1] or, for steps and categories, its probability, and the
-  // least density that any position has.
+  // Per knob: the position that was drawn, its density in [0, 1] or, for steps and categories, its probability, and a
+  // lower bound of the density of any position, whatever the other knobs are set to.
   struct Draw {
     double position;
     double density;
@@ -145,6 +145,7 @@ class KnobsPlayer : public BasePlayer {
       }
       draws[k].position = pick(k, left[k], planned[k]);
       measure(k, left[k], planned[k], draws[k]);
+      draws[k].floor = floor(k, ranges[k], left[k], planned[k]);
       if (!choice) continue;
       const auto category = static_cast<std::uint32_t>(draws[k].position);
       plan = !planned[k].uniform && category != planned[k].category && draws[k].density > 0.0;
@@ -155,18 +156,28 @@ class KnobsPlayer : public BasePlayer {
   void measure(std::size_t k, const KnobRange& range, const KnobWindow& window, Draw& draw) const {
     if (knobs_[k].kind == KnobKind::choice) {
       draw.density = probability(static_cast<std::uint32_t>(draw.position), range, window);
-      draw.floor = explored_categories(window) / __builtin_popcount(range.allowed);
       return;
     }
     const Ladder ladder = this->ladder(range, window);
     if (knobs_[k].kind == KnobKind::number) {
       draw.density = ladder.density(draw.position);
-      draw.floor = ladder.floor();
       return;
     }
     const double step = cell(k, draw.position), count = knobs_[k].count;
     draw.density = ladder.mass(step / count, (step + 1.0) / count);
-    draw.floor = ladder.floor() / count;
+  }
+
+  // The floor holds for all draws of the other knobs: limits may leave other parts of the `whole` range than the one
+  // `left`, and other categories come with other windows, so that with choices only what explores anywhere is certain.
+  double floor(std::size_t k, const KnobRange& whole, const KnobRange& left, const KnobWindow& window) const {
+    if (knobs_[k].kind == KnobKind::choice) return explored_categories(window) / __builtin_popcount(whole.allowed);
+    const double length = whole.high - whole.low;
+    double least = exploring_per_knob(nearby_, epsilon(), moving_).anywhere / length;
+    if (window.uniform)
+      least = ladder(left, window).floor() * ((left.high - left.low) / length);
+    else if (moving_ == size())
+      least = ladder(whole, window).floor();
+    return knobs_[k].kind == KnobKind::number ? least : least / knobs_[k].count;
   }
 
   // The number of the step whose cell has this position.

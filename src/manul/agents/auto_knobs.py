@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -23,6 +22,7 @@ from manul.actions.ladders import branch
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.knob_limits import KnobLimits, Limits, Narrow
+from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player_host import COUNTERS, PlayerHost
 from manul.errors import InputError, ParameterError
 from manul.types import Context, Contexts, Floats, KnobsDecision, KnobsDecisions
@@ -51,7 +51,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     Each decision sets all knobs. They are drawn independently, so the density of an action is the product of the densities
     of its knobs; steps and options have probabilities. A share `nearby` of the decisions explores near the best action,
     and a share `epsilon` anywhere. `limits` is a function of the knobs that are set already, options first and then in
-    order, that returns ranges for others; it must depend on its argument only, and is not saved.
+    order, that returns ranges for others; it must depend on its argument only. An agent with limits cannot be saved or copied.
 
     >>> import manul
     >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])}, seed=7)
@@ -139,6 +139,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         decisions = self.decide_many_again(np.arange(first, first + len(batch), dtype=np.uint64), batch, within)
         if self.player is not None:
             self.player.decisions += len(batch)
+        self._batches.draw(decisions)
         return decisions
 
     def decide_many_again(
@@ -176,6 +177,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             action, density = decision.action, float(decision.density)
         except (AttributeError, TypeError, ValueError):
             raise InputError(f"decision must be one returned by decide, got {decision!r}.", "decision") from None
+        if decision is self._latest and decision.floor is not None:
+            warn_of_repeated_decision(decision, stacklevel=2)
         positions, scaled = self.knobs.positions(action), density * self.knobs.volume
         late: Any = NotImplemented
         if self._native is not None and LEAST_DENSITY <= density <= LARGEST_DENSITY:
@@ -186,6 +189,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             player, context = self.player_and_context(context)
             with self.explain_rejection():
                 late = player.learn(context, positions, scaled, value)
+        self._latest = decision
         if late:
             self.warn_of_late_fields([context], stacklevel=2)
 
@@ -207,6 +211,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         self._check_outcomes(densities, values)
         with self.player_and_contexts(batch) as (player, rows):
             player.learn_many(rows, positions, densities * self.knobs.volume, values)
+        self._batches.learn(decisions, stacklevel=2)
         self.warn_of_late_fields(batch, stacklevel=2)
 
     def densities_many(self, contexts: Contexts, actions: Any, within: Sequence[Within | None] | None = None) -> Floats:
@@ -356,13 +361,15 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby, **outcomes, "seed": self.seed}
 
     def contents(self) -> model_files.Contents:
-        """The contents of a file with the agent."""
+        """The contents of a file with the agent; one with limits has none, because they are a function."""
+        if self.limits is not None:
+            raise ParameterError(
+                "An agent with limits cannot be saved, copied or served, because a function is not saved and the copy would "
+                "break the limits. Set agent.limits = None to save it, and set the limits again after loading.",
+                "limits",
+            )
         settings = {**self.parameters, "actions": self.knobs.describe(), "epsilon": schedules.describe(self.epsilon)}
         return "Auto", {**settings, **self.context_parameters()}, self.state()
-
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
-        model_files.write(path, *self.contents())
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:

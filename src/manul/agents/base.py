@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import astuple
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from manul.actions.distribution import Atoms, Distribution
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon, Fading
 from manul.actions.smoothing import explore, smooth
+from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player import AnyPlayer, Draw
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
 from manul.errors import InputError, ParameterError
@@ -149,7 +149,9 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         if not isinstance(loss, float) or reward is not None or self.rewards is not None:
             loss = loss_of(loss, reward, rewards=self.rewards is not None)
         if type(decision) is Decision:
-            action, density, within, _ = decision
+            action, density, within, floor = decision
+            if decision is self._latest and floor is not None:  # a decision without a floor was not drawn by an agent
+                warn_of_repeated_decision(decision, stacklevel=2)
         else:
             action, density, within = _parts(decision)
         low, high = self.actions if within is None else self.narrow(within)
@@ -159,6 +161,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
             except (TypeError, _core.Rejected):  # the checks below raise the error with its reason
                 late = NotImplemented
             if late is not NotImplemented:
+                self._latest = decision
                 if late:
                     self.warn_of_late_fields([context], stacklevel=2)
                 return
@@ -167,6 +170,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         player, features = self.player_and_context(context)
         with self.explain_rejection():
             player.learn(features, float(action), float(density), float(loss), low, high)
+        self._latest = decision
         self.warn_of_late_fields([features], stacklevel=2)
 
     def decide_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Decisions:
@@ -177,7 +181,9 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         with self.player_and_contexts(batch) as (player, rows):
             player.decide_many(rows, lows, highs, actions, densities, floors)
         ends = {} if within is None else {"lows": lows, "highs": highs}
-        return Decisions(actions, densities, floors=floors, **ends)
+        decisions = Decisions(actions, densities, floors=floors, **ends)
+        self._batches.draw(decisions)
+        return decisions
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
         """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
@@ -280,6 +286,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         )
         with self.player_and_contexts(batch) as (player, rows):
             player.learn_many(rows, actions, densities, loss_values, lows, highs)
+        self._batches.learn(decisions, stacklevel=2)
         self.warn_of_late_fields(batch, stacklevel=2)
 
     def contents(self) -> model_files.Contents:
@@ -287,10 +294,6 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         settings = self._saved_settings()
         settings = {**settings, "epsilon": schedules.describe(settings["epsilon"])}
         return type(self).__name__, {**settings, **self.context_parameters()}, self.state()
-
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
-        model_files.write(path, *self.contents())
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:

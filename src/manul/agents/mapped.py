@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol, Self, cast
 
 import numpy as np
@@ -39,7 +38,7 @@ class SaveableAgent(Agent, model_files.Saveable, Protocol):
     lambda seed: Mapped(agent=AGENTS["cats"].make(leaves=16, bandwidth=1 / 8, seed=seed), features=Crosses()),
     lambda seed: Mapped(agent=AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), features=Fourier(count=8)),
 )
-class Mapped(PlotMixin):
+class Mapped(PlotMixin, model_files.FileMixin):
     """An agent that applies a feature map to each context.
 
     >>> import manul
@@ -182,10 +181,6 @@ class Mapped(PlotMixin):
     def state(self) -> model_files.Arrays:
         """The complete learned state, as arrays."""
         return self.agent.state()
-
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file; feature maps that are plain functions cannot be saved."""
-        model_files.write(path, *self.contents())
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent."""

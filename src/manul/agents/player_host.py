@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Generic
@@ -12,6 +12,7 @@ import numpy as np
 
 from manul import _core
 from manul.agents.agent_card import agent_card
+from manul.agents.learned_twice import LearnedBatches
 from manul.agents.player import HostedPlayer
 from manul.contexts import conversion
 from manul.contexts.misspelt_fields import warn_of_misspelt_fields
@@ -24,7 +25,7 @@ COUNTERS = ("decisions", "learned")  # counts of a player in a file; "learned" o
 SKETCH = 64  # columns that the features of named contexts share if an agent has no weight tables
 
 
-class PlayerHost(ABC, Generic[HostedPlayer]):
+class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
     """Holds the player of an agent; it is None before the first context."""
 
     def __init__(self, half_life: float | None) -> None:
@@ -33,6 +34,8 @@ class PlayerHost(ABC, Generic[HostedPlayer]):
         self._native: _core.BasePlayer | None = None
         self._width: int | None = None
         self._named = False
+        self._latest: object = None  # the decision that was learned last
+        self._batches = LearnedBatches()
 
     @abstractmethod
     def make_player(self, width: int) -> HostedPlayer:

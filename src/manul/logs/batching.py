@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from manul.actions.knobs import Knobs
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
 from manul.errors import InputError, ParameterError
 from manul.logs.column_fitting import LogColumns, fit_columns
+from manul.logs.formats.context_changes import FLAGS
 from manul.logs.knob_views import object_array, require_one_knob
 from manul.logs.log import Log
 from manul.logs.view_mixin import Fields
@@ -47,7 +49,8 @@ class Rows:
 
     `rewards` says that the losses are negative rewards.
 
-    Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Rows with several `knobs` have actions and
+    Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Fields that were dates, flags or lists are in
+    `converted`, and `absent` has the rows that lack a field. Rows with several `knobs` have actions and
     `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
     """
 
@@ -67,6 +70,8 @@ class Rows:
     densities_by_knob: dict[str, Floats] | None = None
     knob_ranges: npt.NDArray[Any] | None = None
     rewards: bool = False
+    converted: Mapping[str, str] = field(default_factory=dict)
+    absent: dict[str, npt.NDArray[np.bool_]] | None = None
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -96,22 +101,36 @@ class Rows:
         return replace(self, **arrays, features=features)
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """The contexts as dicts, without missing values."""
+        """The contexts as dicts, as agents got them: missing values are None, flags true or false, absent fields absent.
+
+        >>> import manul
+        >>> log = manul.Log([{"vip": True, "age": None}, {"vip": False, "age": 31, "sky": "grey"}], *np.ones((3, 2)))
+        >>> next(pieces(log)).to_dicts()
+        [{'vip': True, 'age': None}, {'vip': False, 'age': 31.0, 'sky': 'grey'}]
+        """
         if self.features is not None:
             return self.features.to_dicts()
         assert self.fields is not None
         if not self.fields:
             return [{} for _ in self.losses]
-        columns = zip(*(values.tolist() for values in self.fields.values()), strict=True)
-        rows = (dict(zip(self.fields, values, strict=True)) for values in columns)
-        return [{name: value for name, value in row.items() if value is not None and value == value} for row in rows]
+        kinds = [self.converted.get(name) for name in self.fields]
+        columns = zip(*map(_field_values, self.fields.values(), kinds), strict=True)
+        rows = [dict(zip(self.fields, values, strict=True)) for values in columns]
+        for name, places in (self.absent or {}).items():
+            for place in np.flatnonzero(places).tolist():
+                del rows[place][name]
+        return rows
 
     def function_inputs(self) -> Any:
-        """The contexts for a policy that is a plain function: rows of numbers, or dicts if there is text or features."""
+        """The contexts for a policy that is a plain function: rows of numbers, or dicts if there is text or features.
+
+        Dicts are without missing values, so that functions may use `get` with a default.
+        """
         if self.numbers is not None:
             return self.numbers
         if not self.fields or any(values.dtype == object for values in self.fields.values()):
-            return self.to_dicts()
+            rows = self.to_dicts()
+            return [{name: value for name, value in row.items() if value is not None} for row in rows]
         return np.column_stack(list(self.fields.values())).astype(np.float32)
 
     @property
@@ -276,6 +295,7 @@ def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
         batch.features,
         columns,
         rewards=has_rewards(batch),
+        **_changes(batch),
     )
     if batch.knobs is None:
         return rows
@@ -283,8 +303,34 @@ def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
     return replace(rows, knobs=batch.knobs, densities_by_knob=batch.densities_by_knob, knob_ranges=ranges)
 
 
+def _changes(batch: Log) -> dict[str, Any]:
+    """How the contexts of a batch differ from those of its decisions."""
+    changes = batch.context_changes
+    if changes is None or batch.fields is None:
+        return {}
+    gaps = {name: _gaps(batch.fields[name]) for name in changes.absent if name in batch.fields}
+    return {"converted": changes.converted, "absent": gaps or None}
+
+
 _KNOB_COLUMNS = ("densities_by_knob", "knob_ranges")
-_ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "fields", "floors", *_KNOB_COLUMNS)
+_ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "fields", "absent", "floors", *_KNOB_COLUMNS)
+
+
+def _gaps(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    return np.equal(values, None).astype(np.bool_) if values.dtype == object else np.isnan(values)
+
+
+def _field_values(values: npt.NDArray[Any], kind: str | None) -> list[Any]:
+    """The values of a field, as they were before the log, with None for missing ones."""
+    listed: list[Any] = values.tolist()
+    if values.dtype == object:
+        return listed
+    gaps = np.flatnonzero(_gaps(values)).tolist()
+    if kind == FLAGS and (np.isnan(values) | (values == 0) | (values == 1)).all():
+        listed = (values == 1).tolist()
+    for place in gaps:
+        listed[place] = None
+    return listed
 
 
 def _take(array: Any, which: Any) -> Any:
@@ -331,7 +377,11 @@ def _concatenate(parts: list[Rows], first: int) -> Rows:
         for name in ("actions", "densities", "losses", "lows", "highs")
     }
     estimated = any(rows.estimated for rows in parts)
-    return replace(parts[0], first=first, estimated=estimated, floors=_floors(parts), **arrays, **knobs, **contexts)
+    marks: dict[str, Any] = {
+        "estimated": estimated,
+        "converted": dict(ChainMap(*(dict(rows.converted) for rows in parts))),
+    }
+    return replace(parts[0], first=first, floors=_floors(parts), **marks, **arrays, **knobs, **contexts)
 
 
 def _concatenate_contexts(parts: list[Rows]) -> dict[str, Any]:
@@ -341,7 +391,7 @@ def _concatenate_contexts(parts: list[Rows]) -> dict[str, Any]:
     if len(kinds) > 1:
         raise InputError("All batches must have rows of numbers, or all must have named contexts.", "contexts")
     if kinds == {"fields"}:
-        return {"numbers": None, "fields": _fields(parts)}
+        return {"numbers": None, "fields": _fields(parts), "absent": _absent(parts)}
     if kinds == {"features"}:
         return {"numbers": None, "features": concatenate([_features(rows) for rows in parts])}
     numbers = [rows.numbers for rows in parts if rows.numbers is not None]
@@ -364,6 +414,21 @@ def _features(rows: Rows) -> SparseFeatures:
 def _fields(parts: list[Rows]) -> Fields:
     names = dict.fromkeys(name for rows in parts for name in rows.fields or {})
     return {name: _field([_values(rows, name) for rows in parts]) for name in names}
+
+
+def _absent(parts: list[Rows]) -> dict[str, npt.NDArray[np.bool_]]:
+    """The rows that lack a field, as all rows of a part without it do."""
+    names = dict.fromkeys(name for rows in parts for name in rows.fields or {})
+    return {
+        name: np.concatenate([_lacks(rows, name) for rows in parts])
+        for name in names
+        if any(name not in (rows.fields or {}) or name in (rows.absent or {}) for rows in parts)
+    }
+
+
+def _lacks(rows: Rows, name: str) -> npt.NDArray[np.bool_]:
+    known = (rows.absent or {}).get(name)
+    return np.full(len(rows), name not in (rows.fields or {})) if known is None else known
 
 
 def _values(rows: Rows, name: str) -> npt.NDArray[Any]:

@@ -16,6 +16,7 @@ from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
 from manul.logs.formats import arrays, arrow_tables, frame_tables, output_file, row_checks
 from manul.logs.formats import log_schema as columns
+from manul.logs.formats.context_changes import join_changes
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
 from manul.logs.frame_mixin import FrameMixin
@@ -97,6 +98,7 @@ class Log(ViewMixin, FrameMixin):
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
+        flags |= {"changes": None if named is None else Metadata.from_arrow(named.schema.metadata).changes}
         self._metadata = Metadata(**flags).with_ranges(*_ranges(action_range, loss_range, reward_range))
         self._views = given
         self._table: pa.Table | None = None if named is None else arrays.named_table_of(given, self._metadata)
@@ -227,7 +229,8 @@ class Log(ViewMixin, FrameMixin):
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
-        metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1])
+        changes = join_changes(log.context_changes for log in logs)
+        metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1], changes=changes)
         table = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
         return Log._from_arrow(table, metadata, sum(log.skipped for log in logs))
 

@@ -12,6 +12,7 @@ from manul.actions.knobs import Knobs
 from manul.contexts.sparse_features import SparseFeatures
 from manul.logs.formats import arrays, knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
+from manul.logs.formats.context_changes import ContextChanges
 from manul.logs.formats.log_schema import Metadata
 from manul.types import Floats, Within
 from manul.utils.rewards import negate_pair
@@ -63,6 +64,11 @@ class ViewMixin:
     def densities_estimated(self) -> bool:
         """Whether the densities were estimated instead of logged."""
         return self._metadata.densities_estimated
+
+    @property
+    def context_changes(self) -> ContextChanges | None:
+        """How the contexts differ from those of the decisions: fields that had another type, or were absent; None if not."""
+        return self._metadata.changes
 
     @property
     def contexts(self) -> Contexts:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -135,7 +134,7 @@ class Nodes:
 
 
 @model_files.saveable()
-class TreePolicy(PlotMixin):
+class TreePolicy(PlotMixin, model_files.FileMixin):
     """A tree of classifiers trained on a log; `train_tree` returns it.
 
     >>> import manul
@@ -199,10 +198,6 @@ class TreePolicy(PlotMixin):
         """The expected action and the expected squared action of each row."""
         centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
         return explored_moments(centres, self.bandwidth, self.epsilon, pairs)
-
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
-        model_files.write(path, *self.contents())
 
     def contents(self) -> model_files.Contents:
         """The contents of a file of this policy."""

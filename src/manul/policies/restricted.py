@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,7 +30,7 @@ class Windows(NamedTuple):
 
 
 @model_files.saveable()
-class Restricted(PlotMixin):
+class Restricted(PlotMixin, model_files.FileMixin):
     """Plays within `bandwidth` of the action with the lowest predicted loss among those that the log supports.
 
     `critic` predicts losses, and `support` the density of the logged policy. An action is supported if its density is at
@@ -140,10 +139,6 @@ class Restricted(PlotMixin):
             _, settings[name], state = model_files.contents(agent)
             arrays |= {f"{name}.{part}": array for part, array in state.items()}
         return "Restricted", settings, arrays
-
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
-        model_files.write(path, *self.contents())
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:

@@ -18,6 +18,7 @@ from manul.contexts import conversion
 from manul.errors import InputError
 from manul.logs.knob_views import require_one_knob
 from manul.logs.log import Log
+from manul.logs.row_hashes import sketch_log
 from manul.policies.classifier_tree import (
     LEARNED,
     LEFT,
@@ -74,7 +75,9 @@ def train_tree(
     training = Training(geometry, _data(log, geometry, check_range("losses", losses)), base, workers)
     share = _rows_per_level(len(log), geometry.depth) if partition else None
     nodes = training.nodes(training.ends(log.actions), share=share, progress=progress)
-    return TreePolicy(actions=actions, leaves=leaves, bandwidth=bandwidth, epsilon=epsilon, nodes=nodes)
+    policy = TreePolicy(actions=actions, leaves=leaves, bandwidth=bandwidth, epsilon=epsilon, nodes=nodes)
+    policy.trained_on = sketch_log(log)
+    return policy
 
 
 @dataclass(frozen=True, eq=False)

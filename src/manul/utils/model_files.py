@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from manul.errors import FileError, ManulError
 from manul.utils.atomic_files import write_whole
 from manul.utils.registry import Registry
+from manul.utils.row_sketch import RowSketch
 from manul.utils.suggestions import missing_file
 
 FORMAT = 1
@@ -44,6 +46,39 @@ class HasContents(Protocol):
 
     def contents(self) -> Contents:
         """The kind, the parameters and the arrays."""
+
+
+class FileMixin(ABC):
+    """An agent or policy whose files have the kind, parameters and arrays of `contents`; it is pickled and copied as a file.
+
+    `trained_on` is a sketch of the rows of a log that it was trained on, which its file has too, if it was.
+    """
+
+    trained_on: RowSketch | None = None
+
+    @abstractmethod
+    def contents(self) -> Contents:
+        """The contents of a file with the object."""
+
+    @classmethod
+    @abstractmethod
+    def from_saved(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """The object that was saved with these parameters and arrays."""
+
+    def save(self, path: str | Path) -> None:
+        """Write to a `.manul` file."""
+        write(path, *self.contents(), trained_on=self.trained_on)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_copy, (type(self), dumps(self))
+
+
+def _restore_copy(kind: type[FileMixin], data: bytes) -> FileMixin:
+    """The object of a class with the bytes of a file; the class may be a subclass that files do not know."""
+    (_, parameters, arrays), trained_on = _decode(data, "file")
+    restored = kind.from_saved(parameters, arrays)
+    restored.trained_on = trained_on
+    return restored
 
 
 @dataclass(frozen=True)
@@ -73,8 +108,8 @@ def saveable(*examples: Callable[[int], Any]) -> Callable[[_Class], _Class]:
     return register
 
 
-def encode(kind: str, parameters: Parameters, arrays: Arrays) -> bytes:
-    """The bytes of a file; `decode` is the inverse.
+def encode(kind: str, parameters: Parameters, arrays: Arrays, *, trained_on: RowSketch | None = None) -> bytes:
+    """The bytes of a file; `decode` is the inverse, without `trained_on`.
 
     >>> decode(encode("Example", {"leaves": 4}, {}))
     ('Example', {'leaves': 4}, {})
@@ -82,12 +117,18 @@ def encode(kind: str, parameters: Parameters, arrays: Arrays) -> bytes:
     from safetensors.numpy import save
 
     header = {"format": str(FORMAT), "kind": kind, "parameters": json.dumps(parameters, sort_keys=True)}
+    if trained_on is not None:
+        header["trained_on"] = trained_on.text
     header["checksum"] = _checksum(header, arrays)
     return _sort_metadata(save(arrays, metadata=header))
 
 
 def decode(data: bytes, *, name: str = "file") -> Contents:
     """The contents of a file given as bytes; see `encode` for an example."""
+    return _decode(data, name)[0]
+
+
+def _decode(data: bytes, name: str) -> tuple[Contents, RowSketch | None]:
     from safetensors.numpy import load
 
     with _file_errors(name):
@@ -97,7 +138,9 @@ def decode(data: bytes, *, name: str = "file") -> Contents:
     return _verify(header, arrays, name)
 
 
-def write(path: str | Path, kind: str, parameters: Parameters, arrays: Arrays) -> None:
+def write(
+    path: str | Path, kind: str, parameters: Parameters, arrays: Arrays, *, trained_on: RowSketch | None = None
+) -> None:
     """Write a file atomically.
 
     >>> import tempfile, pathlib
@@ -108,11 +151,15 @@ def write(path: str | Path, kind: str, parameters: Parameters, arrays: Arrays) -
     {'leaves': 4}
     >>> folder.cleanup()
     """
-    write_whole(path, encode(kind, parameters, arrays))
+    write_whole(path, encode(kind, parameters, arrays, trained_on=trained_on))
 
 
 def read(path: str | Path) -> Contents:
     """The contents of a file; see `write` for an example."""
+    return _read(path)[0]
+
+
+def _read(path: str | Path) -> tuple[Contents, RowSketch | None]:
     from safetensors import safe_open
 
     target = Path(path)
@@ -135,7 +182,7 @@ def load(path: str | Path) -> Any:
     Cats(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, losses=(0.0, 1.0), seed=0, table_bits=20)
     >>> folder.cleanup()
     """
-    return restore(*read(path), name=str(path))
+    return _restored(*_read(path), name=str(path))
 
 
 def dumps(saveable: Saveable) -> bytes:
@@ -145,12 +192,28 @@ def dumps(saveable: Saveable) -> bytes:
     >>> loads(dumps(manul.Auto(seed=7)))
     Auto(actions=(0.0, 1.0), epsilon='auto', losses=(0.0, 1.0), seed=7)
     """
-    return encode(*contents(saveable))
+    return encode(*contents(saveable), trained_on=trained_on(saveable))
 
 
 def loads(data: bytes, *, name: str = "file") -> Any:
     """Load an agent or policy from bytes; errors refer to them as `name`. See `dumps` for an example."""
-    return restore(*decode(data, name=name), name=name)
+    return _restored(*_decode(data, name), name=name)
+
+
+def trained_on(saveable: object) -> RowSketch | None:
+    """The sketch of the rows that an agent or policy was trained on, if it is known.
+
+    >>> import manul
+    >>> trained_on(manul.Auto())
+    """
+    return saveable.trained_on if isinstance(saveable, FileMixin) else None
+
+
+def _restored(contents: Contents, trained_on: RowSketch | None, name: str) -> Any:
+    restored = restore(*contents, name=name)
+    if trained_on is not None and isinstance(restored, FileMixin):
+        restored.trained_on = trained_on
+    return restored
 
 
 def contents(saveable: Saveable) -> Contents:
@@ -242,16 +305,17 @@ def _file_errors(name: str) -> Iterator[None]:
         raise FileError(f"{name} is damaged or not a .manul file ({error}).") from error
 
 
-def _verify(header: dict[str, str], arrays: Arrays, name: str) -> Contents:
+def _verify(header: dict[str, str], arrays: Arrays, name: str) -> tuple[Contents, RowSketch | None]:
     if header.get("format") != str(FORMAT):
         raise FileError(_format_message(name, header))
     if header.pop("checksum", None) != _checksum(header, arrays):
         raise FileError(f"{name} is damaged: wrong checksum. Copy or save it again.")
     with _file_errors(name):
         kind, parameters = header["kind"], json.loads(header["parameters"])
+        trained_on = RowSketch.from_text(header["trained_on"]) if "trained_on" in header else None
     if not isinstance(parameters, dict):
         raise FileError(f"{name} is damaged: parameters must be an object, got {type(parameters).__name__}.")
-    return kind, parameters, arrays
+    return (kind, parameters, arrays), trained_on
 
 
 def _sort_metadata(file: bytes) -> bytes:

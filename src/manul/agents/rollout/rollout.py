@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -62,7 +61,7 @@ class ArmDecisions(NamedTuple):
         AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), baseline=1.0, steps=(0.5,), budget=1e9, seed=seed
     ),
 )
-class Rollout(PlotMixin):
+class Rollout(PlotMixin, model_files.FileMixin):
     """An agent that takes over from a baseline step by step, and goes back by itself if it is worse.
 
     `baseline` is a constant action, a saved policy, or "caller": then `decide` takes the `action` that the caller would
@@ -275,10 +274,6 @@ class Rollout(PlotMixin):
     def state(self) -> model_files.Arrays:
         """The complete learned state of the agent inside, as arrays."""
         return self.agent.state()
-
-    def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
-        model_files.write(path, *self.contents())
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the rollout."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manul.actions.knobs import Choice, Knobs
-from manul.contexts.dates import DATE
 from manul.errors import FileError
 from manul.logs.formats import Piece, knob_checks, knob_columns
+from manul.logs.formats.context_changes import ContextChanges, converted_types, is_json_date, join_changes
 from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
 from manul.logs.formats.log_schema import (
     NUMBERS,
@@ -76,7 +76,9 @@ class SchemaAdapter:
                 f"{path} has a column 'context' and also {others[0]!r}. Put the context into one or the other.",
                 "context",
             )
-        self.dates = [name for name in others if _is_json_date(schema.field(name).type)]
+        converted = converted_types(pa.schema([schema.field(name) for name in others]))
+        self.metadata = replace(self.metadata, changes=_changes_of(others, self.metadata.changes, converted))
+        self.dates = [name for name in others if is_json_date(schema.field(name).type)]
         self.texts = {name: name not in self.dates and _is_text(schema, name, path) for name in others}
         self._check_types(schema, path)
 
@@ -194,6 +196,14 @@ class SchemaAdapter:
         return np.asarray(good)
 
 
+def _changes_of(names: list[str], before: ContextChanges | None, converted: dict[str, str]) -> ContextChanges | None:
+    """The changes that metadata declare, for the columns that are still there, and those of this conversion."""
+    if before is not None:
+        kept = {name: kind for name, kind in before.converted.items() if name in names}
+        before = ContextChanges(kept, tuple(name for name in before.absent if name in names))
+    return join_changes([before, ContextChanges(converted)])
+
+
 def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> Knobs | None:
     """The knobs of a table with several; None if actions are numbers."""
     import pyarrow as pa
@@ -233,12 +243,6 @@ def _is_text(schema: pa.Schema, name: str, path: str) -> bool:
     if any(check(given) for check in (*kinds, pa.types.is_timestamp, pa.types.is_date)):
         return False
     raise FileError(f"{path}: column {name} must be numbers or text, got {given}. Remove or convert it.", name)
-
-
-def _is_json_date(given: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return pa.types.is_struct(given) and [part.name for part in given] == [DATE]
 
 
 def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:

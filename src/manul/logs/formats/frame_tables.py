@@ -19,6 +19,7 @@ from manul.errors import InputError
 from manul.logs.formats import knob_columns
 from manul.logs.formats.arrays import sparse_features
 from manul.logs.formats.arrow_tables import dense_column
+from manul.logs.formats.context_changes import ContextChanges, absent_fields, converted_types, join_changes
 from manul.logs.formats.log_schema import (
     Metadata,
     context_layout,
@@ -46,8 +47,10 @@ def arrow_table(table: Any) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(table, list | tuple) and table and all(isinstance(row, Mapping) or is_record(row) for row in table):
-        table = data_frames.from_rows(row if isinstance(row, Mapping) else to_fields(row) for row in table)
-
+        rows = [row if isinstance(row, Mapping) else to_fields(row) for row in table]
+        changes = join_changes([ContextChanges({}, absent_fields(rows))])
+        made = arrow_table(data_frames.from_rows(rows))
+        return made if changes is None else made.replace_schema_metadata(Metadata(changes=changes).to_arrow())
     if hasattr(table, "iter_columns"):
         return from_polars(table)
     if hasattr(table, "set_axis") and hasattr(table, "attrs"):
@@ -62,7 +65,7 @@ def arrow_table(table: Any) -> pa.Table:
 
 
 def context_table(contexts: Any) -> pa.Table | None:
-    """Contexts with named fields as an Arrow table; None if they are rows of numbers.
+    """Contexts with named fields as an Arrow table, whose metadata has their changes; None if they are rows of numbers.
 
     >>> context_table([{"age": 30}, {"age": 41}]).column_names, context_table([[30.0]])
     (['age'], None)
@@ -81,7 +84,9 @@ def context_table(contexts: Any) -> pa.Table | None:
     for name in table.column_names:
         if name in (*reserved_names(several=True), "reward", "estimated_density"):
             raise InputError(f"contexts must not have a column {name!r}, as logs have. Rename it.", "contexts")
-    return table.replace_schema_metadata(None)
+    given = Metadata.from_arrow(table.schema.metadata).changes
+    changes = join_changes([given, ContextChanges(converted_types(table.schema))])
+    return table.replace_schema_metadata(Metadata(changes=changes).to_arrow())
 
 
 def stated_table(table: pa.Table) -> pa.Table:
@@ -110,6 +115,7 @@ def to_pandas(table: pa.Table) -> Any:
             width=metadata.width,
             names=metadata.names,
             knobs=metadata.knobs,
+            changes=metadata.changes,
         )
         .to_arrow()[b"manul"]
         .decode()

@@ -7,7 +7,8 @@ way, `estimated_density` instead of `density` says that the densities were estim
 `low`, `high`, `floor` (the smallest density that the logged policy gave any action), `time` (seconds), `id` and
 `rollout_arm` ("learner" or "baseline") are optional. The context is a column `context` (a fixed-size list of float32, or a
 struct of the lists `index` and `value`), or all other columns.
-The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features.
+The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features, and how
+the contexts differ from those of the decisions (`context_changes`).
 If actions have several knobs, `action` is a struct of their values, and the metadata has the knobs; `density_by_knob`, a struct
 of their densities, and `within`, narrower ranges as JSON text, are optional. They have no `low` and `high`.
 """
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from manul.actions.knobs import Knobs
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats import knob_columns
+from manul.logs.formats.context_changes import ContextChanges
 from manul.utils.rewards import negate_pair
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ RESERVED = (*NUMBERS, *OPTIONAL, "context")
 KNOB_COLUMNS = ("density_by_knob", "within")  # of logs with several knobs
 Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
-FLAGS = ("rewards", "densities_estimated", "knobs")  # in the metadata only if true, or given
+FLAGS = ("rewards", "densities_estimated", "knobs", "changes")  # in the metadata only if true, or given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,7 @@ class Metadata:
     rewards: bool = False
     densities_estimated: bool = False
     knobs: Knobs | None = None
+    changes: ContextChanges | None = None  # of contexts
 
     def to_arrow(self) -> dict[bytes, bytes]:
         """Encode for an Arrow schema."""
@@ -72,6 +75,8 @@ class Metadata:
         values = {name: value for name, value in vars(self).items() if name in _FIELDS and (name not in FLAGS or value)}
         if self.knobs is not None:
             values["knobs"] = self.knobs.describe()
+        if self.changes is not None:
+            values["changes"] = self.changes.describe()
         return json.dumps({"format": VERSION, **values}, sort_keys=True).encode()
 
     @staticmethod
@@ -79,7 +84,7 @@ class Metadata:
         """Decode from an Arrow schema; empty if another program wrote the schema."""
         try:
             version, decoded = _decode((metadata or {}).get(b"manul", b"{}"))
-        except (TypeError, ValueError):
+        except (LookupError, TypeError, ValueError):
             raise FileError(f"{path or 'log'} has invalid metadata under the key manul. Remove it.") from None
         if decoded is not None:
             return decoded
@@ -115,6 +120,8 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
     lists: dict[str, Any] = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     if "knobs" in lists:
         lists["knobs"] = Knobs.from_description(lists["knobs"])
+    if "changes" in values:
+        lists["changes"] = ContextChanges.from_description(values["changes"])
     metadata = Metadata(**(values | lists))
     if not isinstance(metadata.knobs, Knobs | None):
         raise TypeError

@@ -15,6 +15,7 @@ import numpy as np
 
 from manul.actions.knobs import Knobs
 from manul.logs.formats import Piece
+from manul.logs.formats.context_changes import FieldNotes
 from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.log_schema import (
     KNOB_COLUMNS,
@@ -36,7 +37,10 @@ NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-
 
 
 class Row(NamedTuple):
-    """One row; the context is a list of numbers, features by name (nested), or columns by name."""
+    """One row; the context is a list of numbers, features by name (nested), or columns by name.
+
+    `converted` has the fields of the context that were dates or flags.
+    """
 
     action: float | Mapping[str, object] | None
     density: float | None
@@ -46,6 +50,7 @@ class Row(NamedTuple):
     nested: bool = True
     rewards: bool = False
     estimated: bool = False
+    converted: Mapping[str, str] = {}
 
 
 Parse = Callable[[str], Row | None]
@@ -110,6 +115,7 @@ class _Scan:
     optional: set[str] = field(default_factory=set)
     metadata: Metadata = field(default_factory=Metadata)
     knobs: Knobs | None = None
+    notes: FieldNotes = field(default_factory=FieldNotes)
 
     def add(self, row: Row) -> None:
         self.optional.update(name for name, value in row.optional.items() if value is not None or name in RANGE)
@@ -123,6 +129,7 @@ class _Scan:
                 if name not in self.texts or (isinstance(value, str) and not self.texts[name]):
                     self.texts[name] = isinstance(value, str)
             self.full += len(row.context) == len(self.texts)
+            self.notes.add(row.context, row.converted)
 
     def schema(self) -> pa.Schema:
         """Features by name are sparse, or dense if every row has all of the names 0, 1, 2, ..."""
@@ -130,7 +137,8 @@ class _Scan:
         if self.width is not None:
             return schema_of(optional=optional, width=self.width, metadata=metadata)
         if not self.nested or any(self.texts.values()):
-            return schema_of(optional=optional, texts=self.texts, metadata=metadata)
+            changed = replace(metadata, changes=self.notes.changes())
+            return schema_of(optional=optional, texts=self.texts, metadata=changed)
         if not all(INDEX.fullmatch(name) for name in self.texts):
             names = tuple(self.texts)
             return schema_of(optional=optional, metadata=replace(metadata, width=len(names), names=names))

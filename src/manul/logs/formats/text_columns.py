@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from manul.actions.knobs import Choice, Knobs
 from manul.errors import FileError
+from manul.logs.formats.context_changes import FLAGS, ContextChanges
 from manul.logs.formats.knob_columns import STRUCTS, Options, columns_of, struct_parts
 from manul.logs.formats.log_schema import (
     ESTIMATED_DENSITY,
@@ -146,11 +147,18 @@ def json_objects(table: pa.Table) -> Iterator[str]:
     columns |= {
         name: _json_texts(texts(table, name), text=is_text(table.schema, name)) for name in user_columns(table.schema)
     }
+    changes = Metadata.from_arrow(table.schema.metadata).changes or ContextChanges({})
+    columns |= {name: _json_flags(columns[name]) for name in columns if changes.converted.get(name) == FLAGS}
+    absent = [name in changes.absent for name in columns]
     heads = [f"{json.dumps(name, ensure_ascii=False)}: " for name in columns]
     layout = context_layout(table.schema)
     contexts = None if layout == "columns" else _json_lists(table) if layout == "dense" else _json_features(table)
     for values in zip(*columns.values(), strict=True):
-        members = ", ".join(head + value for head, value in zip(heads, values, strict=True))
+        members = ", ".join(
+            head + value
+            for head, value, optional in zip(heads, values, absent, strict=True)
+            if not (optional and value == "null")
+        )
         yield "{" + members + ("" if contexts is None else ', "context": ' + next(contexts)) + "}\n"
 
 
@@ -158,6 +166,10 @@ def _json_texts(column: Texts, *, text: bool) -> list[str]:
     if text:
         return ["null" if value is None else json.dumps(value, ensure_ascii=False) for value in column]
     return [value or "null" for value in column]
+
+
+def _json_flags(column: list[str]) -> list[str]:
+    return [{"1": "true", "0": "false"}.get(value, value) for value in column]
 
 
 def _json_lists(table: pa.Table) -> Iterator[str]:

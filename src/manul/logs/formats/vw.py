@@ -41,7 +41,8 @@ def parse(line: str) -> Row | None:
 
     >>> parse("ca 21.4:0.3:0.24 'a7|weather cold wind:3 |user age:30")
     Row(action=21.4, density=0.24, loss=0.3, optional={'id': 'a7'},
-        context={'weather^cold': 1.0, 'weather^wind': 3.0, 'user^age': 30.0}, nested=True, rewards=False, estimated=False)
+        context={'weather^cold': 1.0, 'weather^wind': 3.0, 'user^age': 30.0}, nested=True, rewards=False,
+        estimated=False, converted={})
     """
     if not line.strip():
         return None

@@ -43,7 +43,8 @@ def parse(line: str) -> Row | None:
 
     >>> parse('{"_label_ca": {"action": 21.4, "cost": 0.3, "pdf_value": 0.24}, "user": {"age": 30, "from": "Bath"}}')
     Row(action=21.4, density=0.24, loss=0.3, optional={},
-        context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True, rewards=False, estimated=False)
+        context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True, rewards=False,
+        estimated=False, converted={})
     """
     if not line.strip():
         return None

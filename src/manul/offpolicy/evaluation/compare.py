@@ -21,6 +21,7 @@ from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.knob_policies import check_log
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import Evidence
+from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
 from manul.types import Floats, Objection, Policy, Within
@@ -200,11 +201,15 @@ class _Pairs:
         self.policies, self.baseline, self.clustered = policies, baseline, clustered
         self.bounds = {name: WeightBounds(policy, largest_weight) for name, policy in policies.items()}
         self.baseline_bounds = None if baseline is None else WeightBounds(baseline, largest_weight)
+        self.doubts = {name: PolicyObjections(policy) for name, policy in policies.items()}
+        self.baseline_doubts = PolicyObjections(baseline)
         self.given, self.pairs = largest_weight, dict[tuple[str, object], _Pair]()
 
     def add(self, rows: Rows, losses: Floats, segments: list[object] | None, members: list[object] | None) -> None:
         """Add a piece."""
         others = self._weights(self.baseline, self.baseline_bounds, rows)
+        for doubts in (*self.doubts.values(), *([] if self.baseline is None else [self.baseline_doubts])):
+            doubts.add(rows)
         places = _places(segments, len(losses))
         if len(self.pairs) + len(places) > MOST_SEGMENTS * max(len(self.policies), 1):
             self._check_segments(places)
@@ -283,6 +288,8 @@ class _Pairs:
                     bound, "empirical-likelihood", inside, scale=(lowest, lowest + length), value=value
                 )
                 ends = min(inside[0], value), max(inside[1], value)
+                doubts = dict.fromkeys([*self.doubts[name].objections(), *self.baseline_doubts.objections()])
+                objections = tuple(sorted([*doubts, *objections], key=lambda objection: objection.severity))
             low, high = (length * end for end in ends)
             rows = pair.evidence.rows
             yield ComparisonRow(name, against, segment, loss, length * value, low, high, rows, size, objections)

@@ -65,7 +65,7 @@ class ComparisonRow(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether the interval shows that the policy is better or worse."""
+        """Whether the interval shows that the policy is better or worse; with an objection that is an error, it does not."""
         if not self.usable:
             return "not shown"
         return "better" if self.high < 0 else "worse" if self.low > 0 else "not shown"

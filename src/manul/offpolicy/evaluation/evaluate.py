@@ -27,6 +27,7 @@ from manul.offpolicy.evaluation.knob_policies import as_knobs_policy, check_log
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.outcome_model import Regressor
+from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
 from manul.types import Estimate, Floats, Policy, Within
@@ -87,6 +88,7 @@ def evaluate(
     if leads and knobs is not None and not _corrects(log, policy):
         estimator, interval = "dm", intervals.NONE
     terms = ESTIMATORS[estimator].fit(policy, log, span, scale, **_model_options(estimator, outcome_model))
+    doubts = PolicyObjections(policy)
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     bounds = WeightBounds(policy, largest_weight) if interval in _WITH_BOUNDS else WeightBounds(policy, UNKNOWN_BOUND)
     for rows in with_progress(pieces(log, several=True), log, progress=progress):
@@ -96,6 +98,7 @@ def evaluate(
         if interval in intervals.BOUNDED:
             bounds.require(interval)
         sums.add(contribution, rows)
+        doubts.add(rows)
         ends.add(contribution)
     sums.check(largest_weight, needs_weights=knobs is None or not ESTIMATORS[estimator].outcome_models)
     bound = max(bounds.largest, sums.largest)
@@ -108,7 +111,13 @@ def evaluate(
         low, high = widen((low, high), sums.evidence.mean_weight)
     window = policy.bandwidth if isinstance(policy, policy_densities.Smoothed) else None
     estimate = sums.estimate((low, high), bound, estimator, interval, level, scale, window)
-    return replace(estimate, rewards=has_rewards(first), smoothing=policy_densities.smoothing(policy))
+    objections = sorted([*doubts.objections(), *estimate.objections], key=lambda objection: objection.severity)
+    return replace(
+        estimate,
+        rewards=has_rewards(first),
+        smoothing=policy_densities.smoothing(policy),
+        objections=tuple(objections),
+    )
 
 
 def _corrects(log: Logs, policy: Policy) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -38,8 +37,13 @@ class Candidate:
     agent: AnyAgent
 
     def fresh(self) -> AnyAgent:
-        """An agent to train: a shallow copy, because an agent has only settings before its first context."""
-        return copy(self.agent)
+        """An agent to train: one with the same attributes, because an agent has only settings before its first context.
+
+        `copy` saves and loads agents, which those with policies in Python cannot.
+        """
+        fresh = object.__new__(type(self.agent))
+        vars(fresh).update(vars(self.agent))
+        return fresh
 
 
 @dataclass(frozen=True, init=False)

@@ -7,7 +7,7 @@ candidates "cats" are a grid of trees; with the paper's penalty, they are CATS_O
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,7 +17,9 @@ from manul.agents import Mapped
 from manul.errors import ParameterError
 from manul.logs.batching import as_loss_range, has_rewards, repeatable
 from manul.logs.log import Log
+from manul.logs.row_hashes import sketch_log
 from manul.offpolicy import named_logs, small_batches
+from manul.offpolicy.converted_contexts import context_objections
 from manul.offpolicy.evaluation.knob_policies import check_log
 from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
@@ -173,7 +175,7 @@ def optimize(
         reject_settings(given, knobs, resume=resume, engine=engine)
         scale = check_range("losses", named_logs.choose_range(losses, getattr(first, "loss_range", None)))
         searched = optimize_knobs(log, KnobSettings(knobs, scale, epsilon, seed, threads, progress))
-        return _result(*searched, rewards=has_rewards(first))
+        return _result(*searched, first, log)
     if candidates is None and grid is None and first is not None and first.densities_estimated:
         return _without_densities(log, actions=actions, losses=losses, seed=seed)
     ranges = {
@@ -190,7 +192,7 @@ def optimize(
     search = CandidateSearch(
         log, first, settings, critic="auto" in names, trees=trees if "cats" in names else Trees([], [])
     )
-    return _result(*search.run(), rewards=has_rewards(first))
+    return _result(*search.run(), first, log)
 
 
 def _loss_range(first: Log | None, losses: Within | None, rewards: Within | None) -> Within | None:
@@ -201,9 +203,15 @@ def _loss_range(first: Log | None, losses: Within | None, rewards: Within | None
 
 
 def _result(
-    table: Table, policy: AnyAgent | Mapped | Restricted, verdict: Verdict | None, *, rewards: bool
+    table: Table, policy: AnyAgent | Mapped | Restricted, verdict: Verdict | None, first: Log | None, log: Logs
 ) -> Optimized:
-    marked = None if verdict is None else replace(verdict, rewards=rewards)
+    if not isinstance(log, Iterator):  # the paper's penalty takes logs that can be read only once
+        policy.trained_on = sketch_log(log)
+    rewards = has_rewards(first)
+    if verdict is None:
+        return Optimized(replace(table, rewards=rewards), policy, None)
+    objections = (*context_objections(first), *verdict.objections)
+    marked = replace(verdict, rewards=rewards, objections=objections)
     return Optimized(replace(table, rewards=rewards), policy, marked)
 
 

@@ -21,6 +21,8 @@ from manul.errors import InputError
 from manul.logs.batching import as_loss_range, declared_ranges, has_rewards
 from manul.logs.density_models import contexts_of, folds, ranges_of, select
 from manul.logs.log import Log
+from manul.logs.row_hashes import sketch_log
+from manul.offpolicy.converted_contexts import context_objections
 from manul.offpolicy.evaluation import intervals
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
@@ -96,6 +98,7 @@ def optimize_without_densities(
     estimate, refusal = _estimate(train, level)
     estimate = None if estimate is None else replace(estimate, rewards=has_rewards(log))
     policy, logged = train.policy(np.arange(len(log))), float(log.losses.mean())
+    policy.trained_on = sketch_log(log)
     return Restrained(policy, estimate, refusal, logged, rewards=has_rewards(log))
 
 
@@ -141,6 +144,9 @@ def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str |
     numerators, weights = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("numerators", "weights")
     )
+    objections = context_objections(training.log)
+    if objections:
+        return None, objections[0].sentence
     try:
         check_not_rounded(training.log.actions, np.concatenate(densities))
         check_estimated("snips", float(weights.mean()))

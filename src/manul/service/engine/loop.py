@@ -275,10 +275,11 @@ class Loop:
         """The current model. Its history fits the model only if this is called in the learner's thread."""
         # Only the copy of the arrays holds up decisions, not their encoding, which takes much longer.
         with self.lock:
-            contents = model_files.contents(self.agent)
+            contents, trained_on = model_files.contents(self.agent), model_files.trained_on(self.agent)
             event, learned, refused = self.model, self.learned, self.refused
             rollout = b"" if self.rollout is None else self.rollout.to_bytes()
-        return Snapshot(event, model_files.encode(*contents), learned, refused, self.history.to_bytes(), rollout)
+        model = model_files.encode(*contents, trained_on=trained_on)
+        return Snapshot(event, model, learned, refused, self.history.to_bytes(), rollout)
 
     def _import(self, event: Event, read_model: Callable[[int], bytes]) -> None:
         with self._skip_on_error(event):

@@ -18,6 +18,7 @@ from manul.contexts.dates import seconds
 from manul.contexts.table_encoding import flatten_fields
 from manul.logs.formats import knob_checks, knob_columns
 from manul.logs.formats.arrow_tables import dense_column
+from manul.logs.formats.context_changes import DATES, FLAGS, LISTS, ContextChanges, FieldNotes
 from manul.logs.formats.log_schema import ARM, FLOOR, Metadata, reserved_names
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.action_space import SeveralKnobs
@@ -48,7 +49,7 @@ def write(
 
     `only` are the first numbers of the blocks to include, if not all.
     """
-    fields: Fields = {}
+    fields, notes = Fields(), FieldNotes()
     count, by_knob, arms = 0, True, False
     for rows in pages(store, loop.number, after, through, only):
         count += len(rows)
@@ -56,13 +57,15 @@ def write(
             by_knob &= decision.densities is not None
             arms |= decision.ticket is not None
             if isinstance(decision.context, dict):
-                fields = _note_types([flat_columns(decision.context, several=_several(loop))], fields)
+                columns = flat_columns(decision.context, several=_several(loop))
+                fields = _note_types([columns], fields)
+                notes.add(columns, _converted(decision.context, several=_several(loop)))
     if not count:
         raise Conflict("The log is empty: no decision of this loop has an outcome yet. Report losses first.")
     with LogWriter(path) as writer:
         for rows in pages(store, loop.number, after, through, only):
             if rows:
-                writer.write(log_of(loop, rows, fields, by_knob=by_knob, arms=arms))
+                writer.write(log_of(loop, rows, fields, by_knob=by_knob, arms=arms, changes=notes.changes()))
     return count
 
 
@@ -97,11 +100,36 @@ def flat_columns(context: dict[str, Any], *, several: bool = False) -> dict[str,
     >>> flat_columns({"sky": "grey", "rooms": [{"warm": True}], "loss": 2})
     {'sky': 'grey', 'rooms[0].warm': 1.0, 'context.loss': 2.0}
     """
-    reserved = reserved_names(several=several)
-    return {
-        f"context.{name}" if name in reserved else name: _column_value(value)
-        for name, value in flatten_fields(context).items()
-    }
+    fields = flatten_fields(context).items()
+    return {_column_name(name, several=several): _column_value(value) for name, value in fields}
+
+
+def _column_name(name: str, *, several: bool) -> str:
+    return f"context.{name}" if name in reserved_names(several=several) else name
+
+
+def _converted(context: dict[str, Any], *, several: bool) -> dict[str, str]:
+    """The columns of a context that were dates or flags, or texts of a list.
+
+    >>> _converted({"sky": "grey", "at": {"$date": "2024-02-29"}, "tags": ["old"], "rooms": [{"warm": True}]}, several=False)
+    {'at': 'date', 'rooms[0].warm': 'flag', 'tags=old': 'list'}
+    """
+    fields = flatten_fields(context)
+    kinds = {name: DATES for name, value in fields.items() if isinstance(value, date)}
+    kinds |= {name: FLAGS for name, value in fields.items() if isinstance(value, bool)}
+    kinds |= dict.fromkeys(fields.keys() - flatten_fields(_without_texts(context)).keys(), LISTS)
+    return {_column_name(name, several=several): kind for name, kind in kinds.items()}
+
+
+def _without_texts(value: Any) -> Any:
+    """A context with gaps for the texts in its lists."""
+    if isinstance(value, dict):
+        return {name: _without_texts(each) for name, each in value.items()}
+    return (
+        [None if isinstance(each, str) else _without_texts(each) for each in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
 def _column_value(value: Any) -> float | str | None:
@@ -128,10 +156,11 @@ def log_of(
     contexts: npt.ArrayLike | None = None,
     by_knob: bool | None = None,
     arms: bool = False,
+    changes: ContextChanges | None = None,
 ) -> Log:
     """Convert rows to a log. `fields` are the columns of contexts that are mappings, if they are known already; `contexts`
     are numbers that replace the contexts of the rows. `by_knob` says whether the log has the densities of several knobs; by
-    default, if all rows have them. `arms` says whether it has the arms of a rollout."""
+    default, if all rows have them. `arms` says whether it has the arms of a rollout, and `changes` what became of fields."""
     import pyarrow as pa
 
     decisions = [each for each, _ in rows]
@@ -151,7 +180,7 @@ def log_of(
         columns["context"] = dense_column(matrix)
     else:
         columns |= _context_columns(loop, decisions, fields)
-    table = pa.table(columns).replace_schema_metadata(Metadata(rewards=rewards).to_arrow())
+    table = pa.table(columns).replace_schema_metadata(Metadata(rewards=rewards, changes=changes).to_arrow())
     return Log.from_table(table, **ranges)
 
 
