@@ -177,7 +177,9 @@ async def test_with_a_wait_decisions_are_in_flight_until_it_ends_also_if_their_l
         made = (await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 40))["decisions"]
         losses = [{"id": each["id"], "loss": GOOD[each["arm"]]} for each in made[::2]]
         await service.post("/a/losses", losses=losses)
-        progress = service.engine.loop("a").rollout.progress
+        loop = service.engine.loop("a")
+        await until(lambda: loop.model == service.engine.store.counts(1).events)
+        progress = loop.rollout.progress
         assert ((await service.get("/a/rollout"))["in_flight"], progress.judged) == (40, 0)
         service.clock.time += 61
         service.engine.end_waits()
