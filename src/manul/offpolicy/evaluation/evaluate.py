@@ -63,11 +63,12 @@ def evaluate(
     A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE, or 1/16 of the range of
     each of several knobs; the interval is that of the smoothed policy. The default interval is `empirical-likelihood`, or
     `normal` if the estimator does not allow it. Others are `bootstrap` and `normal`, which are too narrow if few decisions
-    match; `clopper-pearson` and `bernstein`; and `sequence`, which remains valid if it is computed repeatedly as the log
-    grows. `largest_weight` is an upper bound of all weights, by default the policy's largest density divided by the column
-    `floor` of the log. Without either, or with several knobs, `empirical-likelihood` assumes a million, and
-    `clopper-pearson` and `bernstein` are refused. Intervals hold for losses in their range; with `losses="auto"` that is
-    the range of the log, so they are a little narrow. `objections` of the estimate say why not to trust it.
+    match or a few of them have large weights; `clopper-pearson` and `bernstein`; and `sequence`, which remains valid if it
+    is computed repeatedly as the log grows. `largest_weight` is an upper bound of all weights, by default the policy's
+    largest density divided by the column `floor` of the log. Without either, or with several knobs,
+    `empirical-likelihood` assumes a million, and `clopper-pearson` and `bernstein` are refused. Intervals hold for
+    losses in their range; with `losses="auto"` that is the range of the log, so they are a little narrow. `objections`
+    of the estimate say why not to trust it.
 
     The estimators `dr` and `dm` predict losses with an `outcome_model`: by default the critic of `Auto`, or the name of a
     registered model, or a regressor of scikit-learn.
