@@ -137,6 +137,12 @@ def test_a_small_effective_sample_is_a_note_that_says_what_it_means():
     assert (note.severity, "of 1,200 rows explored; a policy very different" in note.sentence) == ("note", True)
 
 
+def test_a_small_log_of_random_actions_is_not_told_to_explore_more():
+    actions = np.random.default_rng(0).random(30)
+    log = manul.Log(np.zeros((30, 1), np.float32), actions, np.ones(30), actions)
+    assert "Log more decisions if you plan" in found(log)["small effective sample"].sentence
+
+
 def test_a_log_of_a_default_agent_has_no_warning():
     log = manul.simulate(manul.Auto(), manul.worlds.linear(rounds=2000, width=4)).log
     assert [finding.severity for finding in doctor(log)] == ["note"]

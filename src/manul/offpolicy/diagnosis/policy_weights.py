@@ -74,9 +74,14 @@ class EffectiveSize:
             return []
         text = (
             f"About {self.size:,.0f} of {self.rows:,} rows explored; a policy very different from the logged one can be judged "
-            "by those only. Log with a larger epsilon if you plan to compare such policies."
+            f"by those only. {self._advice} if you plan to compare such policies."
         )
         return [("warning" if self.size < TINY else "note", "small effective sample", text)]
+
+    @property
+    def _advice(self) -> str:
+        """A larger epsilon does not help if most rows explored already."""
+        return "Log more decisions" if self.size > self.rows / 2 else "Log with a larger epsilon"
 
 
 class PolicyWeights:
