@@ -158,7 +158,11 @@ class History:
 
     def _count(self) -> None:
         facts, self._pending = self._pending, []
-        counted = [(event, decision) for event, decision in facts if decision is not None and event.kind != "part"]
+        counted = [
+            (event, decision)
+            for event, decision in facts
+            if decision is not None and event.kind not in ("part", "overdue")
+        ]
         counted = [fact for fact in counted if not isinstance(fact[1].action, dict) or self._has(fact[1].action)]
         if not counted:
             return
