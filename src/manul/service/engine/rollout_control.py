@@ -20,7 +20,7 @@ from manul.service.store import Event, Store, Transaction
 
 Act = Literal["pause", "resume", "abort"]
 # How long the answer to an abort waits for the learner, so that it shows the move; the abort does not.
-ABORT_SECONDS = 0.1
+ABORT_SECONDS = 0.05
 ABORTED = "Aborted by its owner. The baseline makes all decisions."
 
 
