@@ -163,7 +163,7 @@ def play_replicas(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
         often = 0.9 if number % 100 < 50 else 0.1
         place = living[-1] if busy[number] < often else living[0]
         in_flight, count = replicas[place]
-        counted = count.membership(time).count
+        counted = count.membership(time).replicas
         share = in_flight.share(progress) if counted else 0.0
         ticket = progress.ticket(learner=coin < share, share=share)
         in_flight.add(number, ticket, max(counted, 1))

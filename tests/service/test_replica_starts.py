@@ -51,7 +51,7 @@ async def test_the_new_one_gets_traffic_once_it_has_read_the_decisions_of_the_bu
         await decide(busy, 50)
         loop = new.engine.loop("a")
         await until(lambda: loop.membership() == (2, loop.epoch) and len(loop.in_flight.tickets) > known)
-        await until(lambda: busy.engine.loop("a").membership().count == 2)
+        await until(lambda: busy.engine.loop("a").membership().replicas == 2)
         made = await decide(new, 100)
         for _ in range(3):
             await decide(new, 500)
@@ -70,7 +70,7 @@ async def test_decisions_of_a_replica_that_has_left_are_read_from_the_store(post
         await idle.post("", 201, **LOOP)
         await put(idle, **QUICK, budget=BUDGET)
         async with busy.running():
-            await until(lambda: busy.engine.loop("a").membership().count == 2)
+            await until(lambda: busy.engine.loop("a").membership().replicas == 2)
             await until(lambda: busy.engine.loop("a").epoch == busy.engine.loop("a").membership().epoch)
             await decide(busy, 1000)
             assert given(busy) > 0.4 * BUDGET

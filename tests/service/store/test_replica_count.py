@@ -24,7 +24,7 @@ def test_one_that_starts_beside_others_waits_until_these_have_seen_it_and_reads_
 
 
 def test_an_old_count_is_not_used(alone):
-    assert alone.membership(COUNT_SECONDS + 0.1).count == 0
+    assert alone.membership(COUNT_SECONDS + 0.1).replicas == 0
     alone.read(1, 5.0)
     assert alone.membership(5.1) == (1, 0)
 
@@ -41,8 +41,8 @@ def test_one_that_has_left_is_counted_until_it_has_stopped_and_then_its_decision
 
 def test_one_whose_session_was_lost_waits_even_if_it_is_alone(alone):
     alone.lose()
-    assert alone.membership(0.1).count == 0
+    assert alone.membership(0.1).replicas == 0
     alone.read(1, 1.0)
-    assert alone.membership(1.1).count == 0
+    assert alone.membership(1.1).replicas == 0
     alone.read(1, 1.0 + SETTLE_SECONDS)
     assert alone.membership(1.0 + SETTLE_SECONDS) == (1, 1)

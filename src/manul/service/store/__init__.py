@@ -113,7 +113,7 @@ class Membership(NamedTuple):
     """How many replicas may be making decisions, 0 if this one cannot know, and a number that changes whenever decisions of
     others must be read from the store, because what is assumed about them no longer holds."""
 
-    count: int
+    replicas: int
     epoch: int
 
 

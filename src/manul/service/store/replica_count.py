@@ -29,7 +29,7 @@ class ReplicaCount:
     >>> replicas.read(2, time=1.0)
     >>> replicas.read(1, time=2.0)
     >>> replicas.membership(time=3.0), replicas.membership(time=5.5)
-    (Membership(count=2, epoch=0), Membership(count=0, epoch=1))
+    (Membership(replicas=2, epoch=0), Membership(replicas=0, epoch=1))
     """
 
     def __init__(self) -> None:
