@@ -100,3 +100,13 @@ def test_one_step_is_not_done_before_anything_is_proven_nor_without_traffic():
     proven = manul.Rollout(manul.Auto(seed=7), baseline=0.5, steps=(0.5,))
     manul.simulate(proven, manul.worlds.linear(rounds=4000))
     assert (proven.evidence.status, proven.traffic) == ("done", 0.5)
+
+
+def test_a_rollout_of_an_earlier_version_goes_on_as_it_was():
+    progress, _ = at_full_traffic()
+    described = rollout_files.describe(progress)
+    new = {"began", "owed", "proven", "left_shares", "earlier", "left_out"}
+    old = {name: value for name, value in described.items() if name not in new}
+    restored = rollout_files.restore(progress.plan, progress.losses, old)
+    assert (restored.level, restored.proven, restored.spent) == (2, True, progress.spent)
+    assert (restored.guarantee, restored.share()) == (progress.guarantee, progress.share())

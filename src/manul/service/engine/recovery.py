@@ -49,9 +49,9 @@ def add_decisions_of_others(store: Store, loop: Loop) -> None:
     first, reserved = rollout.progress.next, store.counts(loop.number).numbers
     stored = {each.number: rollout.own_ticket(each) for each in _recent_decisions(store, loop, first)}
     with loop.lock:
-        if loop.rollout is not rollout:
+        if loop.rollout is None or loop.rollout.event != rollout.event:
             return
-        progress = rollout.progress
+        rollout, progress = loop.rollout, loop.rollout.progress
         largest = Ticket(learner=True, share=max(rollout.plan.shares), level=0, period=progress.period)
         numbers = [number for number in range(progress.next, reserved + 1) if number not in progress.arrived]
         tickets = dict.fromkeys(numbers, largest) | stored
