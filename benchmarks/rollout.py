@@ -7,6 +7,12 @@ played with four kinds of losses and delays: a beta distribution, binary losses,
 near 1), and beta losses that come late, large ones later than small ones. In `drift`, the learner gets worse at half time:
 from 10 % less to 20 % or 100 % more. The fixed-sample test has the same steps, level and power (0.95), and would have to be
 planned with the true difference. Runs are six times as long, with half time in the middle.
+
+Three more kinds: In `late by value`, losses above 0.25 come 900 decisions late, after a patience of 300, those of the learner only or
+those of both arms. In `new model`, the learner is replaced at half time by one that costs 20 % or 100 % more, or the same as before. In
+`replicas`, losses come late, the first step is 50 % of the traffic, a second replica starts while the budget is used up for the first
+time, and the first one leaves soon after; each makes most decisions in turn, and counts are up to a second old. In the first two, a
+learner that costs more must not reach full traffic; of a new model, only what comes after half time is shown.
 """
 
 from __future__ import annotations
@@ -14,10 +20,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import repeat
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 
@@ -25,12 +32,15 @@ from benchmarks.rollouts_at_once import Draws, Outcome, play_at_once
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress
+from manul.service.store.replica_count import ReplicaCount
 from manul.types import Floats
 
 MEAN = 0.2  # loss of the baseline
 LENGTH = 6  # of a run, in fixed-sample tests
 DELAY = 300  # decisions, on average, until a late loss comes
 GROUP = 25  # rollouts that one process plays together
+LARGE, VERY_LATE, PATIENCE = 0.25, 900, 300  # large losses that come after patience, in decisions
+RATE = 400  # decisions per second, of all replicas together
 Draw = Callable[[np.random.Generator, float, int], Floats]
 
 
@@ -55,6 +65,7 @@ class Scenario:
     before: float
     after: float
     late: bool = False
+    kind: Literal["usual", "learner's large losses", "all large losses", "new model", "replicas"] = "usual"
 
 
 KINDS: dict[str, tuple[Draw, bool]] = {"beta": (beta, False), "binary": (binary, False), "heavy": (heavy, False)}
@@ -69,6 +80,12 @@ SCENARIOS = [
     for kind, (draw, late) in KINDS.items()
     for after in (1.2, 2.0)
 ]
+SCENARIOS += [
+    *(Scenario(f"late by value, learner {100 * by - 100:+.0f} %", beta, by, by, kind="learner's large losses") for by in (1.2, 2, 3)),
+    *(Scenario(f"late by value, both arms {100 * by - 100:+.0f} %", beta, by, by, kind="all large losses") for by in (0.5, 1.2)),
+    *(Scenario(f"new model {100 * by - 100:+.0f} %", beta, 0.9, by, kind="new model") for by in (0.9, 1.2, 2.0)),
+    *(Scenario(f"replicas {100 * by - 100:+.0f} %", binary, by, by, kind="replicas") for by in (0.9, 1.2, 5.0)),
+]  # fmt: skip
 
 
 def draw(scenario: Scenario, decisions: int, seeds: Sequence[int]) -> Draws:
@@ -86,7 +103,7 @@ def draw(scenario: Scenario, decisions: int, seeds: Sequence[int]) -> Draws:
     return Draws(baseline, learner, coins, costs)
 
 
-def play(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
+def play(draws: Draws, plan: RolloutPlan, delays: Floats, kind: str = "usual") -> Outcome:
     """The rollout of the first row, with losses that come late."""
     progress, last = Progress(plan, (0.0, 1.0)), len(plan.steps) - 1
     baseline, learner, coins, costs = (column.tolist() for column in (*(each[0] for each in draws[:3]), draws.costs))
@@ -95,17 +112,26 @@ def play(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
     in_flight = InFlight()
     due: list[tuple[float, int, float]] = []
     for number, coin in enumerate(coins):
+        if kind == "new model" and number == len(coins) // 2:
+            progress.restart()
+            full, excess = np.inf, 0.0  # of the new model alone
         share = in_flight.share(progress)
         ticket = progress.ticket(learner=coin < share, share=share)
         in_flight.add(number, ticket)
         excess += share * costs[number] - plan.tolerance * MEAN
         worst = max(worst, excess)
         loss = learner[number] if ticket.learner else baseline[number]
-        heappush(due, (number + waits[number] * (0.5 + loss), number, loss))
+        very_late = loss > LARGE and (
+            kind == "all large losses" or (kind == "learner's large losses" and ticket.learner)
+        )
+        heappush(due, (number + (VERY_LATE if very_late else waits[number] * (0.5 + loss)), number, loss))
         while due and due[0][0] <= number:
             _, arrived, loss = heappop(due)
-            progress.add(arrived, in_flight.tickets[arrived], loss)
-            in_flight.arrive(arrived)
+            if arrived in in_flight.tickets:
+                progress.add(arrived, in_flight.tickets[arrived], loss)
+                in_flight.arrive(arrived)
+        for overdue in progress.overdue(number):
+            progress.add(overdue, in_flight.tickets[overdue], None)
         in_flight.forget_before(progress.next)
         if progress.level == last:
             full = min(full, number)
@@ -114,14 +140,67 @@ def play(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
     return Outcome(full, np.inf, worst, in_flight.share(progress))
 
 
+def play_replicas(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
+    """The rollout of the first row, with two replicas that know each other's decisions only from the store."""
+    progress, last = Progress(plan, (0.0, 1.0)), len(plan.steps) - 1
+    baseline, learner, coins, costs = (column.tolist() for column in (*(each[0] for each in draws[:3]), draws.costs))
+    rng = np.random.default_rng(int(coins[0] * 2**32))
+    waits, busy = delays.tolist(), rng.random(len(coins)).tolist()
+    comes, leaves = rng.integers(1, 200), rng.integers(200, 2000)
+    replicas = [(InFlight(), ReplicaCount()) for _ in range(2)]
+    epochs, stored = [0, 0], InFlight()
+    full, excess, worst = np.inf, 0.0, 0.0
+    due: list[tuple[float, int, float]] = []
+    for number, coin in enumerate(coins):
+        time, living = number / RATE, ([0] if number < comes else [0, 1] if number < leaves else [1])
+        for place in living:
+            in_flight, count = replicas[place]
+            if number % RATE == 37 * place or number == (comes if place else 0):  # once a second, not at the same time
+                count.read(len(living), time)
+            if (epoch := count.membership(time).epoch) != epochs[place]:
+                in_flight.join(stored.tickets)
+                epochs[place] = epoch
+        often = 0.9 if number % 100 < 50 else 0.1
+        place = living[-1] if busy[number] < often else living[0]
+        in_flight, count = replicas[place]
+        counted = count.membership(time).replicas
+        share = in_flight.share(progress) if counted else 0.0
+        ticket = progress.ticket(learner=coin < share, share=share)
+        in_flight.add(number, ticket, max(counted, 1))
+        stored.add(number, ticket)
+        excess += share * costs[number] - plan.tolerance * MEAN
+        worst = max(worst, excess)
+        loss = learner[number] if ticket.learner else baseline[number]
+        heappush(due, (number + waits[number] * (0.5 + loss), number, loss))
+        while due and due[0][0] <= number:
+            _, arrived, loss = heappop(due)
+            progress.add(arrived, stored.tickets[arrived], loss)
+            for each in (stored, *(in_flight for in_flight, _ in replicas)):
+                each.arrive(arrived)
+        for each in (stored, *(in_flight for in_flight, _ in replicas)):
+            each.forget_before(progress.next)
+        if progress.level == last:
+            full = min(full, number)
+        if progress.level < 0:
+            return Outcome(full, number, worst, 0.0)
+    return Outcome(full, np.inf, worst, replicas[1][0].share(progress))
+
+
 def outcomes(scenario: Scenario, plan: RolloutPlan, decisions: int, seeds: Sequence[int]) -> Floats:
     """The outcomes of rollouts, a row each."""
-    if not scenario.late:
+    if not scenario.late and scenario.kind == "usual":
         return np.stack(play_at_once(draw(scenario, decisions, seeds), plan, MEAN), axis=1)
     rows = []
     for seed in seeds:
         delays = np.random.default_rng([seed, 1]).geometric(1 / DELAY, decisions)
-        rows.append(play(draw(scenario, decisions, [seed]), plan, delays))
+        draws = draw(scenario, decisions, [seed])
+        if scenario.kind == "replicas":
+            rows.append(play_replicas(draws, replace(plan, steps=(0.5, 1.0)), delays))
+        elif scenario.late:
+            rows.append(play(draws, plan, delays))
+        else:
+            patient = replace(plan, patience=PATIENCE) if "large" in scenario.kind else plan
+            rows.append(play(draws, patient, np.zeros(decisions), scenario.kind))
     return np.array(rows)
 
 
@@ -146,7 +225,7 @@ def main() -> None:
             given = map(repeat, (scenario, plan, decisions))
             full, back, excess, traffic = np.concatenate(list(pool.map(outcomes, *given, seeds))).T
             text = f"{scenario.name}: full traffic {np.isfinite(full).mean():.3f}"
-            if scenario.before < 1:
+            if scenario.before < 1 and scenario.kind == "usual":
                 text += f", median after {np.median(full):,.0f} decisions, {np.median(full) / fixed:.2f} times a fixed-sample test"
             broken = (excess > plan.budget).mean()
             print(

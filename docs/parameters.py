@@ -143,6 +143,8 @@ MEANINGS |= {
     "least_seconds": "the seconds that each step lasts for, at least.",
     "budget": "what the learner may cost beyond the tolerance, in widths of the range of losses.",
     "patience": "the number of later decisions after which a missing loss is no longer waited for.",
+    "patience_seconds": "the seconds after which a missing loss is no longer waited for, instead of `patience`.",
+    "restart": "whether to start again a rollout that was aborted or rolled back.",
     "wait": "seconds after which the loss of a decision is learned, or the default if there is none; None to learn it at once.",
     "withins": "a narrower range, or None, for each context.",
 }

@@ -262,6 +262,13 @@ def test_a_single_action_is_always_inside_its_cell(seed):
         (("progress", "cohort"), [[True, 0.05, 0, 0, 0.5]] * COHORT),
         (("progress", "moves"), [[1, 2, 3, "luck", 0, 0]]),
         (("progress", "guarantee"), []),
+        (("progress", "began"), 1),
+        (("progress", "owed"), -1.0),
+        (("progress", "proven"), 1),
+        (("progress", "earlier"), [[0, 0.0, 0.0]]),
+        (("progress", "left_out"), [[0, 0], [0, 0], [0.0]]),
+        (("progress", "above"), [[0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0], 0.0]),
+        (("in_flight", "times"), [[0, 1.0]]),
     ],
 )
 def test_a_forged_file_gets_one_sentence(path, value):

@@ -174,13 +174,20 @@ def test_decisions_outside_the_rollout_and_repeated_losses_change_nothing():
     assert (progress.next, progress.judged) == (2, 1)
 
 
-def test_a_gap_of_any_length_is_left_out_at_once():
+def test_a_decision_is_overdue_once_one_that_is_patience_later_has_its_loss():
     progress = Progress(RolloutPlan(patience=10), (0.0, 1.0))
     ticket = decide(progress, learner=True)
-    progress.add(10**15, ticket, 0.5)
-    assert (progress.next, progress.judged) == (10**15 - 9, 0)
-    progress.add(10**15 + 9, ticket, 0.5)
-    assert (progress.next, progress.judged) == (10**15 + 1, 1)
+    progress.add(12, ticket, 0.5)
+    assert progress.overdue(100) == [0, 1, 2]
+    for number in progress.overdue(100):
+        progress.add(number, ticket, None)
+    assert (progress.next, progress.judged, progress.left_out.left_out) == (3, 0, [3, 0])
+
+
+def test_a_number_far_away_that_no_decision_has_leaves_nothing_out():
+    progress = Progress(RolloutPlan(patience=10), (0.0, 1.0))
+    progress.add(10**15, None, 0.5)
+    assert progress.overdue(100) == []
 
 
 def test_the_owner_can_go_back_and_hold_the_steps():

@@ -40,6 +40,8 @@ class Play:
             if arrived in self.in_flight.tickets:
                 progress.add(arrived, self.in_flight.tickets[arrived], low + loss * (high - low))
                 self.in_flight.arrive(arrived)
+                for overdue in progress.overdue(self.number):
+                    progress.add(overdue, self.in_flight.tickets[overdue], None)
                 self.in_flight.forget_before(progress.next)
         self.number += 1
         return share
@@ -69,7 +71,7 @@ def test_no_loss_gives_a_larger_term_than_the_largest(losses, learner):
 
 @pytest.mark.parametrize("losses", RANGES)
 def test_sums_that_are_kept_up_are_those_of_a_count_from_nothing(losses):
-    play = Play(1, losses, never=0.01, patience=600, steps=(0.2, 0.6, 1), budget=60)
+    play = Play(1, losses, never=0.01, patience=1500, steps=(0.2, 0.6, 1), budget=60)
     for number in range(6000):
         play.step(0.1, 0.6)
         if number % 500 == 499:
@@ -120,8 +122,9 @@ def test_decisions_without_traffic_count_whether_their_tickets_are_kept_or_not()
         play.step(0.3, 0.4)
     kept, omitted = (InFlight(play.in_flight.tickets) for _ in range(2))
     for number in (*range(2000, 2010), 2020):
-        kept.add(number, Ticket(learner=False, share=0.0, level=0, period=0))
-        omitted.omit(number, 0)
+        ticket = Ticket(learner=False, share=0.0, level=0, period=0)
+        kept.add(number, ticket)
+        omitted.omit(number, ticket)
     for later in (play.progress.next, 2005, 2015):
         kept.forget_before(later)
         omitted.forget_before(later)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from manul.service.engine.group_commit import Operation, Writer
+from manul.service.engine.group_commit import MAX_GROUP, Operation, Task, Writer
 from manul.service.store import Collision
 from manul.service.store.store_registry import open_store
 from tests.service.conftest import run
@@ -63,3 +63,16 @@ def test_an_operation_that_goes_on_to_collide_does_not_hold_up_the_others(store)
     operations = [Colliding(0), Colliding(3), Colliding(0)]
     assert commits(store, operations) == 3
     assert [each.answers for each in operations] == [[None]] * 3
+
+
+def test_an_urgent_operation_is_written_before_those_that_wait(tmp_path):
+    opened, order = open_store(str(tmp_path / "decisions.db")), []
+    writer = Writer(opened)
+    waiting = [Task(lambda _, place=place: order.append(place)) for place in range(2 * MAX_GROUP)]
+    for task in waiting:
+        writer.submit(task)
+    writer.submit(Task(lambda _: order.append("urgent")), urgent=True)
+    writer.start()
+    writer.stop()
+    opened.close()
+    assert order == ["urgent", *range(2 * MAX_GROUP)]

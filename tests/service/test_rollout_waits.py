@@ -9,6 +9,7 @@ import pytest
 from manul.agents.rollout.rollout_progress import COHORT
 from manul.service.engine import lost_numbers
 from manul.service.engine.write_operations import own_number
+from manul.service.store import Membership
 from tests.service.conftest import Service, run, until
 from tests.service.test_recovery import model_of, replayed
 from tests.service.test_rollouts import GOOD, LOOP, QUICK, play, put
@@ -119,10 +120,10 @@ async def test_decisions_of_a_replica_that_died_stay_part_of_the_guarantee(tmp_p
         await service.post("", 201, **LOOP)
         await put(service, **QUICK, budget=20)
         loop = service.engine.loop("a")
-        loop.replicas = lambda: 2
+        loop.membership = lambda: Membership(2, 0)
         await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 20)
         before = (await service.get("/a/rollout"))["traffic"]
-        loop.replicas = lambda: 1
+        loop.membership = lambda: Membership(1, 0)
         assert (await service.get("/a/rollout"))["traffic"] == before
 
 
@@ -186,3 +187,48 @@ async def test_with_a_wait_decisions_are_in_flight_until_it_ends_also_if_their_l
         await until(lambda: progress.judged == 40)
         assert (await service.get("/a/rollout"))["in_flight"] == 0
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
+
+
+async def report_baseline_only(service, rounds, batch=50):
+    """Decisions of which only those of the baseline get a loss."""
+    for _ in range(0, rounds, batch):
+        requests = [{"context": [0.25, 0.5]}] * batch
+        made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
+        losses = [{"id": each["id"], "loss": 1.0} for each in made if each["arm"] == "baseline"]
+        await service.post("/a/losses", losses=losses)
+
+
+@run
+async def test_losses_that_are_missing_in_one_arm_hold_the_step_and_are_shown(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK, patience=30)
+        await report_baseline_only(service, 300)
+        progress = service.engine.loop("a").rollout.progress
+        await until(lambda: progress.uneven)
+        said = await service.get("/a/rollout")
+        assert (said["uneven"], said["learner_left_out"] > 1, said["baseline_left_out"]) == (True, True, 0)
+        assert "Held: 100 % of the learner's decisions" in said["sentence"]
+        await play(service, 500, GOOD)
+        assert (await service.get("/a/rollout"))["step"] == 1
+        assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
+
+
+@run
+async def test_patience_in_seconds_ends_by_the_times_of_stored_events(service):
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        assert (await put(service, **QUICK, patience_seconds=600))["patience_seconds"] == 600
+        late = (await service.post("/a/decisions", context=[0.25, 0.5]))["id"]
+        await play(service, COHORT, GOOD)
+        progress = service.engine.loop("a").rollout.progress
+        assert progress.judged == 0
+        service.clock.time += 601
+        await until(lambda: progress.judged == COHORT)
+        assert sum(progress.left_out.left_out) == 1
+        said = await service.post(f"/a/decisions/{late}/loss", loss=0.5)
+        assert said["status"] == "recorded"
+        await service.learned("a", COHORT + 1)
+        assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
+    async with service.running():
+        assert service.engine.loop("a").rollout.progress == progress

@@ -58,6 +58,8 @@ def rollout() -> None:
 @click.option("--least-seconds", type=NUMBER, default=0.0, help="Least time per step.")
 @click.option("--budget", type=NUMBER, default=100.0, help="Start-up budget, in widths of the range of losses.")
 @click.option("--patience", type=INTEGER, default=10_000, help="Further decisions to wait for a missing loss.")
+@click.option("--patience-seconds", type=NUMBER, help="Time to wait for a missing loss, instead of --patience.")
+@click.option("--restart", is_flag=True, help="Start again if the rollout was aborted or rolled back.")
 @click.option("--webhook", metavar="URL", help="Where to report moves.")
 @click.option(
     "--webhook-secret",
@@ -66,7 +68,8 @@ def rollout() -> None:
     help="Secret that signs the reports; also MANUL_WEBHOOK_SECRET.",
 )
 def start(loop: str, *, webhook: str | None, webhook_secret: str | None, **options: Any) -> None:
-    """Start a rollout in LOOP. If one is running with other settings, a new test begins."""
+    """Start a rollout in LOOP. If one is running with other settings, a new test begins. One that has ended stays ended,
+    unless --restart is given."""
     if webhook is not None and webhook_secret is None:
         raise click.UsageError("--webhook needs --webhook-secret, or MANUL_WEBHOOK_SECRET")
     receiver = None if webhook is None else {"url": webhook, "secret": webhook_secret}

@@ -31,14 +31,15 @@ class Webhook(Request, kw_only=True):
     secret: Annotated[str, Meta(min_length=8, max_length=256)]
 
 
-class NewRollout(Request, kw_only=True):
+class NewRollout(Request, kw_only=True, omit_defaults=True):
     """Lets the loop's learner take over from a baseline by evidence.
 
     `baseline` is a constant action, "caller" (each request for a decision then has the `action` that the caller would
     choose), or a saved policy. The learner's loss may be at most (1 + `tolerance`) times that of the baseline, or its reward
     at least (1 - `tolerance`) times. `steps` are its shares of the traffic, one after the other, each for at least
     `least_decisions` with losses and `least_seconds`; the baseline keeps the share `holdout`. `budget` is the start-up budget
-    of the guarantee, in widths of the range of losses. After `patience` further decisions, a missing loss is not waited for.
+    of the guarantee, in widths of the range of losses. After `patience` further decisions, or `patience_seconds` if that is given,
+    a missing loss is not waited for. A rollout that was aborted or rolled back starts again only with `restart`.
     """
 
     baseline: float | Literal["caller"] | SavedPolicy
@@ -50,7 +51,9 @@ class NewRollout(Request, kw_only=True):
     least_seconds: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     budget: float = 100.0
     patience: Annotated[int, Meta(le=1_000_000)] = 10_000
+    patience_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     webhook: Webhook | None = None
+    restart: bool = False
 
 
 class RolloutMove(Struct, kw_only=True):
@@ -88,7 +91,9 @@ class Rollout(Struct, kw_only=True):
     learner has cost beyond the tolerance, of the `budget`, both in units of the loss. If `limited`, the budget leaves less
     traffic than the step. `needed` is about how many more decisions the next step takes, null if it cannot be foreseen, and
     `not_before` the earliest time of it, if that is in the future. `unsent` are moves that the webhook has not received yet.
-    If the loop has `rewards`, losses are negative rewards.
+    `learner_left_out` and `baseline_left_out` are decisions whose losses did not come within patience, since the model was given. If
+    the arms are proven to be left out at different rates, the evidence is `uneven`, and the learner does not move up. If the loop
+    has `rewards`, losses are negative rewards.
     """
 
     loop: str
@@ -106,6 +111,7 @@ class Rollout(Struct, kw_only=True):
     least_seconds: float
     budget: float
     patience: int
+    patience_seconds: float | None
     webhook: str | None
     unsent: int
     step: int
@@ -115,6 +121,9 @@ class Rollout(Struct, kw_only=True):
     in_flight: int
     learner_decisions: int
     baseline_decisions: int
+    learner_left_out: int
+    baseline_left_out: int
+    uneven: bool
     excess: tuple[float, float] | None
     learner_loss: float | None
     baseline_loss: float | None

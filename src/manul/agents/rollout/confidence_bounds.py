@@ -32,6 +32,8 @@ def radius(squares: float, bound: float, chance: float) -> float:
 
 
 _UNIT = 2**32  # of whole sums
+Pair = tuple[float, float]
+NOTHING_UNKNOWN: tuple[Pair, Pair] = (0.0, 0.0), (0.0, 0.0)
 
 
 @dataclass
@@ -56,17 +58,22 @@ class WholeSums:
 
 @dataclass
 class Sums:
-    """The number, the sum and the sum of the squares of terms.
+    """The number, the sum and the sum of the squares of terms. `unknown` are the sums and squares of further terms whose losses
+    never came: first if these were all as low as possible, then if they were all as high as possible. Bounds hold for both.
 
     >>> sums = Sums()
     >>> sums.add(np.array([1.0, 3.0]))
     >>> sums
-    Sums(count=2, total=4.0, squares=10.0)
+    Sums(count=2, total=4.0, squares=10.0, unknown=((0.0, 0.0), (0.0, 0.0)))
+    >>> sums.add_unknown(-1.0, 5.0)
+    >>> sums.upper(5.0, 0.05) > sums.total + 5.0
+    True
     """
 
     count: int = 0
     total: float = 0.0
     squares: float = 0.0
+    unknown: tuple[Pair, Pair] = NOTHING_UNKNOWN
 
     def add(self, terms: Floats) -> None:
         """Add terms."""
@@ -74,15 +81,34 @@ class Sums:
         self.total += float(terms.sum())
         self.squares += float(terms @ terms)
 
+    def add_unknown(self, lowest: float, highest: float) -> None:
+        """Add a term without a loss: its values with the lowest and the highest loss."""
+        (low, low_squares), (high, high_squares) = self.unknown
+        self.unknown = (low + lowest, low_squares + lowest**2), (high + highest, high_squares + highest**2)
+
     def plus(self, *others: WholeSums) -> Sums:
         """The sums with terms that are not certain to stay."""
         total, squares = sum(each.total for each in others), sum(each.squares for each in others)
-        return Sums(self.count, self.total + total / _UNIT, self.squares + squares / _UNIT)
+        return Sums(self.count, self.total + total / _UNIT, self.squares + squares / _UNIT, self.unknown)
+
+    def merged(self, other: Sums) -> Sums:
+        """The sums of both."""
+        pairs = zip(self.unknown, other.unknown, strict=True)
+        low, high = ((one[0] + two[0], one[1] + two[1]) for one, two in pairs)
+        counts = self.count + other.count, self.total + other.total, self.squares + other.squares
+        return Sums(*counts, (low, high))
+
+    @property
+    def cases(self) -> list[Pair]:
+        """The sum and the sum of the squares of all terms, for the lowest and the highest unknown losses."""
+        if self.unknown == NOTHING_UNKNOWN:
+            return [(self.total, self.squares)]
+        return [(self.total + total, self.squares + squares) for total, squares in self.unknown]
 
     def lower(self, bound: float, chance: float) -> float:
         """A lower bound of the sum of the expected values of terms that are at least `-bound`."""
-        return self.total - radius(self.squares, bound, chance)
+        return min(total - radius(squares, bound, chance) for total, squares in self.cases)
 
     def upper(self, bound: float, chance: float) -> float:
         """An upper bound of the sum of the expected values of terms that are at most `bound`."""
-        return self.total + radius(self.squares, bound, chance)
+        return max(total + radius(squares, bound, chance) for total, squares in self.cases)

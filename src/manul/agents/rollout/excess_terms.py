@@ -5,6 +5,10 @@ expected losses of learner and baseline, and t the tolerance, `excess_terms` hav
 and `guarantee_terms` p (L - B) - t |B|. Any centre c that is fixed beforehand gives the same expected values, and one
 close to the losses makes the terms small. |B| is the expected absolute loss, so that a tolerance of rewards, which are
 negative losses, is a share of them too.
+
+A decision whose loss never came has two values of each term (`unknown_terms`), with the lowest and with the highest loss in
+place of l, and the smallest absolute loss in place of |l|. As often as both arms lose losses equally, either value has an
+expected value of at most 0, and a surplus of the learner's lost losses counts as the worst possible.
 """
 
 from __future__ import annotations
@@ -48,7 +52,41 @@ def excess_bounds(shares: Floats, centre: float, tolerance: float, losses: Withi
     low, high = losses
     odds, allowed = shares / (1 - shares), centre + tolerance * abs(centre)
     below = np.maximum(centre - low, odds * (high + tolerance * abs(high) - allowed)) + shares * (allowed - centre)
-    return below, np.maximum(high - centre, odds * (allowed - low - tolerance * abs(low)))
+    return below, np.maximum(high - centre, odds * (allowed - low - tolerance * smallest_size(losses)))
+
+
+def smallest_size(losses: Within) -> float:
+    """The smallest absolute loss of a range.
+
+    >>> smallest_size((-2.0, 5.0)), smallest_size((-5.0, -2.0))
+    (0.0, 2.0)
+    """
+    low, high = losses
+    return 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+
+
+class UnknownTerms(NamedTuple):
+    """The excess terms and the guarantee terms of a decision whose loss never came, with the lowest and the highest loss."""
+
+    excess: Within
+    guarantee: Within
+
+
+def unknown_terms(*, learner: bool, share: float, centre: float, tolerance: float, losses: Within) -> UnknownTerms:
+    """The terms of a decision whose loss never came.
+
+    >>> terms = [unknown_terms(learner=arm, share=0.5, centre=0.2, tolerance=0.1, losses=(0.0, 1.0)) for arm in (True, False)]
+    >>> [round(one + other, 9) for one, other in zip(terms[0].excess, terms[1].excess)]  # both arms are equally likely
+    [0.0, 0.0]
+    """
+    size, allowed = smallest_size(losses), centre + tolerance * abs(centre)
+    odds, offset = share / (1 - share), share * (allowed - centre)
+    excess, guarantee = [], []
+    for loss in losses:
+        excess.append((loss - centre if learner else -odds * (loss + tolerance * size - allowed)) - offset)
+        saved = share * (loss - centre) + tolerance * (size - abs(centre))
+        guarantee.append((loss - centre if learner else -saved / (1 - share)) - tolerance * abs(centre))
+    return UnknownTerms((excess[0], excess[1]), (guarantee[0], guarantee[1]))
 
 
 def guarantee_terms(outcomes: Outcomes, centre: float, tolerance: float) -> Floats:
@@ -83,6 +121,5 @@ def guarantee_bound(share: float, centre: float, tolerance: float, losses: Withi
     0.8
     """
     low, high = losses
-    smallest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-    saved = (share * (centre - low) + tolerance * max(abs(centre) - smallest, 0.0)) / (1 - share)
+    saved = (share * (centre - low) + tolerance * max(abs(centre) - smallest_size(losses), 0.0)) / (1 - share)
     return max(high - centre, saved)

@@ -24,11 +24,12 @@ class InFlight:
         self.total = sum(ticket.share for ticket in self.tickets.values()) if total is None else total
         self._copies: dict[int, int] = {}
         self._without_loss, self._unmeasured = set(self.tickets), set(self.tickets)
-        self._omitted: list[tuple[int, range]] = []
-        # The largest terms of decisions without a loss, and their sums, at these centres.
+        self._omitted: list[tuple[Ticket, range]] = []
+        # The largest terms of decisions without a loss, and their sums by slot, at these centres and for the model of a period.
         self._largest: dict[int, tuple[int, float, float]] = {}
         self._sums: dict[int, WholeSums] = {}
         self._centres: list[float] = []
+        self._began = 0
 
     def add(self, number: int, ticket: Ticket, copies: int = 1) -> None:
         """Add a decision that is made now; it counts as several if replicas make others that are not known here."""
@@ -39,20 +40,32 @@ class InFlight:
         self._without_loss.add(number)
         self._unmeasured.add(number)
 
-    def omit(self, number: int, level: int) -> None:
-        """Note a decision of a step without traffic for the learner; its ticket is not kept."""
-        if self._omitted and (last := self._omitted[-1])[0] == level and last[1].stop == number:
-            self._omitted[-1] = level, range(last[1].start, number + 1)
+    def join(self, others: Mapping[int, Ticket]) -> None:
+        """Add decisions that others made; those that are known here already stay as they are."""
+        known = {number for _, numbers in self._omitted for number in numbers}
+        for number, ticket in others.items():
+            if number in self.tickets or number in known:
+                continue
+            if ticket.share > 0:
+                self.add(number, ticket)
+            else:
+                self.omit(number, ticket)
+        self.tickets = dict(sorted(self.tickets.items()))
+
+    def omit(self, number: int, ticket: Ticket) -> None:
+        """Note a decision without traffic for the learner; its ticket is kept once for all that follow each other."""
+        if self._omitted and (last := self._omitted[-1])[0] == ticket and last[1].stop == number:
+            self._omitted[-1] = ticket, range(last[1].start, number + 1)
         else:
-            self._omitted.append((level, range(number, number + 1)))
+            self._omitted.append((ticket, range(number, number + 1)))
 
     def arrive(self, number: int) -> None:
         """Note that the loss of a decision has come, or will not be waited for."""
         self._without_loss.discard(number)
         self._unmeasured.discard(number)
         if number in self._largest:
-            level, term, square = self._largest.pop(number)
-            self._sums[level].add(term, square, -1)
+            slot, term, square = self._largest.pop(number)
+            self._sums[slot].add(term, square, -1)
 
     def forget_before(self, number: int) -> None:
         """Forget decisions that are judged or left out."""
@@ -62,7 +75,7 @@ class InFlight:
         if not self.tickets:
             self.total = 0.0  # without the rounding errors of the sum
         self._omitted = [
-            (level, range(max(each.start, number), each.stop)) for level, each in self._omitted if each.stop > number
+            (ticket, range(max(each.start, number), each.stop)) for ticket, each in self._omitted if each.stop > number
         ]
 
     def share(self, progress: Progress) -> float:
@@ -70,23 +83,25 @@ class InFlight:
         return progress.share(self.total, self.worst)
 
     def worst(self, progress: Progress) -> Mapping[int, WholeSums] | None:
-        """For each step, the sums of the largest terms that decisions without a loss can get; None if some are not known."""
+        """For each slot, the sums of the largest terms that decisions without a loss can get; None if some are not known."""
         if self._copies:  # those of other replicas
             return None
-        if self._centres != progress.centres[: len(self._centres)]:  # that of the first step changes once
+        # The centre of the first step changes once, and slots change with the model.
+        if self._centres != progress.centres[: len(self._centres)] or self._began != progress.began:
             self._largest, self._sums, self._unmeasured = {}, {}, set(self._without_loss)
-        self._centres = list(progress.centres)
+        self._centres, self._began = list(progress.centres), progress.began
         for number in self._unmeasured:
             ticket = self.tickets[number]
-            self._largest[number] = ticket.level, *progress.worst_term(ticket)
-            self._sums.setdefault(ticket.level, WholeSums()).add(*self._largest[number][1:])
+            slot = progress.slot(ticket)
+            self._largest[number] = slot, *progress.worst_term(ticket)
+            self._sums.setdefault(slot, WholeSums()).add(*self._largest[number][1:])
         self._unmeasured.clear()
         return self._sums if not self._omitted else self._with_omitted(progress)
 
     def _with_omitted(self, progress: Progress) -> Mapping[int, WholeSums]:
         """The sums with decisions that are not kept. Their terms are at most 0; they count even if their losses have come."""
-        sums = {level: replace(each) for level, each in self._sums.items()}
-        for level, numbers in self._omitted:
-            _, square = progress.worst_term(Ticket(learner=False, share=0.0, level=level, period=0))
-            sums.setdefault(level, WholeSums()).add(0.0, square, len(numbers))
+        sums = {slot: replace(each) for slot, each in self._sums.items()}
+        for ticket, numbers in self._omitted:
+            _, square = progress.worst_term(ticket)
+            sums.setdefault(progress.slot(ticket), WholeSums()).add(0.0, square, len(numbers))
         return sums

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from numbers import Integral
+from itertools import takewhile
+from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -74,8 +76,12 @@ class Rollout(PlotMixin, model_files.FileMixin):
 
     Each step lasts for at least `least_decisions` with losses. Losses may come late: decisions are judged in their
     order, and one without a loss holds up the others until the loss of a decision arrives that was made `patience`
-    decisions later. Then it is left out, and its loss is refused. Decisions without losses count as the worst possible,
-    so the budget limits how many of them the learner makes.
+    decisions later. Then it is left out, and its loss is refused. If `patience_seconds` is given, it is left out at the first
+    loss that comes so many seconds after it; `decide` and `learn` then take the `time`. Decisions without losses count as the
+    worst possible, so the budget limits how many of them the learner makes. While the arms are proven to be left out at different
+    rates, the learner does not move up.
+
+    Set `agent` to replace the learner: the new one begins at the first step, with new evidence and what is left of the budget.
 
     >>> import manul
     >>> rollout = Rollout(manul.Auto(seed=7), baseline=0.5, tolerance=0.05, steps=(0.05, 0.25, 1.0))
@@ -97,11 +103,10 @@ class Rollout(PlotMixin, model_files.FileMixin):
         least_decisions: int = 200,
         budget: float = 100.0,
         patience: int = 10_000,
+        patience_seconds: float | None = None,
         seed: int = 0,
     ) -> None:
-        check_one_knob(agent, "Rollout")
-        if not isinstance(agent, Agent) or isinstance(agent, Rollout):
-            raise ParameterError(f"agent must be an agent such as manul.Auto(), got {agent!r}.", "agent")
+        _check_agent(agent)
         self.plan = RolloutPlan(
             tolerance=tolerance,
             confidence=confidence,
@@ -110,12 +115,13 @@ class Rollout(PlotMixin, model_files.FileMixin):
             least_decisions=least_decisions,
             budget=budget,
             patience=patience,
+            patience_seconds=patience_seconds,
         )
         if baseline is agent:
             raise ParameterError(
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
             )
-        self.agent, self.seed = agent, check_seed(seed)
+        self._agent, self.seed = agent, check_seed(seed)
         self.rewards: AnyRange | None = getattr(agent, "rewards", None)
         self.actions = agent.actions
         self.losses = known_range(agent.losses, "a rollout", rewards=self.rewards is not None)
@@ -125,6 +131,23 @@ class Rollout(PlotMixin, model_files.FileMixin):
         self._range = Actions(*self.actions)
         self._density_is_checked = False
         self._in_flight = InFlight()
+        self._times: dict[int, float] = {}
+
+    @property
+    def agent(self) -> SaveableAgent:
+        """The agent that learns."""
+        return self._agent
+
+    @agent.setter
+    def agent(self, agent: SaveableAgent) -> None:
+        _check_agent(agent)
+        given = agent.actions, agent.losses, getattr(agent, "rewards", None) is not None
+        expected = self.actions, self.losses, self.rewards is not None
+        if given != expected:
+            names = "actions, losses and kind of outcome"
+            raise ParameterError(f"agent must have the {names} of the one before, {expected}, got {given}.", "agent")
+        self._agent, self._density_is_checked = agent, False
+        self.progress.restart()
 
     @property
     def traffic(self) -> float:
@@ -144,27 +167,51 @@ class Rollout(PlotMixin, model_files.FileMixin):
         learner, share = self._learner(context, within), self.traffic
         return learner.mix(baseline.distribution, 1 - share) if share > 0 else baseline.distribution
 
-    def decide(self, context: Context, within: Within | None = None, *, action: float | None = None) -> ArmDecision:
-        """Draw an action from the learner or the baseline; `action` is the caller's own one if the baseline is the caller."""
+    def decide(
+        self,
+        context: Context,
+        within: Within | None = None,
+        *,
+        action: float | None = None,
+        time: float | None = None,
+    ) -> ArmDecision:
+        """Draw an action from the learner or the baseline; `action` is the caller's own one if the baseline is the caller.
+
+        `time` is in seconds, for a rollout with `patience_seconds`.
+        """
+        self._check_time(time)
         baseline = self.baseline.arm(context, self._ends(within), action)
         if not self._density_is_checked:
             self._learner(context, within)
-        return self._draw(context, within, baseline)
+        return self._draw(context, within, baseline, time)
 
     def learn(
-        self, context: Context, decision: ArmDecision, loss: float | None = None, *, reward: float | None = None
+        self,
+        context: Context,
+        decision: ArmDecision,
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        time: float | None = None,
     ) -> None:
         """Learn from the loss or reward of a decision of this rollout, whichever arm made it."""
+        self._check_time(time)
         number = self._check_known([getattr(decision, "number", None)])[0]
         outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
         value = self._check_loss(loss_of(loss, reward, rewards=self.rewards is not None))
         self.agent.learn(context, Decision(*decision[:4]), **outcome)
-        self._judge(number, value)
+        self._judge(number, value, time)
 
     def decide_many(
-        self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None, *, actions: npt.ArrayLike | None = None
+        self,
+        contexts: npt.ArrayLike,
+        within: npt.ArrayLike | None = None,
+        *,
+        actions: npt.ArrayLike | None = None,
+        time: float | None = None,
     ) -> ArmDecisions:
         """Draw an action for each row; `within` has one (low, high) and `actions` one action of the caller per row."""
+        self._check_time(time)
         rows = _rows(contexts)
         pairs = None if within is None else _columns("within", within, len(rows), 2)
         ends = [None] * len(rows) if pairs is None else [(low, high) for low, high in pairs.tolist()]
@@ -175,7 +222,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
         ]
         for row, end in zip(rows[:1] if isinstance(rows, np.ndarray) else rows, ends, strict=False):
             self._learner(row, end)
-        drawn = list(map(self._draw, rows, ends, baselines))
+        drawn = [self._draw(*each, time) for each in zip(rows, ends, baselines, strict=True)]
         values, densities, floors = (
             np.array([getattr(each, name) for each in drawn], dtype=np.float64)
             for name in ("action", "density", "floor")
@@ -192,8 +239,10 @@ class Rollout(PlotMixin, model_files.FileMixin):
         losses: npt.ArrayLike | None = None,
         *,
         rewards: npt.ArrayLike | None = None,
+        time: float | None = None,
     ) -> None:
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
+        self._check_time(time)
         numbers = self._check_known(getattr(decisions, "numbers", [None]))
         outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
         values = losses_of(losses, rewards, rewards=self.rewards is not None)
@@ -201,7 +250,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
         check_losses(values, self.losses, rewards=self.rewards is not None)
         self.agent.learn_many(contexts, Decisions(*decisions[:5]), **outcomes)
         for number, value in zip(numbers, values.tolist(), strict=True):
-            self._judge(number, value)
+            self._judge(number, value, time)
 
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
@@ -225,7 +274,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
         self._density_is_checked = True
         return learner
 
-    def _draw(self, context: Context, within: Within | None, baseline: BaselineArm) -> ArmDecision:
+    def _draw(self, context: Context, within: Within | None, baseline: BaselineArm, time: float | None) -> ArmDecision:
         def look_up(action: float) -> tuple[float, float]:
             learner = self._learner(context, within)
             return learner.density(action), float(learner.densities.min())
@@ -234,6 +283,8 @@ class Rollout(PlotMixin, model_files.FileMixin):
         decide = partial(self.agent.decide, context, within)
         drawn = arms.draw(self.seed, number, share, baseline, decide=decide, look_up=look_up)
         self._in_flight.add(number, self.progress.ticket(learner=drawn.learner, share=share))
+        if time is not None:
+            self._times[number] = float(time)
         self.decisions += 1
         arm = "learner" if drawn.learner else "baseline"
         return ArmDecision(drawn.action, drawn.density, within, drawn.floor, arm, number)
@@ -256,7 +307,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
         if unknown or len(set(numbers)) < len(numbers):
             raise InputError(
                 "decision must come from this rollout, have no loss yet, and be at most `patience` "
-                f"({self.plan.patience:,}) decisions old, got number {(unknown or numbers)[0]}.",
+                f"({self._patience}) old, got number {(unknown or numbers)[0]}.",
                 "decision",
             )
         return list(map(int, numbers))
@@ -266,10 +317,37 @@ class Rollout(PlotMixin, model_files.FileMixin):
             check_losses(np.array([loss]), self.losses, rewards=self.rewards is not None)
         return loss
 
-    def _judge(self, number: int, loss: float) -> None:
-        self.progress.add(number, self._in_flight.tickets[number], loss)
+    @property
+    def _patience(self) -> str:
+        seconds = self.plan.patience_seconds
+        return f"{self.plan.patience:,} decisions" if seconds is None else f"{seconds:g} seconds"
+
+    def _check_time(self, time: float | None) -> None:
+        if (time is None) != (self.plan.patience_seconds is None):
+            rule = "seconds, such as time.time(), since" if time is None else "given only to"
+            raise InputError(
+                f"time must be {rule} a rollout {'has' if time is None else 'with'} patience_seconds.", "time"
+            )
+        if time is not None and not (isinstance(time, Real) and math.isfinite(float(time))):
+            raise InputError(f"time must be a finite number of seconds, got {time!r}.", "time")
+
+    def _judge(self, number: int, loss: float, time: float | None) -> None:
+        progress, tickets = self.progress, self._in_flight.tickets
+        progress.add(number, tickets[number], loss)
         self._in_flight.arrive(number)
-        self._in_flight.forget_before(self.progress.next)
+        for overdue in self._overdue(time):
+            progress.add(overdue, tickets[overdue], None)
+        self._in_flight.forget_before(progress.next)
+        while self._times and (first := next(iter(self._times))) < progress.next:
+            del self._times[first]
+
+    def _overdue(self, time: float | None) -> list[int]:
+        """The decisions whose patience has ended. Those that hold up no loss are waited for."""
+        overdue, seconds = self.progress.overdue(self.decisions), self.plan.patience_seconds
+        if time is None or seconds is None:
+            return overdue
+        late = self.progress.waiting(self.progress.latest, self.decisions) if self.progress.missing else []
+        return [*overdue, *takewhile(lambda number: time - self._times[number] >= seconds, late[len(overdue) :])]
 
     def state(self) -> model_files.Arrays:
         """The complete learned state of the agent inside, as arrays."""
@@ -287,7 +365,8 @@ class Rollout(PlotMixin, model_files.FileMixin):
             "seed": self.seed,
             "decisions": self.decisions,
             "progress": rollout_files.describe(self.progress),
-            "in_flight": {"tickets": waiting, "total": self._in_flight.total},
+            "in_flight": {"tickets": waiting, "total": self._in_flight.total}
+            | ({"times": list(self._times.items())} if self._times else {}),
         }
         both = {f"agent.{name}": array for name, array in arrays.items()}
         both |= {f"baseline.{name}": array for name, array in baseline_arrays.items()}
@@ -307,13 +386,20 @@ class Rollout(PlotMixin, model_files.FileMixin):
         rollout = cls(agent, baseline=baseline, seed=parameters["seed"], **plan)
         rollout.progress = rollout_files.restore(rollout.plan, rollout.losses, parameters["progress"])
         rollout.decisions = parameters["decisions"]
-        rollout._in_flight = rollout_files.restore_in_flight(
-            rollout.progress, rollout.decisions, **parameters["in_flight"]
-        )
+        in_flight = dict(parameters["in_flight"])
+        times = in_flight.pop("times", [])
+        rollout._in_flight = rollout_files.restore_in_flight(rollout.progress, rollout.decisions, **in_flight)
+        rollout._times = rollout_files.restore_times(rollout._in_flight, rollout.plan, times)
         return rollout
 
     def __repr__(self) -> str:
         return f"Rollout({self.agent!r}, baseline={self.baseline.describe()[0]!r}, {self.plan!r})"
+
+
+def _check_agent(agent: SaveableAgent) -> None:
+    check_one_knob(agent, "Rollout")
+    if not isinstance(agent, Agent) or isinstance(agent, Rollout):
+        raise ParameterError(f"agent must be an agent such as manul.Auto(), got {agent!r}.", "agent")
 
 
 def _rows(contexts: npt.ArrayLike) -> Any:

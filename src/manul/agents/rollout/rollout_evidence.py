@@ -23,7 +23,9 @@ class Evidence:
     it is above `budget`, the learner gets no traffic. `limited` says whether the budget, of which decisions without
     losses use a part too, leaves less traffic than the step. `needed` is about how many more decisions the next step
     takes; None if it cannot be foreseen. `held_up_by` is the number of a decision without a loss for which
-    `later_losses` wait; None if there is no such decision.
+    `later_losses` wait; None if there is no such decision. `left_out` are the decisions of learner and baseline whose losses
+    did not come within patience, since the model was given, and `left_out_rates` their shares of all decisions of the arm. If
+    the arms are proven to be left out at different rates, the evidence is `uneven`, and the learner does not move up.
     """
 
     status: Status
@@ -40,6 +42,9 @@ class Evidence:
     needed: int | None
     held_up_by: int | None = None
     later_losses: int = 0
+    left_out: tuple[int, int] = (0, 0)
+    left_out_rates: tuple[float, float] = (0.0, 0.0)
+    uneven: bool = False
     moves: tuple[Move, ...] = ()
 
     def __str__(self) -> str:
@@ -48,23 +53,44 @@ class Evidence:
     def sentence(self, outcome: Literal["loss", "reward"]) -> str:
         """What is known, in words; a reward is a negative loss."""
         if self.status == "rolled back":
-            return f"Rolled back after {self.moves[-1].judged:,} decisions: the learner was worse than tolerated."
+            judged = self.moves[-1].judged
+            when = f"after {judged:,} decisions" if judged else "before the loop was reset"
+            return f"Rolled back {when}: the learner was worse than tolerated."
         arms = ""
         if self.learner_loss is not None and self.baseline_loss is not None:
             means = [each if outcome == "loss" else 0 - each for each in (self.learner_loss, self.baseline_loss)]
             arms = f", mean {outcome} {means[0]:.4g} against {means[1]:.4g}"
         limit = ", limited by the budget" if self.limited else ""
         text = f"Step {self.step} of {self.steps}: {100 * self.traffic:.3g} % of the traffic{limit}{arms}."
-        return f"{text} {self._next_step()}{self._delay()}"
+        return f"{text} {self._next_step()}{self._missing_losses(outcome)}{self._delay()}"
 
     def _next_step(self) -> str:
         if self.status == "done":
             return "This is the last step; the baseline keeps the rest."
+        if self.traffic == 0:
+            return (
+                "The budget is used up: the learner gets traffic again when the tolerance has added enough to it. "
+                "If that takes too long, start again with a smaller first step or a larger budget."
+            )
+        if self.step == self.steps:
+            if self.limited:
+                return "This is the last step; its traffic grows as the tolerance adds to the budget."
+            return "This is the last step; the learner is not proven yet not to be worse."
         if self.needed is None:
             return "Not enough evidence for the next step yet."
         if self.excess[1] < 0:
             return f"Proven not to be worse; the budget has room for the next step in about {self.needed:,} decisions."
         return f"The next step needs about {self.needed:,} more decisions."
+
+    def _missing_losses(self, outcome: Literal["loss", "reward"]) -> str:
+        """That one arm lacks more losses than the other, which makes the comparison unfair."""
+        if not self.uneven:
+            return ""
+        learner, baseline = (f"{100 * rate:.3g} %" for rate in self.left_out_rates)
+        return (
+            f" Held: {learner} of the learner's decisions and {baseline} of the baseline's had no {outcome} when patience ended, "
+            "which is no coincidence. Report them in time or be more patient, and start again."
+        )
 
     def _delay(self) -> str:
         """What holds up the evidence, if more than a cohort waits."""
@@ -84,16 +110,17 @@ def evidence_of(progress: Progress, in_flight: InFlight) -> Evidence:
     Step 1 of 3: 5 % of the traffic. Not enough evidence for the next step yet.
     """
     plan, learner, baseline = progress.plan, *progress.arms
+    traffic = in_flight.share(progress)
     status: Status = "waiting"
     if progress.level < 0:
         status = "rolled back"
-    elif progress.level == len(plan.steps) - 1:
+    elif progress.proven and traffic >= plan.shares[-1]:
         status = "done"
     return Evidence(
         status=status,
         step=progress.level + 1,
         steps=len(plan.steps),
-        traffic=(traffic := in_flight.share(progress)),
+        traffic=traffic,
         limited=progress.level >= 0 and traffic < plan.shares[progress.level],
         judged=progress.tested,
         excess=progress.bounds(),
@@ -102,8 +129,11 @@ def evidence_of(progress: Progress, in_flight: InFlight) -> Evidence:
         spent=progress.spent * progress.width,
         budget=plan.budget * progress.width,
         needed=progress.decisions_needed() if status == "waiting" else None,
-        held_up_by=progress.next if progress.arrived else None,
+        held_up_by=progress.next if progress.missing else None,
         later_losses=len(progress.arrived),
+        left_out=(progress.left_out.left_out[0], progress.left_out.left_out[1]),
+        left_out_rates=progress.left_out.rates,
+        uneven=progress.uneven,
         moves=tuple(progress.moves),
     )
 

@@ -13,6 +13,7 @@ from manul.errors import ParameterError
 from manul.utils.validation import check_number, check_whole_number
 
 MOST_STEPS = 20
+MOST_LATER = 1_000_000  # decisions that may wait for the loss of an earlier one; their losses are kept in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +24,8 @@ class RolloutPlan:
     that the learner gets, one after the other, each for at least `least_decisions` with losses; `holdout` is the share
     that the baseline keeps. `budget` is the start-up budget: the expected excess over the baseline never exceeds
     `tolerance` times the baseline's losses plus the budget, which is counted in widths of the range of losses. Decisions
-    whose losses have not come yet count as the worst possible. After `patience` further decisions, a missing loss is no
-    longer waited for.
+    whose losses have not come yet count as the worst possible. After `patience` further decisions, or `patience_seconds` if
+    that is given, a missing loss is no longer waited for.
 
     >>> RolloutPlan(steps=(0.05, 1)).shares
     (0.05, 0.98)
@@ -37,6 +38,7 @@ class RolloutPlan:
     least_decisions: int = 200
     budget: float = 100.0
     patience: int = 10_000
+    patience_seconds: float | None = None
 
     def __post_init__(self) -> None:
         numbers = {
@@ -48,6 +50,10 @@ class RolloutPlan:
             "budget": check_number("budget", self.budget, 0, math.inf, "Try 100.", ends="()"),
             "patience": check_whole_number("patience", self.patience, 1, None, "Try 10000."),
         }
+        if self.patience_seconds is not None:
+            numbers["patience_seconds"] = check_number(
+                "patience_seconds", self.patience_seconds, 0, math.inf, "Try 3600.", ends="()"
+            )
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
 
@@ -61,9 +67,17 @@ class RolloutPlan:
         """The chance of an error that is accepted for each of: a wrong step up, a wrong step down, a broken guarantee."""
         return 1 - self.confidence
 
+    @property
+    def later_decisions(self) -> int:
+        """How many decisions later a loss must have come for a missing one to be left out."""
+        return self.patience if self.patience_seconds is None else MOST_LATER
+
     def describe(self) -> dict[str, Any]:
         """The settings in JSON values."""
-        return {**asdict(self), "steps": list(self.steps)}
+        settings = {**asdict(self), "steps": list(self.steps)}
+        if self.patience_seconds is None:  # files of earlier versions have no such setting
+            del settings["patience_seconds"]
+        return settings
 
 
 def _check_steps(steps: Sequence[float]) -> tuple[float, ...]:

@@ -222,10 +222,13 @@ class Calls:
         least_seconds: float = 0.0,
         budget: float = 100.0,
         patience: int = 10_000,
+        patience_seconds: float | None = None,
         webhook: Mapping[str, str] | None = None,
+        restart: bool = False,
     ) -> Exchange[Rollout]:
         """Start a rollout. `baseline` is an action, "caller", or the path of a saved policy, `webhook` has a `url` and a
-        `secret`, and the other settings are those of `manul.Rollout`. Other settings than before start a new test."""
+        `secret`, and the other settings are those of `manul.Rollout`. Other settings than before start a new test. A rollout that
+        was aborted or rolled back starts again only with `restart`."""
         given: Any = baseline
         if isinstance(baseline, Path) or (isinstance(baseline, str) and baseline != "caller"):
             if not Path(baseline).is_file():
@@ -242,7 +245,9 @@ class Calls:
             "least_seconds": least_seconds,
             "budget": budget,
             "patience": patience,
+            "patience_seconds": patience_seconds,
             "webhook": webhook,
+            "restart": restart,
         }
         path = _path(loop, "rollout")
         return (yield from self._request(Rollout, method="PUT", path=path, body=_encode(settings)))

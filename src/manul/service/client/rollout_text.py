@@ -28,6 +28,7 @@ def rollout_text(rollout: Rollout) -> str:
         f"traffic     learner {_percent(rollout.traffic)}, baseline {_percent(1 - rollout.traffic)}",
         f"decisions   learner {rollout.learner_decisions:,}, baseline {rollout.baseline_decisions:,}; "
         f"{rollout.in_flight:,} not judged yet",
+        *_left_out(rollout),
         f"difference  {_bounds(rollout, rollout.excess)} (learner's {name} minus {sign} that is tolerated)",
         f"budget      {max(rollout.spent, 0.0):.4g} of {rollout.budget:.4g} spent",
     ]
@@ -37,6 +38,12 @@ def rollout_text(rollout: Rollout) -> str:
         unsent = "all moves received" if not rollout.unsent else f"moves not received yet: {rollout.unsent:,}"
         lines.append(f"webhook     {rollout.webhook}, {unsent}")
     return "\n".join([*lines, "", *_table(rollout)])
+
+
+def _left_out(rollout: Rollout) -> list[str]:
+    """The decisions without losses, if there are any."""
+    learner, baseline = rollout.learner_left_out, rollout.baseline_left_out
+    return [f"left out    learner {learner:,}, baseline {baseline:,}"] if learner or baseline else []
 
 
 def _table(rollout: Rollout) -> list[str]:

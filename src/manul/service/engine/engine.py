@@ -24,7 +24,7 @@ from manul.service.engine.loop import Fact, Loop
 from manul.service.engine.losses import ReportedLoss, stated_loss
 from manul.service.engine.lost_numbers import LostNumbers
 from manul.service.engine.recovery import load_in_flight, restore_loop
-from manul.service.engine.rollout_control import RolloutControl
+from manul.service.engine.rollout_control import RolloutControl, keep_rollout
 from manul.service.engine.webhooks import Webhooks
 from manul.service.engine.write_operations import EndWaits, Future, Purge, WriteLosses, id_of, resolve
 from manul.service.errors import Conflict, Problem, Unavailable, Unknown
@@ -180,14 +180,7 @@ class Engine:
         return self._serve_new(number, settings, body, created)
 
     def _serve_new(self, number: int, settings: NewLoop, body: bytes, created: float) -> Loop:
-        row = LoopRow(
-            number=number,
-            name=settings.name,
-            settings=body,
-            created=created,
-            paused=False,
-            apprentice=settings.apprentice,
-        )
+        row = _new_row(number, settings, body, created)
         known = self.loops.get(settings.name)
         loop = known if known is not None and known.number == number else Loop(row)
         self._tell_replicas(loop)
@@ -202,18 +195,24 @@ class Engine:
         self.drop(name, number)
 
     async def reset(self, name: str) -> Loop:
-        """Delete all data of a loop and restart it with its original settings."""
+        """Delete all data of a loop and restart it with its original settings. A rollout begins again at its first step, with
+        what is left of its budget, or stays ended."""
         loop = await self.find(name)
         body, created = loop.row.settings, self.now()
 
-        def replace(transaction: Transaction) -> int | None:
+        def replace(transaction: Transaction) -> LoopRow:
             transaction.delete_loop(loop.number)
-            return transaction.add_loop(name, body, created, apprentice=loop.settings.apprentice)
+            number = transaction.add_loop(name, body, created, apprentice=loop.settings.apprentice)
+            assert number is not None, "the name is free once its loop is deleted"
+            row = _new_row(number, loop.settings, body, created)
+            keep_rollout(transaction, loop, Loop(row), created)
+            return row
 
-        number = await self.write(replace)
-        assert number is not None, "the name is free once its loop is deleted"
+        row = await self.write(replace)
         self.drop(name, loop.number)
-        return self._serve_new(number, loop.settings, body, created)
+        if name not in self.loops:  # unless the learner's thread has found it
+            await asyncio.to_thread(self.take_up, row, self.recover)
+        return self.loop(name)
 
     def drop(self, name: str, number: int) -> None:
         """Stop serving a deleted loop."""
@@ -301,10 +300,10 @@ class Engine:
         """The current time, never earlier than that of any stored decision."""
         return self._clock() + self._ahead
 
-    async def write(self, function: Callable[[Transaction], Any]) -> Any:
-        """Run a function in a transaction and return its result."""
+    async def write(self, function: Callable[[Transaction], Any], *, urgent: bool = False) -> Any:
+        """Run a function in a transaction and return its result; an urgent one waits for no other operation."""
         task: Task[Any] = Task(function)
-        self.writer.submit(task)
+        self.writer.submit(task, urgent=urgent)
         return await asyncio.wrap_future(task.future)
 
     def purge(self) -> None:
@@ -342,14 +341,17 @@ class Engine:
 
     def restore(self, row: LoopRow) -> Loop:
         """Load a loop from its newest snapshot."""
+        epoch = 0 if self.store.replicas is None else self.store.replicas.membership().epoch
         loop = restore_loop(self.store, row)
         self._tell_replicas(loop)
+        loop.epoch = epoch
         self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
         return loop
 
     def _tell_replicas(self, loop: Loop) -> None:
         if self.store.replicas is not None:
-            loop.replicas = self.store.replicas.count
+            loop.membership = self.store.replicas.membership
+            loop.epoch = loop.membership().epoch
 
     def _learn(self, loop: Loop, facts: list[Fact]) -> None:
         if self._following is None:
@@ -361,6 +363,11 @@ class Engine:
             self._events.call_soon_threadsafe(deliver_answers, answers)
         except RuntimeError:
             deliver_answers(answers)
+
+
+def _new_row(number: int, settings: NewLoop, body: bytes, created: float) -> LoopRow:
+    state = {"paused": False, "apprentice": settings.apprentice}
+    return LoopRow(number=number, name=settings.name, settings=body, created=created, **state)
 
 
 def _same(one: NewLoop, other: NewLoop) -> bool:

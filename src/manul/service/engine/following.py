@@ -8,6 +8,7 @@ import time
 from typing import Protocol
 
 from manul.service.engine.loop import Loop
+from manul.service.engine.recovery import add_decisions_of_others
 from manul.service.store import LoopRow, Replicas, State, Store
 
 log = logging.getLogger("manul.service")
@@ -32,6 +33,7 @@ class Following:
     def __init__(self, store: Store, replicas: Replicas, served: Served) -> None:
         self._store, self._served = store, served
         self._states, self.leads, self.learns = replicas.states, replicas.leads, replicas.learns
+        self._membership = replicas.membership
         self._seen: dict[int, State] = {}
         self._damaged: dict[int, int] = {}
         self._finding = threading.Lock()
@@ -51,6 +53,7 @@ class Following:
         for state in states:
             if state.number in known:
                 self._follow(known[state.number], state, began)
+                self._read_decisions_of_others(known[state.number])
 
     def find_new_loops(self) -> None:
         """Serve loops that other replicas have created; callable from any thread."""
@@ -72,12 +75,20 @@ class Following:
         self._seen[loop.number] = state
         if loop.changed < began:
             loop.paused, loop.apprentice = state.paused, state.apprentice
+        loop.stop(state.stopped)
         if loop.paused:
             loop.stop_waiting()
         if state.snapshot > max(loop.model, self._damaged.get(loop.number, 0)):
             self._restore(loop)
         if loop.first is None and state.has_decisions:
             loop.read_first(self._store)
+
+    def _read_decisions_of_others(self, loop: Loop) -> None:
+        """Read the decisions in flight again if replicas have come or gone; until then, the learner gets no traffic here."""
+        epoch = self._membership().epoch
+        if loop.epoch != epoch:
+            add_decisions_of_others(self._store, loop)
+            loop.epoch = epoch
 
     def _restore(self, loop: Loop) -> None:
         snapshot = self._store.snapshot(loop.number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
@@ -37,6 +38,9 @@ class Operation:
 
     def answer(self, error: Exception | None) -> None:
         """Tell the caller; called in the thread of the writer's `deliver`."""
+
+
+_WAKE = Operation()  # in the queue of the writer: there is an urgent operation
 
 
 class Task(Operation, Generic[T]):
@@ -88,14 +92,19 @@ class Writer(threading.Thread):
         super().__init__(name="manul-writer", daemon=True)
         self._store, self.deliver = store, deliver
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
+        self._urgent: deque[Operation] = deque()
         self.failing = False
         self.commits = 0
         self.span: SpanMaker = no_span
         self._stopping = False
 
-    def submit(self, operation: Operation) -> None:
-        """Queue an operation."""
-        self._queue.put(operation)
+    def submit(self, operation: Operation, *, urgent: bool = False) -> None:
+        """Queue an operation; an urgent one is written before all others."""
+        if urgent:
+            self._urgent.append(operation)
+            self._queue.put(_WAKE)
+        else:
+            self._queue.put(operation)
 
     def call(self, function: Callable[[Transaction], T]) -> T:
         """Run a function in a transaction and wait for its result."""
@@ -118,11 +127,16 @@ class Writer(threading.Thread):
         """Run until stopped."""
         going = True
         while going:
-            group = self._collect(self._queue.get())
+            first = self._queue.get()
+            # Urgent operations have a transaction of their own, which takes less time than a full group.
+            self._write_and_deliver([self._urgent.popleft() for _ in range(len(self._urgent))])
+            group = self._collect(first)
             going = None not in group
-            operations = [each for each in group if each is not None]
-            if operations:
-                self._deliver(self._write(operations))
+            self._write_and_deliver([each for each in group if each is not None and each is not _WAKE])
+
+    def _write_and_deliver(self, operations: list[Operation]) -> None:
+        if operations:
+            self._deliver(self._write(operations))
 
     def _deliver(self, answers: Answers) -> None:
         now = [pair for pair in answers if isinstance(pair[0], Task)]

@@ -20,12 +20,12 @@ from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.service.engine import models
 from manul.service.engine.action_space import action_space
-from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, keep
+from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, keep, note_arrived
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
 from manul.service.loop_settings import stored_loop
-from manul.service.store import OUTCOMES, Event, LoopRow, Snapshot, Store, StoreFailure
+from manul.service.store import OUTCOMES, Event, LoopRow, Membership, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import DecisionRow, RolloutTicket, new_epoch
 from manul.types import Decision, Decisions, KnobsDecision
 from manul.utils import model_files
@@ -63,6 +63,8 @@ class Loop:
         self.agent = models.make_agent(self.settings)
         self.model = self.learned = self.refused = 0
         self.rollout: LoopRollout | None = None
+        # Rollouts that were started by events up to this one were aborted, even if that is not learned yet.
+        self.stopped = row.stopped
         # Decisions of the rollout that are not judged yet, and numbers that no decision got.
         self.in_flight, self.voids = InFlight(), deque[int]()
         self.first: Any = None
@@ -74,7 +76,9 @@ class Loop:
         self.behind = True
         self._queueing = threading.Lock()
         self._waiters: list[tuple[int, Future[None]]] = []
-        self.replicas: Callable[[], int] = lambda: 1
+        self.membership: Callable[[], Membership] = lambda: Membership(1, 0)
+        # The epoch of the replicas in which decisions of others were last read.
+        self.epoch = 0
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
@@ -149,9 +153,12 @@ class Loop:
         within: models.Within | None,
         callers_action: float | None,
     ) -> Drawn:
-        arm, ticket = rollout.draw(self.agent, key, features, within, callers_action, self.in_flight)
+        replicas, epoch = self.membership()
+        playing = replicas > 0 and epoch == self.epoch and not self.is_stopped(rollout)
+        known = self.in_flight if playing else None
+        arm, ticket = rollout.draw(self.agent, key, features, within, callers_action, known)
         # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
-        keep(self.in_flight, number, Ticket(*ticket[1:]), self.replicas())
+        keep(self.in_flight, number, Ticket(*ticket[1:]), replicas)
         if self._shape is None:
             self._shape = features if isinstance(features, dict) else features.tolist()
         return Drawn(Decision(arm.action, arm.density, within, arm.floor), self.model, ticket)
@@ -168,6 +175,14 @@ class Loop:
             decisions = models.draw_many(self.agent, numbers, contexts, rows, withins)
             self._shape = contexts[0] if self._shape is None else self._shape
             return decisions, self.model
+
+    def is_stopped(self, rollout: LoopRollout) -> bool:
+        """Whether a rollout was aborted, even if that is not learned yet."""
+        return rollout.event <= self.stopped
+
+    def stop(self, event: int) -> None:
+        """Give the learner no more traffic in rollouts that were started by events up to this one."""
+        self.stopped = max(self.stopped, event)
 
     def void(self, numbers: Sequence[int]) -> None:
         """Note numbers that no decision has got, so that a rollout does not wait for their losses."""
@@ -300,7 +315,7 @@ class Loop:
                 if act.act == "start":
                     assert act.settings is not None
                     at: Any = {"event": event.number, "time": event.time, "again": self.rollout is not None}
-                    self._follow(LoopRollout(self.settings, act.settings, first=act.first, **at))
+                    self._follow(LoopRollout(self.settings, act.settings, first=act.first, owed=act.owed, **at))
                 elif act.act == "end":
                     self._follow(None)
                 elif self.rollout is not None:
@@ -312,8 +327,7 @@ class Loop:
             self.in_flight = InFlight()
         self.rollout = rollout
         if rollout is not None:
-            for number in rollout.progress.arrived:
-                self.in_flight.arrive(number)
+            note_arrived(self.in_flight, rollout)
             self.in_flight.forget_before(rollout.progress.next)
 
     def _learn_batch(self, facts: Sequence[Fact]) -> None:
@@ -331,7 +345,7 @@ class Loop:
                 for event, decision in facts:
                     with self._skip_on_error(event):  # the model has learned them, and must not do so again
                         self.rollout.add(event, decision)
-                    if event.decision in self.rollout.progress.arrived:
+                    if event.kind in OUTCOMES and event.decision in self.rollout.progress.arrived:
                         self.in_flight.arrive(event.decision)
                 self.in_flight.forget_before(self.rollout.progress.next)
             self.refused += sum(event.kind == "damaged" for event, _ in facts)

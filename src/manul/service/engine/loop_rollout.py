@@ -31,7 +31,8 @@ MAX_LOOKS = 400
 class OwnerAct(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What an owner does to a rollout, as it is stored under an event; `first` is the first decision that it can judge.
 
-    "notified" says that the webhook has received so many moves of the rollout that an event started.
+    "notified" says that the webhook has received so many moves of the rollout that an event started. `owed` is what the learner
+    had cost beyond the tolerance before the loop was reset, and `worse` says that a rollout was rolled back before that.
     """
 
     act: Literal["start", "pause", "resume", "abort", "end", "notified"]
@@ -39,6 +40,8 @@ class OwnerAct(msgspec.Struct, kw_only=True, omit_defaults=True):
     first: int = 0
     rollout: int = 0
     moves: int = 0
+    owed: float = 0.0
+    worse: bool = False
 
 
 class _Saved(msgspec.Struct, kw_only=True):
@@ -63,12 +66,20 @@ class LoopRollout:
     """A rollout that was started by an event of its loop. Its methods are called under the lock of the loop."""
 
     def __init__(
-        self, loop: NewLoop, settings: NewRollout, *, event: int, time: float, first: int, again: bool = False
+        self,
+        loop: NewLoop,
+        settings: NewRollout,
+        *,
+        event: int,
+        time: float,
+        first: int,
+        owed: float = 0.0,
+        again: bool = False,
     ) -> None:
         self.settings, self.event, self.started = settings, event, time
         self.baseline, self.plan, losses = check(loop, settings)
         self.seed = agent_settings(loop)["seed"]
-        self.progress = Progress(self.plan, losses, next=first)
+        self.progress = Progress(self.plan, losses, next=first, owed=owed)
         self.paused, self.step_began, self.notified = False, time, 0
         self.counts = [0, 0]
         self.moves: list[RolloutMove] = []
@@ -82,16 +93,16 @@ class LoopRollout:
         context: Any,
         within: Within | None,
         callers_action: float | None,
-        in_flight: InFlight,
+        in_flight: InFlight | None,
     ) -> tuple[arms.ArmDraw, RolloutTicket]:
-        """Draw from one of the arms; `in_flight` are the decisions that are not judged."""
+        """Draw from one of the arms; `in_flight` are the decisions that are not judged, None if the learner gets no traffic."""
         ends = agent.actions if within is None else agent.narrow(within)
         action = callers_action if self.settings.baseline == "caller" else None
         baseline = self.baseline.arm(context, ends, action)
         learner = agent.decide_again(key, context, within)
         if learner.floor is None:
             raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
-        share = in_flight.share(self.progress)
+        share = 0.0 if in_flight is None else in_flight.share(self.progress)
 
         def look_up(action: float) -> tuple[float, float | None]:
             narrowed = None if within is None else [within]
@@ -102,16 +113,16 @@ class LoopRollout:
         return drawn, RolloutTicket(self.event, *ticket)
 
     def add(self, event: Event, decision: DecisionRow | None) -> None:
-        """Add an event: the outcome of a decision, or a number that no decision has."""
-        if event.kind != "void" and event.kind not in OUTCOMES:
+        """Add an event: the outcome of a decision, that it is overdue, or a number that no decision has."""
+        if event.kind not in ("void", "overdue", *OUTCOMES):
             return
         ticket = None if decision is None else self.own_ticket(decision)
-        if ticket is not None:
+        if ticket is not None and event.kind in OUTCOMES:
             self.counts[not ticket.learner] += 1
         self.progress.held = self.paused or event.time < self.not_before
         looks, moves = self.progress.judged // COHORT, len(self.progress.moves)
         low, high = self.progress.losses
-        self.progress.add(event.decision, ticket, min(max(event.loss, low), high))
+        self.progress.add(event.decision, ticket, None if event.kind == "overdue" else min(max(event.loss, low), high))
         for move in self.progress.moves[moves:]:
             self._note_move(event, move.reason, origin=move.origin, low=move.low, high=move.high)
             self.step_began = event.time
@@ -138,15 +149,18 @@ class LoopRollout:
         reasons: dict[str, Step] = {"pause": "paused", "resume": "resumed", "abort": "aborted"}
         origin = self.progress.level + 1
         if act.act == "abort":
-            self.progress.go_back()
+            if self.progress.level < 0:
+                return
+            self.progress.go_back("worse" if act.worse else "aborted")
         self.paused = act.act == "pause"
-        self._note_move(event, reasons[act.act], origin=origin)
+        self._note_move(event, "worse" if act.worse else reasons[act.act], origin=origin)
 
     def restart(self, event: Event) -> None:
-        """Begin a new test, because the model was replaced."""
+        """Begin again at the first step, because the model was replaced."""
+        origin = self.progress.level + 1
         self.progress.restart()
         self.step_began = event.time
-        self._note_move(event, "model replaced", origin=self.progress.level + 1)
+        self._note_move(event, "model replaced", origin=origin)
 
     @property
     def unsent(self) -> list[RolloutMove]:
@@ -206,7 +220,7 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
         raise Invalid("A rollout takes one knob; this loop has several.", "loop")
     if settings.webhook is not None:
         check_url(settings.webhook.url)
-    names = ("tolerance", "confidence", "steps", "holdout", "least_decisions", "budget", "patience")
+    names = ("tolerance", "confidence", "steps", "holdout", "least_decisions", "budget", "patience", "patience_seconds")
     try:
         assert loop.losses is not None
         plan = RolloutPlan(**{name: getattr(settings, name) for name in names})
@@ -260,9 +274,15 @@ def in_flight(rollout: LoopRollout, decisions: Iterable[DecisionRow]) -> InFligh
         ticket = rollout.own_ticket(each)
         if ticket is not None and each.number >= rollout.progress.next:
             keep(found, each.number, ticket)
-    for number in rollout.progress.arrived:
-        found.arrive(number)
+    note_arrived(found, rollout)
     return found
+
+
+def note_arrived(in_flight: InFlight, rollout: LoopRollout) -> None:
+    """Note which decisions have losses, although they are not judged yet."""
+    for number, (_, loss) in rollout.progress.arrived.items():
+        if loss is not None:
+            in_flight.arrive(number)
 
 
 def keep(in_flight: InFlight, number: int, ticket: Ticket, replicas: int = 1) -> None:
@@ -270,4 +290,4 @@ def keep(in_flight: InFlight, number: int, ticket: Ticket, replicas: int = 1) ->
     if ticket.share > 0:
         in_flight.add(number, ticket, max(1, replicas))
     else:
-        in_flight.omit(number, ticket.level)
+        in_flight.omit(number, ticket)

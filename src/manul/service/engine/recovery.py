@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
+from manul.agents.rollout.rollout_progress import Ticket
 from manul.service.engine.loop import Loop
-from manul.service.engine.loop_rollout import in_flight
+from manul.service.engine.loop_rollout import in_flight, note_arrived
 from manul.service.insights.history import RECENT
 from manul.service.store import LoopRow, Store
 from manul.service.store.blocks import DecisionRow
@@ -38,6 +39,25 @@ def load_in_flight(store: Store, loop: Loop) -> None:
     """Read the decisions of the loop's rollout that are not judged."""
     if loop.rollout is not None:
         loop.in_flight = in_flight(loop.rollout, _recent_decisions(store, loop, loop.rollout.progress.next))
+
+
+def add_decisions_of_others(store: Store, loop: Loop) -> None:
+    """Read the decisions of other replicas that are not judged. One that is not stored yet counts with the largest share."""
+    rollout = loop.rollout
+    if rollout is None:
+        return
+    first, reserved = rollout.progress.next, store.counts(loop.number).numbers
+    stored = {each.number: rollout.own_ticket(each) for each in _recent_decisions(store, loop, first)}
+    with loop.lock:
+        if loop.rollout is None or loop.rollout.event != rollout.event:
+            return
+        rollout, progress = loop.rollout, loop.rollout.progress
+        largest = Ticket(learner=True, share=max(rollout.plan.shares), level=0, period=progress.period)
+        numbers = [number for number in range(progress.next, reserved + 1) if number not in progress.arrived]
+        tickets = dict.fromkeys(numbers, largest) | stored
+        others = {number: each for number, each in tickets.items() if each is not None and number >= progress.next}
+        loop.in_flight.join(others)
+        note_arrived(loop.in_flight, rollout)
 
 
 def _recent_decisions(store: Store, loop: Loop, first: int) -> Iterator[DecisionRow]:

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Literal
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
+from manul.agents.rollout.rollout_progress import COHORT
 from manul.service.engine.loop import Fact, Loop
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts
-from manul.service.errors import Conflict, Unknown
+from manul.service.errors import Conflict, Unavailable, Unknown
 from manul.service.rollout_schema import NewRollout, Rollout, SavedPolicy, Status
 from manul.service.store import Event, Store, Transaction
 
-Write = Callable[[Callable[[Transaction], Any]], Awaitable[Any]]
 Act = Literal["pause", "resume", "abort"]
+# How long the answer to an abort waits for the learner, so that it shows the move; the abort does not.
+ABORT_SECONDS = 0.05
+ABORTED = "Aborted by its owner. The baseline makes all decisions."
+
+
+class Write(Protocol):
+    """Runs a function in a transaction; an urgent one waits for no other operation."""
+
+    def __call__(self, function: Callable[[Transaction], Any], *, urgent: bool = False) -> Awaitable[Any]:
+        """Run it."""
 
 
 class RolloutControl:
@@ -28,25 +40,57 @@ class RolloutControl:
         self._store, self._write, self._now, self._learn = store, write, now, learn
 
     async def start(self, loop: Loop, settings: NewRollout) -> None:
-        """Start a rollout. If it is running with the same settings, nothing changes; other settings start a new test."""
-        running = loop.rollout
+        """Start a rollout. If it is running with the same settings, nothing changes; other settings start a new test. One that
+        has ended starts again only with `restart`."""
+        running, again = loop.rollout, settings.restart
+        settings = msgspec.structs.replace(settings, restart=False)
         trial = LoopRollout(loop.settings, settings, event=0, time=self._now(), first=0)
         if loop.first is not None:
             check_contexts(trial, loop.first)
-        if running is not None and running.settings == settings and running.progress.level >= 0:
+        ended = running is not None and has_ended(loop, running)
+        if running is not None and running.settings == settings and not (ended and again):
             return
+        if ended and not again:
+            raise Conflict(
+                "The rollout of this loop has ended, and other settings do not start it again. Send them with restart=true.",
+                "restart",
+            )
         counts = await asyncio.to_thread(self._store.counts, loop.number)
         await self._store_act(loop, OwnerAct(act="start", settings=settings, first=counts.numbers + 1))
 
     async def act(self, loop: Loop, act: Act) -> None:
         """Pause, resume or abort the rollout of a loop; nothing changes if it is in that state already."""
         rollout = require_rollout(loop)
-        ended = rollout.progress.level < 0
-        if ended and act != "abort":
-            raise Conflict("The rollout has ended. Start a new one.", "rollout")
-        unchanged = {"pause": rollout.paused, "resume": not rollout.paused, "abort": ended}
-        if not unchanged[act]:
+        if act == "abort":
+            await self._abort(loop, rollout)
+        elif has_ended(loop, rollout):
+            raise Conflict("The rollout has ended. Start it again with restart=true.", "rollout")
+        elif rollout.paused != (act == "pause"):
             await self._store_act(loop, OwnerAct(act=act))
+
+    async def _abort(self, loop: Loop, rollout: LoopRollout) -> None:
+        """Abort a rollout. It takes effect before it is stored, and neither waits for losses that are written or learned, nor
+        for a loop that is paused."""
+        if rollout.progress.level < 0 or loop.stopped > rollout.event:
+            return
+        loop.stop(rollout.event)
+
+        def add(transaction: Transaction) -> Event:
+            event = add_act(transaction, loop.number, OwnerAct(act="abort"), self._now())
+            transaction.change_loop(loop.number, stopped=event.number)
+            return event
+
+        try:
+            event = await self._write(add, urgent=True)
+        except Unavailable:
+            raise Unavailable(
+                "The learner gets no more traffic here, but the abort could not be stored, so that a restart or another replica "
+                "would not know of it. Retry until it is."
+            ) from None
+        loop.stop(event.number)
+        self._learn(loop, [(event, None)])
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.wrap_future(loop.wait_for(event.number)), ABORT_SECONDS)
 
     async def end(self, loop: Loop) -> None:
         """End the rollout of a loop: from now on the learner makes all decisions."""
@@ -62,14 +106,39 @@ class RolloutControl:
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused, and so is its rollout. Resume the loop first.", "loop")
 
-        def add(transaction: Transaction) -> Event:
-            event = transaction.add_events(loop.number, [Event(0, 0, "rollout", 0.0, self._now())])[0]
-            transaction.add_model(loop.number, event.number, msgspec.json.encode(act))
-            return event
-
-        event = await self._write(add)
+        event = await self._write(lambda transaction: add_act(transaction, loop.number, act, self._now()))
         self._learn(loop, [(event, None)])
         await asyncio.wrap_future(loop.wait_for(event.number))
+
+
+def add_act(transaction: Transaction, loop: int, act: OwnerAct, time: float) -> Event:
+    """Store what an owner does."""
+    event = transaction.add_events(loop, [Event(0, 0, "rollout", 0.0, time)])[0]
+    transaction.add_model(loop, event.number, msgspec.json.encode(act))
+    return event
+
+
+def keep_rollout(transaction: Transaction, loop: Loop, fresh: Loop, time: float) -> None:
+    """Start the rollout of a loop again in the one that replaces it, from a snapshot, so that no replica decides without it."""
+    with loop.lock:
+        rollout = loop.rollout
+        if rollout is None:
+            return
+        # Losses of decisions in flight will not be judged any more, so these count as the worst possible.
+        left = COHORT * rollout.progress.allowed(loop.in_flight.total, loop.in_flight.worst)
+        owed, ended = max(rollout.plan.budget - left, 0.0), has_ended(loop, rollout)
+    acts = [OwnerAct(act="start", settings=rollout.settings, first=1, owed=owed)]
+    worse = ended and not loop.is_stopped(rollout) and rollout.progress.moves[-1].reason == "worse"
+    acts += [OwnerAct(act="abort", worse=worse)] if ended else [OwnerAct(act="pause")] if rollout.paused else []
+    stored = {add_act(transaction, fresh.number, act, time): act for act in acts}
+    bodies = {event.number: msgspec.json.encode(act) for event, act in stored.items()}
+    fresh.learn([(event, None) for event in stored], bodies.__getitem__)
+    transaction.add_snapshot(fresh.number, fresh.snapshot(), keep=1)
+
+
+def has_ended(loop: Loop, rollout: LoopRollout) -> bool:
+    """Whether the baseline makes all decisions for good."""
+    return rollout.progress.level < 0 or loop.is_stopped(rollout)
 
 
 def require_rollout(loop: Loop) -> LoopRollout:
@@ -97,6 +166,9 @@ def describe_all(loops: Iterable[Loop], now: float) -> list[Rollout]:
 
 def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     evidence = evidence_of(rollout.progress, loop.in_flight)
+    stopped = loop.is_stopped(rollout)
+    if stopped:  # also if the learner has not come to it yet
+        evidence = replace(evidence, status="rolled back", step=0, traffic=0.0, limited=False, needed=None)
     settings, waits = rollout.settings, rollout.not_before if rollout.not_before > now else None
     known = all(abs(end) < float("inf") for end in evidence.excess)
     plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}
@@ -105,14 +177,15 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
         rewards=loop.settings.rewards is not None,
         started=rollout.started,
         event=rollout.event,
-        status=_status(rollout, evidence),
-        sentence=_sentence(rollout, evidence, "loss" if loop.settings.rewards is None else "reward"),
+        status="aborted" if stopped else _status(rollout, evidence),
+        sentence=ABORTED if stopped else _sentence(rollout, evidence, _outcome(loop)),
         baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
         **plan,
         steps=list(settings.steps),
         least_decisions=settings.least_decisions,
         budget=evidence.budget,
         patience=settings.patience,
+        patience_seconds=settings.patience_seconds,
         webhook=None if settings.webhook is None else settings.webhook.url,
         unsent=len(rollout.unsent),
         step=evidence.step,
@@ -122,6 +195,9 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
         in_flight=len(loop.in_flight.tickets),
         learner_decisions=rollout.counts[0],
         baseline_decisions=rollout.counts[1],
+        learner_left_out=evidence.left_out[0],
+        baseline_left_out=evidence.left_out[1],
+        uneven=evidence.uneven,
         excess=evidence.excess if known else None,
         learner_loss=evidence.learner_loss,
         baseline_loss=evidence.baseline_loss,
@@ -133,6 +209,10 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     )
 
 
+def _outcome(loop: Loop) -> Literal["loss", "reward"]:
+    return "loss" if loop.settings.rewards is None else "reward"
+
+
 def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
     if evidence.status == "rolled back":
         return "aborted" if evidence.moves[-1].reason == "aborted" else "rolled back"
@@ -141,7 +221,7 @@ def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
 
 def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Literal["loss", "reward"]) -> str:
     if evidence.status == "rolled back" and evidence.moves[-1].reason == "aborted":
-        return "Aborted by its owner. The baseline makes all decisions."
+        return ABORTED
     started = "" if rollout.moves[0].reason == "started" else "This is a new test: earlier evidence does not count. "
     paused = " Paused: the learner can lose traffic, but does not get more." if rollout.paused else ""
     return f"{started}{evidence.sentence(outcome)}{paused}"

@@ -13,6 +13,7 @@ GAUGES = {
     "spent": "Upper bound of what the learner has cost beyond the tolerance, in units of the loss.",
     "budget": "Start-up budget of the rollout, in units of the loss.",
     "in_flight": "Decisions of the rollout that are not judged yet.",
+    "uneven": "1 if the arms lack losses at different rates, so that the learner does not move up.",
     "unsent": "Moves that the webhook has not received yet.",
 }
 Samples = Mapping[str, float]
@@ -23,13 +24,15 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> Iterator[tuple[str, str, str
     if not rollouts:
         return
     for name, meaning in GAUGES.items():
-        yield f"rollout_{name}", "gauge", meaning, {_labels(each): getattr(each, name) for each in rollouts}
-    decisions = {
-        _labels(each, arm=arm): getattr(each, f"{arm}_decisions")
-        for each in rollouts
-        for arm in ("learner", "baseline")
+        yield f"rollout_{name}", "gauge", meaning, {_labels(each): +getattr(each, name) for each in rollouts}
+    by_arm = {
+        "decisions": "Decisions with losses since the rollout began, by arm.",
+        "left_out": "Decisions whose losses did not come within patience since the model was given, by arm.",
     }
-    yield "rollout_decisions", "counter", "Decisions with losses since the rollout began, by arm.", decisions
+    for name, meaning in by_arm.items():
+        arms = ((each, arm) for each in rollouts for arm in ("learner", "baseline"))
+        counts = {_labels(each, arm=arm): getattr(each, f"{arm}_{name}") for each, arm in arms}
+        yield f"rollout_{name}", "counter", meaning, counts
     moves = {
         _labels(each, reason=reason): count
         for each in rollouts

@@ -67,7 +67,8 @@ OPERATIONS = (
     Operation(name="promote", method="POST", path=f"{ONE}/promote", right="admin", answers=schema.Status,
               summary="Promote an apprentice: from now on the loop decides. A rollout ends, and the learner makes all decisions."),
     Operation(name="start_rollout", method="PUT", path=f"{ONE}/rollout", right="admin", asks=NewRollout, answers=Rollout,
-              summary="Start a rollout: the learner takes over from a baseline by evidence. Other settings start a new test."),
+              summary="Start a rollout: the learner takes over from a baseline by evidence. Other settings start a new test; one that "
+                      "has ended starts again only with restart."),
     Operation(name="rollout", method="GET", path=f"{ONE}/rollout", right="report", answers=Rollout,
               summary="Return the rollout of a loop: traffic, evidence, moves, and what the next step needs."),
     Operation(name="pause_rollout", method="POST", path=f"{ONE}/rollout/pause", right="admin", answers=Rollout,
@@ -75,7 +76,7 @@ OPERATIONS = (
     Operation(name="resume_rollout", method="POST", path=f"{ONE}/rollout/resume", right="admin", answers=Rollout,
               summary="Resume a paused rollout."),
     Operation(name="abort_rollout", method="POST", path=f"{ONE}/rollout/abort", right="admin", answers=Rollout,
-              summary="Abort a rollout: from now on the baseline makes all decisions."),
+              summary="Abort a rollout: from now on the baseline makes all decisions. It works in every state, and at once."),
     Operation(name="report", method="GET", path=f"{ONE}/report", right="report", answers=schema.Report,
               summary="Return the agent's estimates, and the losses of the model and of alternatives with 95 % confidence intervals."),
     Operation(name="summary", method="GET", path=f"{ONE}/summary", right="report", answers=schema.Summary,

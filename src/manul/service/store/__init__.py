@@ -11,7 +11,7 @@ from msgspec import Struct
 from manul.service.errors import Unknown
 from manul.service.store.blocks import Block, DecisionRow
 
-Kind = Literal["loss", "part", "default", "combined", "late", "import", "rollout", "void", "damaged"]
+Kind = Literal["loss", "part", "default", "combined", "late", "import", "rollout", "void", "overdue", "damaged"]
 
 # The kinds of events that are outcomes: the model learns these, and each decision has at most one.
 OUTCOMES: tuple[Kind, ...] = ("loss", "default", "combined")
@@ -22,8 +22,8 @@ class Event(NamedTuple):
 
     `loss` is the outcome, `part` one of several losses that will be combined, `default` and `combined` the outcome at the
     end of the wait, `late` a loss reported after it, and `import` a model that replaces the previous one. `rollout` is what
-    the owner does to a rollout, and `void` a number that no decision has, so that no rollout waits for its loss. `damaged` is
-    a row that cannot be read.
+    the owner does to a rollout, `void` a number that no decision has, so that no rollout waits for its loss, and `overdue` a
+    decision that a rollout does not wait for any more. `damaged` is a row that cannot be read.
     """
 
     number: int
@@ -35,7 +35,10 @@ class Event(NamedTuple):
 
 
 class LoopRow(Struct, frozen=True, kw_only=True):
-    """A loop as it is stored; `settings` is the JSON it was created with."""
+    """A loop as it is stored; `settings` is the JSON it was created with.
+
+    Rollouts that were started by events up to `stopped` were aborted, even if the loop has not learned that yet.
+    """
 
     number: int
     name: str
@@ -43,6 +46,7 @@ class LoopRow(Struct, frozen=True, kw_only=True):
     created: float
     paused: bool
     apprentice: bool
+    stopped: int = 0
 
 
 class Counts(Struct):
@@ -102,6 +106,15 @@ class State(NamedTuple):
     events: int
     snapshot: int
     has_decisions: bool
+    stopped: int
+
+
+class Membership(NamedTuple):
+    """How many replicas may be making decisions, 0 if this one cannot know, and a number that changes whenever decisions of
+    others must be read from the store, because what is assumed about them no longer holds."""
+
+    replicas: int
+    epoch: int
 
 
 class Replicas(Protocol):
@@ -116,8 +129,8 @@ class Replicas(Protocol):
     def states(self) -> list[State]:
         """The current state of all loops."""
 
-    def count(self) -> int:
-        """The number of replicas, as of a second ago."""
+    def membership(self) -> Membership:
+        """How many replicas may be making decisions."""
 
 
 class Transaction(Protocol):
@@ -130,7 +143,9 @@ class Transaction(Protocol):
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
         """Add a loop; returns its number, or None if the name is taken."""
 
-    def change_loop(self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
+    def change_loop(
+        self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None, stopped: int | None = None
+    ) -> None:
         """Change the state of a loop."""
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
@@ -250,6 +265,7 @@ __all__ = [
     "Lookup",
     "LoopGone",
     "LoopRow",
+    "Membership",
     "Replicas",
     "Snapshot",
     "State",

@@ -32,7 +32,7 @@ WHERE h.loop = %s
 """
 STATES = """
 SELECT l.number, l.paused, l.apprentice, h.events,
-  coalesce((SELECT max(event) FROM snapshots s WHERE s.loop = l.number), 0), f.loop IS NOT NULL
+  coalesce((SELECT max(event) FROM snapshots s WHERE s.loop = l.number), 0), f.loop IS NOT NULL, l.stopped
 FROM loops l JOIN heads h ON h.loop = l.number LEFT JOIN firsts f ON f.loop = l.number ORDER BY l.number
 """
 
@@ -97,7 +97,7 @@ class PostgresStore(Reading):
 
     def loops(self) -> list[LoopRow]:
         """All loops in the order of their creation."""
-        names = ("number", "name", "settings", "created", "paused", "apprentice")
+        names = ("number", "name", "settings", "created", "paused", "apprentice", "stopped")
         rows = self._read(f"SELECT {', '.join(names)} FROM loops ORDER BY number")
         return [LoopRow(**dict(zip(names, row, strict=True))) for row in rows]
 

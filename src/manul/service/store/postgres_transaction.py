@@ -102,13 +102,15 @@ class PostgresTransaction:
             self._execute(f"INSERT INTO {table} (loop) VALUES (%s)", number)
         return number
 
-    def change_loop(self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
+    def change_loop(
+        self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None, stopped: int | None = None
+    ) -> None:
         """Change the state of a loop."""
         change = (
-            "UPDATE loops SET paused = coalesce(%s, paused), apprentice = coalesce(%s, apprentice) WHERE number = %s "
-            "RETURNING number"
+            "UPDATE loops SET paused = coalesce(%s, paused), apprentice = coalesce(%s, apprentice), "
+            "stopped = greatest(stopped, %s) WHERE number = %s RETURNING number"
         )
-        if not self._read(change, paused, apprentice, loop):
+        if not self._read(change, paused, apprentice, stopped or 0, loop):
             raise LoopGone
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:

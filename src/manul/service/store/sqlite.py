@@ -93,7 +93,9 @@ class SqliteStore(Reading):
 
     def loops(self) -> list[LoopRow]:
         """All loops in the order of their creation."""
-        rows = self._read("SELECT number, name, settings, created, paused, apprentice FROM loops ORDER BY number")
+        rows = self._read(
+            "SELECT number, name, settings, created, paused, apprentice, stopped FROM loops ORDER BY number"
+        )
         return [
             LoopRow(
                 number=row[0],
@@ -102,6 +104,7 @@ class SqliteStore(Reading):
                 created=row[3],
                 paused=bool(row[4]),
                 apprentice=bool(row[5]),
+                stopped=row[6],
             )
             for row in rows
         ]

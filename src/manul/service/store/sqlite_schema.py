@@ -64,7 +64,11 @@ VERSION_3 = """
 ALTER TABLE snapshots ADD COLUMN rollout BLOB NOT NULL DEFAULT x''
 """
 
-MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3)
+VERSION_4 = """
+ALTER TABLE loops ADD COLUMN stopped INTEGER NOT NULL DEFAULT 0
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
 VERSION = len(MIGRATIONS)
 TABLES_1 = frozenset({"loops", "blocks", "ids", "events", "models", "snapshots"})
 LOOPS_1 = ["number", "name", "settings", "created", "paused", "apprentice", "ended", "archived"]

@@ -65,11 +65,16 @@ class SqliteTransaction:
         self._created.add(number)
         return number
 
-    def change_loop(self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
+    def change_loop(
+        self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None, stopped: int | None = None
+    ) -> None:
         """Change the state of a loop."""
         self._check(loop)
-        change = "UPDATE loops SET paused = coalesce(?, paused), apprentice = coalesce(?, apprentice) WHERE number = ?"
-        self._connection.execute(change, (paused, apprentice, loop))
+        change = (
+            "UPDATE loops SET paused = coalesce(?, paused), apprentice = coalesce(?, apprentice), "
+            "stopped = max(stopped, ?) WHERE number = ?"
+        )
+        self._connection.execute(change, (paused, apprentice, stopped or 0, loop))
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
         """Assign ids to decision numbers; returns the ids that other decisions already have, with their numbers."""

@@ -78,7 +78,7 @@ function reasonOf({ reason, low, high }) {
     restarted: "started again by the owner: a new test",
     "not worse": `proven not worse${bounds}`,
     worse: `proven worse${bounds}`,
-    "model replaced": "model replaced by the owner: a new test",
+    "model replaced": "model replaced by the owner: a new test from the first step",
   }
   return texts[reason] ?? `${reason} by the owner`
 }
@@ -166,6 +166,8 @@ export class RolloutCard {
       "Baseline's decisions": count(rollout.baseline_decisions),
       "Not judged yet": count(rollout.in_flight),
     }
+    if (rollout.learner_left_out || rollout.baseline_left_out)
+      tiles[`No ${one} in time`] = `${count(rollout.learner_left_out)} and ${count(rollout.baseline_left_out)}`
     this.part("tiles").replaceChildren(
       ...Object.entries(tiles).map(([name, value]) =>
         make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value })),
