@@ -50,7 +50,7 @@ async def test_the_new_one_gets_traffic_once_it_has_read_the_decisions_of_the_bu
         known = len(new.engine.loop("a").in_flight.tickets)
         await decide(busy, 50)
         loop = new.engine.loop("a")
-        await until(lambda: loop.membership() == (2, loop.epoch) and len(loop.in_flight.tickets) > known)
+        await until(lambda: loop.membership() == (2, loop.generation) and len(loop.in_flight.tickets) > known)
         await until(lambda: busy.engine.loop("a").membership().replicas == 2)
         made = await decide(new, 100)
         for _ in range(3):
@@ -71,10 +71,10 @@ async def test_decisions_of_a_replica_that_has_left_are_read_from_the_store(post
         await put(idle, **QUICK, budget=BUDGET)
         async with busy.running():
             await until(lambda: busy.engine.loop("a").membership().replicas == 2)
-            await until(lambda: busy.engine.loop("a").epoch == busy.engine.loop("a").membership().epoch)
+            await until(lambda: busy.engine.loop("a").generation == busy.engine.loop("a").membership().generation)
             await decide(busy, 1000)
             assert given(busy) > 0.4 * BUDGET
         loop = idle.engine.loop("a")
-        await until(lambda: loop.membership() == (1, loop.epoch) and loop.epoch > 0)
+        await until(lambda: loop.membership() == (1, loop.generation) and loop.generation > 0)
         await decide(idle, 1000)
         assert given(idle) <= BUDGET

@@ -341,17 +341,17 @@ class Engine:
 
     def restore(self, row: LoopRow) -> Loop:
         """Load a loop from its newest snapshot."""
-        epoch = 0 if self.store.replicas is None else self.store.replicas.membership().epoch
+        generation = 0 if self.store.replicas is None else self.store.replicas.membership().generation
         loop = restore_loop(self.store, row)
         self._tell_replicas(loop)
-        loop.epoch = epoch
+        loop.generation = generation
         self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
         return loop
 
     def _tell_replicas(self, loop: Loop) -> None:
         if self.store.replicas is not None:
             loop.membership = self.store.replicas.membership
-            loop.epoch = loop.membership().epoch
+            loop.generation = loop.membership().generation
 
     def _learn(self, loop: Loop, facts: list[Fact]) -> None:
         if self._following is None:

@@ -85,10 +85,10 @@ class Following:
 
     def _read_decisions_of_others(self, loop: Loop) -> None:
         """Read the decisions in flight again if replicas have come or gone; until then, the learner gets no traffic here."""
-        epoch = self._membership().epoch
-        if loop.epoch != epoch:
+        generation = self._membership().generation
+        if loop.generation != generation:
             add_decisions_of_others(self._store, loop)
-            loop.epoch = epoch
+            loop.generation = generation
 
     def _restore(self, loop: Loop) -> None:
         snapshot = self._store.snapshot(loop.number)

@@ -77,8 +77,8 @@ class Loop:
         self._queueing = threading.Lock()
         self._waiters: list[tuple[int, Future[None]]] = []
         self.membership: Callable[[], Membership] = lambda: Membership(1, 0)
-        # The epoch of the replicas in which decisions of others were last read.
-        self.epoch = 0
+        # The generation of the replicas in which decisions of others were last read.
+        self.generation = 0
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
@@ -153,8 +153,8 @@ class Loop:
         within: models.Within | None,
         callers_action: float | None,
     ) -> Drawn:
-        replicas, epoch = self.membership()
-        playing = replicas > 0 and epoch == self.epoch and not self.is_stopped(rollout)
+        replicas, generation = self.membership()
+        playing = replicas > 0 and generation == self.generation and not self.is_stopped(rollout)
         known = self.in_flight if playing else None
         arm, ticket = rollout.draw(self.agent, key, features, within, callers_action, known)
         # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.

@@ -114,7 +114,7 @@ class Membership(NamedTuple):
     others must be read from the store, because what is assumed about them no longer holds."""
 
     replicas: int
-    epoch: int
+    generation: int
 
 
 class Replicas(Protocol):

@@ -29,12 +29,12 @@ class ReplicaCount:
     >>> replicas.read(2, time=1.0)
     >>> replicas.read(1, time=2.0)
     >>> replicas.membership(time=3.0), replicas.membership(time=5.5)
-    (Membership(replicas=2, epoch=0), Membership(replicas=0, epoch=1))
+    (Membership(replicas=2, generation=0), Membership(replicas=0, generation=1))
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._count, self._read_at, self._epoch = 0, -float("inf"), 0
+        self._count, self._read_at, self._generation = 0, -float("inf"), 0
         self._settled_at: float | None = None
         self._was_here = False
         self._left: list[tuple[float, int]] = []  # until when to count as many as before
@@ -55,7 +55,7 @@ class ReplicaCount:
             self._count, self._left = 0, []
 
     def membership(self, time: float) -> Membership:
-        """The number of replicas to count with, and the epoch."""
+        """The number of replicas to count with, and the generation."""
         with self._lock:
             if (
                 self._count == 0
@@ -65,12 +65,12 @@ class ReplicaCount:
                 current = 0
             else:
                 current = max([self._count, *(count for until, count in self._left if until > time)])
-            self._begin_epochs(time)
-            return Membership(current, self._epoch)
+            self._begin_generations(time)
+            return Membership(current, self._generation)
 
-    def _begin_epochs(self, time: float) -> None:
+    def _begin_generations(self, time: float) -> None:
         if self._count and self._settled_at is not None and time >= self._settled_at:
-            self._settled_at, self._epoch = None, self._epoch + 1
+            self._settled_at, self._generation = None, self._generation + 1
         left = [(until, count) for until, count in self._left if until > time]
         if len(left) < len(self._left):
-            self._left, self._epoch = left, self._epoch + 1
+            self._left, self._generation = left, self._generation + 1
