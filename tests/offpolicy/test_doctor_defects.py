@@ -63,13 +63,18 @@ def test_what_is_natural_in_a_hostile_world_is_no_problem(world):
     assert [title for title in titles if title != "small effective sample"] == []
 
 
+@pytest.mark.parametrize("seed", [807, 827, 829])
+def test_rare_losses_look_neither_shifted_nor_like_rewards(seed):
+    assert problems(HOSTILE["rare"](seed)) == []
+
+
 def test_shuffled_losses_get_a_note_because_a_world_where_nothing_matters_looks_the_same(clean, rng):
     note = found(PLANTED["shuffled losses"].plant(clean, rng), "unexplained losses")
     assert (note.severity, note.sentence.endswith("otherwise all is well.")) == ("note", True)
 
 
 def test_a_policy_worse_than_random_gets_a_warning_that_says_so():
-    log = log_of(1, rows=3000, logger="Cats", kind="independent", losses="binary", learning=True)
+    log = log_of(1, rows=3000, logger="Cats, epsilon .2", kind="independent", losses="binary", learning=True)
     warning = found(change(log, losses=1 - log.losses), "explored actions cost less")
     assert (warning.severity, "or the logged policy is worse than random." in warning.sentence) == ("warning", True)
 
@@ -178,3 +183,10 @@ def test_one_heavy_row_is_a_warning(rng):
     log = manul.Log(rng.random((5000, 2), np.float32), rng.random(5000), densities, rng.random(5000))
     finding = found(log, "one heavy row", policy=manul.Cats(leaves=2, bandwidth=1 / 2))
     assert "Row 40 has 7 % of the weight" in finding.sentence
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 40, 2000])
+def test_equal_losses_are_no_problem_however_many_there_are(rows):
+    log = log_of(1, rows=4000, logger="Cats", kind="independent", losses="absolute", learning=True).rows(slice(0, rows))
+    titles = problems(change(log, losses=np.full(rows, 0.5)))
+    assert [title for title in titles if title != "small effective sample"] == []

@@ -13,10 +13,7 @@ from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.types import Floats, Within
 from manul.utils.rewards import outcome_names
 
-LIKELY, CERTAIN = (
-    2.0,
-    4.0,
-)  # standard errors; 4 are 1 false alarm in 30,000 logs of a policy that is as good as a random one
+LIKELY, CERTAIN = 2.5, 4.0  # standard errors
 _BLOCK = 32  # rows
 _LEAST_BLOCKS = 8
 _LEAST_ROWS = 200
@@ -70,11 +67,15 @@ class ExploredCost:
         self.largest = max(_MEMORY * self.largest, float(weights.max()), 1.0)
 
     def findings(self, rows: LatestRows) -> list[Symptom]:
-        """A warning if the difference is certain, or likely and certain among the latest rows."""
-        if self.blocks < _LEAST_BLOCKS or rows.estimated:
+        """A warning if the difference is likely, and certain among the latest rows.
+
+        Neither is enough alone: few weights are large, so their sum is not normal if losses are rare, and the densities of
+        a policy that used more than the contexts go along with what it used.
+        """
+        if self.blocks < _LEAST_BLOCKS or not self.variance or rows.estimated:
             return []
         z = self.total / math.sqrt(self.variance)
-        if z > -LIKELY or (z > -CERTAIN and _z_of_rare_actions(rows) > -CERTAIN):
+        if z > -LIKELY or _z_of_rare_actions(rows) > -CERTAIN:
             return []
         names = outcome_names(rewards=self.rewards)
         better = "earn more" if self.rewards else "cost less"
@@ -92,7 +93,7 @@ class ExploredCost:
 def _z_of_rare_actions(rows: LatestRows) -> float:
     """Whether losses are lower where densities are, compared with other rows of the same time and with similar contexts.
 
-    This has more power than weights if few rows explored, but a policy that used more than the contexts can mislead it.
+    This has more power than weights if few rows explored.
     """
     if len(rows) < _LEAST_ROWS or not rows.ranks.any():
         return 0.0
@@ -100,4 +101,7 @@ def _z_of_rare_actions(rows: LatestRows) -> float:
     surprise = rows.ranks - SmoothRegression(rows.columns).held_out_predictions(numbers, rows.ranks)
     parts = np.array_split(numbers, len(rows) // _BLOCK)
     centred = np.concatenate([rarity[part] - rarity[part].mean() for part in parts])
-    return z_score(surprise * centred)
+    # If losses are rare, those of explored rows may all be missing, and with them the variance of the products.
+    independent = math.sqrt(float((centred**2).sum() * (surprise**2).mean()))
+    total = float((surprise * centred).sum())
+    return min(total / independent, z_score(surprise * centred), key=abs) if independent > 0 else 0.0

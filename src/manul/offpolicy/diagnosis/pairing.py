@@ -15,11 +15,12 @@ from manul.types import Floats
 from manul.utils.rewards import outcome_names
 
 LEAST_ROWS = 200  # fewer show nothing
+LEAST_OTHERS = 50  # losses that differ from the most common one: fewer are so rare that chance looks like an effect
 NO_SIGN_ROWS = 1000  # with fewer, effects that matter may not show
 CERTAIN = (
     5.0  # standard errors; a false alarm is rarer than 1 in a million if errors are normal, and they are not quite
 )
-A_SIGN, NO_SIGN = 3.0, 1.5  # standard errors
+A_SIGN, NO_SIGN = 2.0, 1.5  # standard errors
 LARGE_GAIN = 0.01  # of the variance of the losses: smaller effects are harmless
 _TIMES, _BINS = 8, 64  # parts of the log and of the range
 _GREEDY = 2.0  # times the density of a uniform policy: more in half of the range is impossible
@@ -38,13 +39,18 @@ def find_wrong_pairs(rows: LatestRows) -> list[Symptom]:
     []
     ['shifted losses']
     """
-    if len(rows) < LEAST_ROWS or not rows.ranks.any():
+    if len(rows) < LEAST_ROWS or _other_losses(rows) < LEAST_OTHERS:
         return []
     errors = _Errors(rows)
     shifted = _shifted(rows, errors)
     if shifted:
         return shifted
     return [*_foreign_contexts(rows, errors), *_unexplained(rows, errors)]
+
+
+def _other_losses(rows: LatestRows) -> int:
+    """The rows with another loss than the most common one."""
+    return len(rows) - int(np.unique(rows.losses, return_counts=True)[1].max())
 
 
 class _Errors:
@@ -59,8 +65,14 @@ class _Errors:
         return _errors(self.decision, self.numbers + offset, self.ranks)
 
     def gain(self, offset: int) -> Floats:
-        """By how much the action of a row improves a prediction from its context; contexts may contain the loss of the row before."""
-        return _errors(self.context, self.numbers + offset, self.ranks) - self.of_decision(offset)
+        """By how much the action of a row improves a prediction from its context; contexts may contain the loss of the row before.
+
+        A model of contexts that is worse than the mean loss, by chance, makes no action informative.
+        """
+        context = _errors(self.context, self.numbers + offset, self.ranks)
+        nothing: Floats = self.ranks**2
+        decision = self.own if offset == 0 else self.of_decision(offset)
+        return (context if context.mean() < nothing.mean() else nothing) - decision
 
 
 def _errors(model: SmoothRegression, numbers: Numbers, targets: Floats) -> Floats:
