@@ -13,13 +13,13 @@ from manul.errors import ParameterError
 from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces
 from manul.offpolicy import named_logs
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
-from manul.offpolicy.diagnosis.converted_fields import ConvertedFields
 from manul.offpolicy.diagnosis.filled_losses import FilledEnd
 from manul.offpolicy.diagnosis.knob_support import KnobSupport
 from manul.offpolicy.diagnosis.leaks import Leaks
 from manul.offpolicy.diagnosis.policy_weights import PolicyWeights
 from manul.offpolicy.diagnosis.support import FAILURE, Support
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
+from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.types import Policy, Within
 from manul.utils.rewards import AnyRange
@@ -70,7 +70,7 @@ def doctor(
     span = declared or (0.0, 1.0)
     outside, drift, duplicates = Outside(span, scale), Drift(), Duplicates()
     book, end, estimated = Bookkeeping(), FilledEnd(), False
-    converted = ConvertedFields()
+    doubts = PolicyObjections(policy)
     covered: _OneKnob | KnobSupport = _OneKnob(span)
     weights = None if policy is None else PolicyWeights(policy)
     for rows in with_progress(pieces(book.read(log), several=True), log, progress=progress):
@@ -85,12 +85,15 @@ def doctor(
         drift.add(rows)
         duplicates.add(rows)
         end.add(rows)
-        converted.add(rows)
+        doubts.add(rows)
     check_has_rows(outside.rows)
     symptoms = [*covered.findings(), *outside.findings(), *covered.leaks(), *book.findings(), *end.findings()]
     symptoms += [*duplicates.findings(continuous=covered.continuous), *drift.findings(FAILURE)]
     symptoms += covered.size() if weights is None else weights.findings(FAILURE)
-    symptoms += converted.findings(error=policy is not None)
+    # Without a policy, the log can still be used for functions and constants.
+    symptoms += [
+        ("warning" if policy is None else each.severity, each.title, each.sentence) for each in doubts.objections()
+    ]
     if estimated:
         symptoms.append(("note", "estimated densities", _ESTIMATED))
     return sorted((Finding(*symptom) for symptom in symptoms), key=lambda finding: SEVERITIES.index(finding.severity))
