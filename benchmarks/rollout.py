@@ -148,7 +148,7 @@ def play_replicas(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
     waits, busy = delays.tolist(), rng.random(len(coins)).tolist()
     comes, leaves = rng.integers(1, 200), rng.integers(200, 2000)
     replicas = [(InFlight(), ReplicaCount()) for _ in range(2)]
-    epochs, stored = [0, 0], InFlight()
+    generations, stored = [0, 0], InFlight()
     full, excess, worst = np.inf, 0.0, 0.0
     due: list[tuple[float, int, float]] = []
     for number, coin in enumerate(coins):
@@ -157,9 +157,9 @@ def play_replicas(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
             in_flight, count = replicas[place]
             if number % RATE == 37 * place or number == (comes if place else 0):  # once a second, not at the same time
                 count.read(len(living), time)
-            if (epoch := count.membership(time).epoch) != epochs[place]:
+            if (generation := count.membership(time).generation) != generations[place]:
                 in_flight.join(stored.tickets)
-                epochs[place] = epoch
+                generations[place] = generation
         often = 0.9 if number % 100 < 50 else 0.1
         place = living[-1] if busy[number] < often else living[0]
         in_flight, count = replicas[place]

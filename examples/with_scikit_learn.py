@@ -20,8 +20,9 @@ def main(rounds: int = 4000) -> None:
     mapped = manul.simulate(manul.Mapped(agent=manul.Cats(leaves=64, bandwidth=1 / 16), features=squares), world)
     print(f"Cats {plain.mean_loss:.4f}, with PolynomialFeatures {mapped.mean_loss:.4f}")
 
-    tree = manul.train_tree(mapped.log, leaves=16, bandwidth=1 / 16, classifier=LogisticRegression())
-    print("a tree of logistic regressions:", manul.evaluate(tree, mapped.log))
+    train, held_out = mapped.log.split(0.75)
+    tree = manul.train_tree(train, leaves=16, bandwidth=1 / 16, classifier=LogisticRegression())
+    print("a tree of logistic regressions:", manul.evaluate(tree, held_out))
 
 
 if __name__ == "__main__":

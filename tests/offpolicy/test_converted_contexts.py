@@ -74,6 +74,15 @@ def test_an_agent_on_its_own_log_states_the_densities_that_it_logged(name, kind,
     np.testing.assert_allclose(own, logged, rtol=1e-12)
 
 
+def test_a_method_of_an_agent_gets_what_the_agent_got():
+    agent = manul.Auto(epsilon=0.2)
+    log = frozen_log(agent, "missing number")
+    (rows,) = pieces(log)
+    assert policy_densities.inputs(policy_densities.Smoothed(agent.best, 0.1, (0, 1)), rows) == rows.to_dicts()
+    assert None in {context["age"] for context in rows.to_dicts()}
+    manul.evaluate(agent.best, log, bandwidth=0.1)
+
+
 def test_functions_get_contexts_without_missing_values():
     log = frozen_log(manul.Auto(epsilon=0.2), "missing text")
     keys = {tuple(context) for context in next(pieces(log)).function_inputs()}

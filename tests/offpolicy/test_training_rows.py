@@ -67,6 +67,16 @@ def test_a_comparison_on_the_rows_of_the_training_shows_nothing(log, policy):
     assert row.verdict == "not shown"
 
 
+def test_the_doctor_says_that_a_policy_was_trained_on_the_rows(log, policy):
+    findings = [manul.offpolicy.doctor(part, policy) for part in log.split(0.6)]
+    assert [[each.severity for each in some if each.title == TITLE] for some in findings] == [["error"], []]
+
+
+def test_the_best_action_of_a_policy_is_the_policy(log, policy):
+    titled = [titles(manul.evaluate(policy.best, part, bandwidth=0.1)) for part in log.split(0.6)]
+    assert [TITLE in each for each in titled] == [True, False]
+
+
 COPIES = {
     "file": lambda policy, folder: (policy.save(folder / "p.manul"), manul.load(folder / "p.manul"))[1],
     "bytes": lambda policy, _: manul.loads(manul.dumps(policy)),

@@ -79,9 +79,9 @@ def test_decisions_do_not_wait_while_a_snapshot_is_encoded(monkeypatch):
     before, encode = loop.draw(1, 1, [1.0, 2.0], None), model_files.encode
     drawn = []
 
-    def deciding(*contents):
+    def deciding(*contents, **header):
         drawn.append(loop.draw(1, 1, [1.0, 2.0], None))
-        return encode(*contents)
+        return encode(*contents, **header)
 
     monkeypatch.setattr(model_files, "encode", deciding)
     assert loop.snapshot().model == manul.dumps(loop.agent)

@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
+import manul
 from manul.utils import model_files
 from tests.saved_agents import saved
 from tests.service.conftest import Service, run
@@ -58,3 +60,17 @@ async def test_lone_surrogates_are_refused(tmp_path, context, path):
         body |= {"action": 0.5} if path == "observations" else {}
         answer = await service.client.post(f"/v1/loops/heat/{path}", content=json.dumps(body))
         assert 400 <= answer.status_code < 500, answer.text
+
+
+@run
+async def test_a_model_that_was_trained_on_a_log_keeps_its_sketch_in_the_service(tmp_path):
+    rng = np.random.default_rng(0)
+    log = manul.Log(rng.random((200, 1)), rng.random(200), np.ones(200), rng.random(200), action_range=(0, 1))
+    grid = manul.Grid(bandwidths=(1 / 4,), leaves=(4,))
+    policy = manul.optimize(log, grid=grid, epsilon=0.1).policy
+    async with Service(tmp_path / "a.db").running() as service:
+        await service.post("", 201, name="heat", actions=[0, 1])
+        await service.post("/heat/decisions", context=[0.5])
+        assert (await service.client.put(UPLOAD, content=manul.dumps(policy))).status_code == 200
+        model = manul.loads((await service.client.get(UPLOAD)).content)
+        assert model.trained_on.text == policy.trained_on.text

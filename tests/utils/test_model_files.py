@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import struct
+import types
 
 import numpy as np
 import pytest
@@ -111,6 +112,24 @@ def test_subclasses_that_files_do_not_know_are_pickled_as_themselves():
     agent = pickle.loads(pickle.dumps(Subclass(seed=3)))
     assert type(agent) is Subclass
     assert agent.seed == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"hashes": "AAAA", "limit": "7", "repeated": 0, "contexts": true}',
+        '{"hashes": "", "limit": "7", "repeated": 0, "contexts": true}',
+        '{"hashes": "AQAAAAAAAAABAAAAAAAAAA==", "limit": "7", "repeated": 0, "contexts": true}',
+        '{"hashes": "AQAAAAAAAAA=", "limit": "-1", "repeated": 0, "contexts": true}',
+        '{"hashes": "AQAAAAAAAAA=", "limit": "7", "repeated": NaN, "contexts": true}',
+    ],
+)
+def test_a_forged_sketch_of_the_training_is_refused(text):
+    forged = model_files.encode(*model_files.contents(manul.Auto()), trained_on=types.SimpleNamespace(text=text))
+    with pytest.raises(FileError, match="damaged"):
+        manul.loads(forged)
 
 
 class Subclass(manul.Auto):

@@ -317,7 +317,10 @@ _ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "fields
 
 
 def _gaps(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    return np.equal(values, None).astype(np.bool_) if values.dtype == object else np.isnan(values)
+    if values.dtype == object:
+        return np.array([value is None for value in values.tolist()], np.bool_)
+    gaps: npt.NDArray[np.bool_] = np.isnan(values)
+    return gaps
 
 
 def _field_values(values: npt.NDArray[Any], kind: str | None) -> list[Any]:

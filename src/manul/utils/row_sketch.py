@@ -54,7 +54,8 @@ class RowSketch:
         values = json.loads(text)
         hashes = np.frombuffer(base64.b64decode(values["hashes"], validate=True), "<u8").astype(np.uint64)
         limit, repeated = int(values["limit"]), float(values["repeated"])
-        if not 0 < len(hashes) <= SIZE or (np.diff(hashes) <= 0).any() or not 0 <= limit < 2**64:
+        increasing = bool((hashes[1:] > hashes[:-1]).all())
+        if not (0 < len(hashes) <= SIZE and increasing and 0 <= limit < 2**64 and 0 <= repeated <= 1):
             raise ValueError
         return RowSketch(hashes, limit, repeated, contexts=bool(values["contexts"]))
 

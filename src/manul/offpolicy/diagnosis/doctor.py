@@ -14,7 +14,6 @@ from manul.logs.action_resolution import resolution
 from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces
 from manul.offpolicy import named_logs
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
-from manul.offpolicy.diagnosis.converted_fields import ConvertedFields
 from manul.offpolicy.diagnosis.explored_cost import ExploredCost
 from manul.offpolicy.diagnosis.filled_densities import find_filled_densities
 from manul.offpolicy.diagnosis.filled_losses import FilledEnd
@@ -28,6 +27,7 @@ from manul.offpolicy.diagnosis.predictable_actions import find_predictable_actio
 from manul.offpolicy.diagnosis.rounded_actions import find_rounded_actions
 from manul.offpolicy.diagnosis.support import FAILURE, Support
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
+from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.types import Policy, Within
 from manul.utils.rewards import AnyRange
@@ -78,7 +78,7 @@ def doctor(
     span = declared or (0.0, 1.0)
     outside, drift, duplicates = Outside(span, scale), Drift(), Duplicates()
     book, end, latest, explored = Bookkeeping(), FilledEnd(), LatestRowsKeeper(span), ExploredCost()
-    converted = ConvertedFields()
+    doubts = PolicyObjections(policy)
     covered: _OneKnob | KnobSupport = _OneKnob(span)
     weights = None if policy is None else PolicyWeights(policy)
     for rows in with_progress(pieces(book.read(log), several=True), log, progress=progress):
@@ -94,12 +94,15 @@ def doctor(
         drift.add(rows)
         duplicates.add(rows)
         end.add(rows)
-        converted.add(rows)
+        doubts.add(rows)
     check_has_rows(outside.rows)
     symptoms = [*covered.findings(), *outside.findings(), *covered.leaks(), *book.findings(), *end.findings()]
     symptoms += [*duplicates.findings(continuous=covered.continuous), *drift.findings(FAILURE)]
     symptoms += covered.size() if weights is None else weights.findings(FAILURE)
-    symptoms += converted.findings(error=policy is not None)
+    # Without a policy, the log can still be used for functions and constants.
+    symptoms += [
+        ("warning" if policy is None else each.severity, each.title, each.sentence) for each in doubts.objections()
+    ]
     last = latest.rows(continuous=isinstance(covered, _OneKnob) and covered.continuous)
     symptoms += _row_symptoms(last, explored, scale, {title for _, title, _ in symptoms})
     if last.estimated:

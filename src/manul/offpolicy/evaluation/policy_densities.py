@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -15,6 +16,7 @@ from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
 from manul.offpolicy.evaluation.smoothed_knobs import SmoothedKnobs
 from manul.types import Context, Floats, Policy, Within
+from manul.utils.model_files import FileMixin
 
 Deterministic = Callable[[Any], Any]
 
@@ -172,10 +174,26 @@ def distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
     return [policy.distribution(context, ends) for context, ends in zip(inputs(policy, rows), within, strict=True)]
 
 
+def owner_of(policy: object) -> object | None:
+    """The saved agent or policy of which a smoothed function is a method, such as `best`; None if there is none.
+
+    >>> import manul
+    >>> agent = manul.Auto()
+    >>> owner_of(Smoothed(agent.best, 0.1, (0.0, 1.0))) is agent, owner_of(Smoothed(len, 0.1, (0.0, 1.0)))
+    (True, None)
+    """
+    action = policy.action if isinstance(policy, Smoothed | SmoothedKnobs) else None
+    return action.__self__ if inspect.ismethod(action) and isinstance(action.__self__, FileMixin) else None
+
+
 def inputs(policy: object, rows: Rows) -> Any:
-    """The contexts for a policy: numbers if they have no names or the policy takes as many columns, otherwise dicts."""
+    """The contexts for a policy: numbers if they have no names or the policy takes as many columns, otherwise dicts.
+
+    A method of a policy, such as `agent.best`, gets what the policy gets; other functions get no missing values.
+    """
     if isinstance(policy, Smoothed | SmoothedKnobs):
-        return rows.function_inputs()
+        owner = owner_of(policy)
+        return rows.function_inputs() if owner is None else inputs(owner, rows)
     if rows.numbers is not None:
         return rows.numbers
     width = getattr(policy, "width", None)

@@ -6,7 +6,7 @@ from manul.logs.batching import Rows
 from manul.logs.row_hashes import known_rows
 from manul.offpolicy.converted_contexts import TITLE, converted_sentence
 from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
-from manul.offpolicy.evaluation.policy_densities import Smoothed
+from manul.offpolicy.evaluation.policy_densities import Smoothed, owner_of
 from manul.offpolicy.evaluation.smoothed_knobs import SmoothedKnobs
 from manul.types import Objection
 from manul.utils.model_files import FileMixin
@@ -24,6 +24,7 @@ class PolicyObjections:
 
     def __init__(self, policy: object) -> None:
         inside = policy.policy if isinstance(policy, KnobsPolicy) else policy
+        inside = owner_of(inside) or inside
         self._is_function = isinstance(inside, Smoothed | SmoothedKnobs)
         self._sketch = inside.trained_on if isinstance(inside, FileMixin) else None
         self._converted, self._asked, self._known = dict[str, str](), 0, 0
