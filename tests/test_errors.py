@@ -52,8 +52,8 @@ def test_an_error_keeps_its_field_between_processes():
 )
 def test_a_traceback_shows_no_internal_exception(make, bad):
     agent = make()
-    decision = agent.decide({"age": 31.0})
-    agent.learn({"age": 31.0}, decision, 0.5)
+    learned, decision = agent.decide({"age": 31.0}), agent.decide({"age": 31.0})
+    agent.learn({"age": 31.0}, learned, 0.5)
     for use in (agent.decide, agent.distribution, agent.best, lambda each: agent.learn(each, decision, 0.5)):
         with pytest.raises(InputError) as caught:
             use(bad)

@@ -151,7 +151,7 @@ print(Path("back.vw").read_text(), end="")
 #
 # `manul convert` reads and writes all formats. The output of `vw --cbify_reg -p log.acp` contains no features; `manul convert log.acp log.parquet
 # --features data.vw` joins it with the data file that vw read. Vowpal Wabbit's JSON with `_label_ca` (`.json`) is read, too. Every format
-# can be gzipped.
+# can be gzipped. If a file is called `train.dat` or `log.acpx`, add `--format vw`.
 #
 # ```sh
 # cat > history.vw <<'END'

@@ -129,7 +129,7 @@ def test_the_standard_variable_is_enough_and_its_service_name_counts(collector, 
 @pytest.mark.parametrize(
     ("words", "status", "expected"),
     [
-        (("--otel-endpoint", "collector:4318"), 2, "otel_endpoint must be a URL such as http://127.0.0.1:4318"),
+        (("--otel-endpoint", "collector:4318"), 2, "--otel-endpoint must be a URL such as http://127.0.0.1:4318"),
         (("--otel-endpoint", "http://127.0.0.1:9"), 1, "Install it: pip install 'manul[otel]'."),
     ],
 )
