@@ -36,7 +36,9 @@ def test_the_critic_competes_with_trees_and_the_verdict_is_a_sentence(optimize):
     lines = optimize().stdout.splitlines()
     assert lines[1].startswith("auto ")
     assert sum(line.endswith("<- chosen") for line in lines) == 1
-    assert lines[-1].startswith("This log cannot tell whether the policy is better than the logged one: 25 of 300 decisions")
+    assert lines[-1].startswith(
+        "This log cannot tell whether the policy is better than the logged one: 25 of 300 decisions"
+    )
 
 
 def test_the_verdict_is_in_the_json(optimize):
