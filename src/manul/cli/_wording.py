@@ -22,6 +22,7 @@ PHRASES = {
     "engine='local'": "--engine local",
     "engine='ray'": "--engine ray",
     "candidates='auto'": "--candidate auto",
+    "the second part of log.split(0.8), and train it on the first": "those of manul convert --last 0.2, and train it on the rest",
     "losses and rewards exclude": "--losses and --rewards exclude",
     "loss_range and reward_range exclude": "--losses and --rewards exclude",
     "first and last cannot be combined": "--first and --last cannot be combined",
