@@ -36,7 +36,8 @@ class Server:
 
     def start(self):
         # No test cuts the power, so nothing has to reach the disk.
-        settings = ("-c", "log_min_messages=fatal", "-c", "fsync=off")
+        # Without autovacuum, whose statistics of a half-filled table would change plans in one run of many.
+        settings = ("-c", "log_min_messages=fatal", "-c", "fsync=off", "-c", "autovacuum=off")
         command = [self.programs / "postgres", "-D", "data", "-k", self.folder, "-h", "", *settings]
         with Path(self.folder, "server.log").open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **self.user)
