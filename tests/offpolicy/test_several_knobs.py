@@ -239,3 +239,9 @@ def test_a_model_that_expects_no_gain_does_not_advise_to_try_the_policy():
     support = {"rows": 500, "effective_size": 3.0, "supported": False}
     verdict = Verdict((0.5, math.nan), -0.1, math.nan, math.nan, math.nan, logged=(0.4, 0.01), greedy=None, **support)
     assert str(verdict).endswith("Keep the logged policy, or log more decisions.")
+
+
+def test_a_model_is_not_said_to_need_100_matching_decisions_that_the_log_has():
+    support = {"rows": 2000, "effective_size": 300.0, "supported": False}
+    verdict = Verdict((0.5, math.nan), 0.1, math.nan, math.nan, math.nan, logged=(0.6, 0.01), greedy=None, **support)
+    assert "300 of 2,000 decisions match those of the policy, but the log misses many others" in str(verdict)

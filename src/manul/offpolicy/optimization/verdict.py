@@ -110,7 +110,7 @@ class Verdict:
         if self._errors:
             return f"This log cannot show a gain over the logged policy. {' '.join(self._errors)}"
         if self.rests_on_model:
-            advice = f"The log cannot confirm it: {self._matching}, and {ENOUGH:g} are needed. "
+            advice = f"The log cannot confirm it: {self._too_few} "
             advice += (
                 "Try the policy on a share of the decisions."
                 if self.gain > 0
