@@ -45,7 +45,6 @@ class AgentEntry:
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """The parameters of `make`, with their types."""
         return inspect.signature(self.make, eval_str=True).parameters
 
 

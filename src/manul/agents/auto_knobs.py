@@ -88,7 +88,6 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     @property
     def actions(self) -> dict[str, Any]:
-        """The knobs, as they were given."""
         return self.knobs.actions
 
     @property
@@ -351,7 +350,6 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return np.array(rows).reshape(count, len(self.knobs.knobs))
 
     def _limits(self, lows: Floats, highs: Floats) -> Narrow | None:
-        """The limits as the core calls them."""
         return None if self.limits is None else KnobLimits(self.knobs, self.limits).within(lows, highs)
 
     @property

@@ -47,7 +47,6 @@ class CriticDensity:
         return self.relative(contexts, actions) / (spans if actions.ndim == 1 else spans[:, np.newaxis])
 
     def relative(self, contexts: Any, actions: Floats) -> Floats:
-        """The densities relative to a uniform policy."""
         likely = np.interp(self.critic.predict_losses(contexts, actions), *self.knots)
         likely = np.clip(likely, LEAST, MOST)
         return (1 - FLOOR) * likely / (1 - likely) + FLOOR

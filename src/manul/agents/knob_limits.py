@@ -33,7 +33,6 @@ class KnobLimits:
 
     @cached_property
     def order(self) -> list[int]:
-        """The order in which knobs are drawn."""
         return sorted(range(len(self.knobs.knobs)), key=lambda at: not isinstance(self.knobs.knobs[at][1], Choice))
 
     def within(self, lows: Floats, highs: Floats) -> Narrow:

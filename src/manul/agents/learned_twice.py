@@ -31,7 +31,6 @@ class LearnedBatches:
         self._drawn, self._learned = WeakSet[Decisions | KnobsDecisions](), WeakSet[Decisions | KnobsDecisions]()
 
     def draw(self, decisions: Decisions | KnobsDecisions) -> None:
-        """Remember a batch that was drawn."""
         self._drawn.add(decisions)
 
     def learn(self, decisions: object, stacklevel: int) -> None:

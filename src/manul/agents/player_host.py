@@ -61,7 +61,6 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
 
     @property
     def decisions(self) -> int:
-        """The number of decisions so far."""
         return 0 if self.player is None else self.player.decisions
 
     def expected_nbytes(self, width: int | None) -> int:
@@ -78,7 +77,6 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
             return sys.maxsize
 
     def state(self) -> model_files.Arrays:
-        """The complete learned state, as arrays."""
         if self.player is None:
             return {}
         counts = {name: np.array([getattr(self.player, name)], np.uint64) for name in self._counters(self.player)}

@@ -49,12 +49,10 @@ class PolicyPlayer:
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the next decision."""
         return epsilon_at(self._schedule, self.rounds)
 
     @property
     def chosen(self) -> float:
-        """The bandwidth in use."""
         return self._bandwidths[self._best]
 
     def window(self, context: Row, low: float, high: float) -> tuple[float, float]:
@@ -77,7 +75,6 @@ class PolicyPlayer:
         self.decisions += len(contexts)
 
     def learn(self, context: Row, action: float, density: float, loss: float, low: float, high: float) -> None:
-        """Learn from the loss of a decision."""
         decision = Decision(action, density, (low, high))
         lowest, highest = self._losses
         share = (loss - lowest) / (highest - lowest)
@@ -111,7 +108,6 @@ class PolicyPlayer:
         return {**arrays, "estimates": self._sums.copy(), "counts": counts}
 
     def restore(self, saved: model_files.Arrays) -> None:
-        """Restore a state."""
         split, count = model_files.split_by_prefix(saved), len(self._learners)
         estimates, counts = model_files.vectors(split.pop("", {}), estimates=("f8", count), counts=("u8", 2))
         best, rounds = map(int, counts)

@@ -166,7 +166,6 @@ def _from_arrow(column: Any) -> Values:
 
 
 def _texts(column: Any) -> list[str | None]:
-    """Creates each distinct text once, for speed."""
     coded = column.dictionary_encode()
     texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
     codes = coded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
@@ -175,7 +174,6 @@ def _texts(column: Any) -> list[str | None]:
 
 
 def _array(values: npt.NDArray[Any]) -> Values:
-    """An array that the core reads."""
     return np.ascontiguousarray(values, dtype=np.bool_ if values.dtype.kind == "b" else np.float64)
 
 

@@ -68,7 +68,6 @@ class Crosses:
     """
 
     def __call__(self, context: Row | Fields, /) -> Floats | Fields:
-        """The context with its crosses."""
         if isinstance(context, dict):
             return _cross_fields(context)
         values = np.asarray(context, dtype=np.float64)
@@ -105,7 +104,6 @@ class Fourier:
         check_seed(self.seed)
 
     def __call__(self, context: Row | Fields, /) -> Floats:
-        """The row with its waves."""
         if isinstance(context, dict):
             raise InputError("context must be a row of numbers for Fourier, got a mapping. Try Crosses().", "context")
         values = np.asarray(context, dtype=np.float64)
@@ -144,7 +142,6 @@ class Transformer:
         self.fitted = fitted
 
     def __call__(self, context: Row | Fields, /) -> Floats:
-        """The transformed context."""
         output = self.fitted.transform(self._table(context))
         output = output.toarray() if hasattr(output, "toarray") else np.asarray(output)
         row: Floats = np.asarray(output[0], dtype=np.float64)

@@ -28,7 +28,6 @@ class NamedBatch:
         return self.count
 
     def is_empty(self) -> bool:
-        """Whether no context has a field."""
         if isinstance(self.contexts, tuple):
             return not len(self.contexts[2])
         return not self.contexts if isinstance(self.contexts, dict) else not any(self.contexts)

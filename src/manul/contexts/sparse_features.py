@@ -35,14 +35,12 @@ class SparseFeatures:
         return len(self.starts) - 1
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """The contexts as dicts."""
         names = [self.names[place] for place in self.places.tolist()]
         pairs = list(zip(names, self.values.tolist(), strict=True))
         starts = self.starts.tolist()
         return [dict(pairs[start:end]) for start, end in pairwise(starts)]
 
     def select(self, which: Selection) -> SparseFeatures:
-        """A selection of the rows."""
         rows = np.arange(len(self))[which]
         counts = np.diff(self.starts)[rows]
         starts = np.concatenate([[0], np.cumsum(counts)])
@@ -102,11 +100,9 @@ class Features:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The column of each name."""
         return {name: place for place, name in enumerate(self.columns)}
 
     def names(self, width: int = 0) -> list[str]:  # noqa: ARG002 - the signature of all maps
-        """The names of the columns."""
         return list(self.columns)
 
     def rows(self, features: SparseFeatures) -> npt.NDArray[np.float32]:
@@ -117,7 +113,6 @@ class Features:
         return features.matrix(self.places)
 
     def __call__(self, context: Any, /) -> npt.NDArray[np.float64]:
-        """Encode one context, a mapping of fields."""
         if not isinstance(context, Mapping):
             raise InputError("context must be a mapping of named features, got a row of numbers.", "context")
         row = np.zeros(len(self.columns))

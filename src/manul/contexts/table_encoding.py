@@ -46,18 +46,15 @@ class Number:
 
     @staticmethod
     def fit(name: str, values: Values) -> Number:
-        """Fit the encoding to values."""
         numbers = _numbers(name, values)
         gaps = np.isnan(numbers)
         return Number(name, 0.0 if gaps.all() else float(numbers[~gaps].mean()), bool(gaps.any()))
 
     @property
     def names(self) -> list[str]:
-        """The names of the encoded columns."""
         return [self.name, f"{self.name}={MISSING}"] if self.gaps else [self.name]
 
     def encode(self, values: Values) -> Matrix:
-        """Encode values as rows of numbers."""
         numbers = _numbers(self.name, values)
         gaps = np.isnan(numbers)
         filled = np.where(gaps, self.mean, numbers)
@@ -93,7 +90,6 @@ class Text:
 
     @property
     def names(self) -> list[str]:
-        """The names of the encoded columns."""
         return [f"{self.name}={level}" for level in self.levels] + ([f"{self.name}=other"] if self.other else [])
 
     def encode(self, values: Values) -> Matrix:
@@ -128,7 +124,6 @@ class Columns:
         return cls(tuple(_fit(name, values, levels, layouts.get(name)) for name, values in _columns(table).items()))
 
     def names(self, width: int = 0) -> list[str]:  # noqa: ARG002 - the signature of all maps
-        """The names of the encoded columns."""
         return [name for column in self.columns for name in column.names]
 
     def rows(self, table: Any, rows: int = 0) -> npt.NDArray[np.float32]:
@@ -187,7 +182,6 @@ def encode_column(
 
 
 def _encode_text(name: str, column: pa.Array, levels: int) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """Encode each distinct text once, for speed."""
     coded = column.fill_null(MISSING).dictionary_encode()
     texts: list[str] = coded.dictionary.to_pylist()
     codes: npt.NDArray[np.int32] = coded.indices.to_numpy(zero_copy_only=False)

@@ -47,7 +47,6 @@ class Time:
 
     @staticmethod
     def fit(name: str, values: Values, layout: str) -> Time:
-        """Fit the encoding to values."""
         times = [_parse(name, value, layout) for value in values]
         known = [time for time in times if time is not None]
         has_clock = any(isinstance(time, datetime.datetime) and time.time() != datetime.time() for time in known)
@@ -67,12 +66,10 @@ class Time:
 
     @property
     def names(self) -> list[str]:
-        """The names of the encoded columns."""
         parts = [f"{self.name}.{part}" for part in _PARTS[: len(self.means)]]
         return [*parts, f"{self.name}=?"] if self.gaps else parts
 
     def encode(self, values: Values) -> Matrix:
-        """Encode values as rows of numbers."""
         times = [_parse(self.name, value, self.layout) for value in values]
         rows = [self.means if time is None else _parts(time)[: len(self.means)] for time in times]
         matrix = np.array(rows, dtype=np.float64).reshape(-1, len(self.means))

@@ -331,7 +331,6 @@ def _near(value: Any) -> str:
 
 
 def _turns(ladder: Ladder, swings: Sequence[Swing]) -> str:
-    """Describe a curve by its turning points."""
     places = [swings[0].first, *(swing.last for swing in swings)]
     texts = [_near(ladder.values[place]) for place in places]
     rises = swings[0].change > 0

@@ -335,7 +335,6 @@ def _column_names(agent: object) -> list[str] | None:
 
 
 def _features(agent: object, names: Sequence[str] | None) -> tuple[Feature, ...]:
-    """The features with known names, strongest first."""
     player = agent.player if isinstance(agent, BaseAgent) else None
     if not isinstance(player, _core.CatsPlayer | _core.LinearPlayer):
         return ()

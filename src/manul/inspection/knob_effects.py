@@ -175,7 +175,6 @@ def _middles(knob: Knob, cells: int) -> Iterator[KnobValue]:
 
 
 def _edges(knob: Knob, values: tuple[Any, ...]) -> Floats:
-    """The edges of cells around values."""
     if isinstance(knob, Span):
         return np.linspace(knob.low, knob.high, len(values) + 1)
     middles = np.arange(len(values), dtype=np.float64) if isinstance(knob, Choice) else np.array(values)

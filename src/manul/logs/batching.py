@@ -78,7 +78,6 @@ class Rows:
 
     @property
     def named(self) -> bool:
-        """Whether contexts are named."""
         return self.numbers is None
 
     @cached_property

@@ -37,8 +37,6 @@ def fit_columns(log: Log | Iterable[Log]) -> LogColumns | None:
 
 
 class _Fit:
-    """What has been seen of each column."""
-
     def __init__(self) -> None:
         self.rows = 0
         self.plain = False
@@ -47,7 +45,6 @@ class _Fit:
         self.names: tuple[str, ...] | None = None
 
     def add(self, batch: Log) -> None:
-        """Add the rows of a batch."""
         if batch.features is not None:
             if batch.features.names != self.names:
                 self.names, self.features = batch.features.names, (self.features or set()) | {*batch.features.names}
@@ -68,7 +65,6 @@ class _Fit:
                     column.thin_out()
 
     def columns(self) -> LogColumns | None:
-        """The columns."""
         if self.features is not None:
             return Features(tuple(sorted(self.features)))
         return Columns(tuple(column.fitted(self.rows) for column in self.fields.values())) if self.fields else None

@@ -89,7 +89,6 @@ def _bits(values: npt.NDArray[Any]) -> Hashes:
 
 
 def _multipliers(names: Iterable[str]) -> Hashes:
-    """An odd number for each name."""
     data = [name.encode("utf-8", "surrogatepass") for name in names]
     codes = np.array([zlib.crc32(each) << 32 | zlib.adler32(each) for each in data], np.uint64)
     odd: Hashes = _mix(codes) | np.uint64(1)

@@ -102,7 +102,6 @@ class CoinRegressor:
         self.L = F32(0)
 
     def predict(self, x: Row) -> np.float32:
-        """The predicted cost."""
         return dot(self.w, x)
 
     def step(self, x: Row, g: np.float32) -> None:
@@ -127,11 +126,9 @@ class CoinCosts:
         self.sides = CoinRegressor(M), CoinRegressor(M)
 
     def f(self, x: Row) -> int:
-        """The side with the lower predicted cost."""
         return RIGHT if self.sides[LEFT].predict(x) - self.sides[RIGHT].predict(x) > 0 else LEFT
 
     def learn(self, x: Row, c: tuple[float, float]) -> None:
-        """Regress both predictions on the costs."""
         errors = [side.predict(x) - F32(cost) for side, cost in zip(self.sides, c, strict=True)]
         for side, error in zip(self.sides, errors, strict=True):
             side.step(x, error)
@@ -144,11 +141,9 @@ class CoinMargin:
         self.regressor = CoinRegressor(M)
 
     def f(self, x: Row) -> int:
-        """Right if the prediction is positive."""
         return RIGHT if self.regressor.predict(x) > 0 else LEFT
 
     def learn(self, x: Row, c: tuple[float, float]) -> None:
-        """Regress the prediction on the cheaper side."""
         y = F32(1) if c[LEFT] > c[RIGHT] else F32(-1)
         weight = y * (F32(c[LEFT]) - F32(c[RIGHT]))
         self.regressor.step(x, weight * (self.regressor.predict(x) - y))
@@ -171,7 +166,6 @@ class Node:
     cost: float = math.nan
 
     def child(self, side: int) -> Node:
-        """v.left or v.right."""
         child = self.left if side == LEFT else self.right
         assert child is not None
         return child
@@ -188,7 +182,6 @@ class Node:
         return [] if self.left is None else [self, *self.left.leftmost()]
 
     def get_action(self, x: Row) -> float:
-        """Algorithm 4, from this node downwards."""
         v = self
         while v.left is not None:
             v = v.child(v.f(x))
@@ -203,12 +196,10 @@ class Tree:
 
     @property
     def root(self) -> Node:
-        """The node of level 0."""
         return self.levels[0][0]
 
     @property
     def leaves(self) -> list[Node]:
-        """The nodes of the last level."""
         return self.levels[-1]
 
 

@@ -127,7 +127,6 @@ class Restricted(PlotMixin, model_files.FileMixin):
         return grid[rows, best], ends[:, 0] + first * steps, ends[:, 0] + (last + 1) * steps
 
     def _single(self, context: Context) -> Any:
-        """One context as a batch."""
         _, features = self.critic.player_and_context(context)
         return [features] if isinstance(features, dict) else features[np.newaxis]
 

@@ -66,7 +66,6 @@ class FileMixin(ABC):
         """The object that was saved with these parameters and arrays."""
 
     def save(self, path: str | Path) -> None:
-        """Write to a `.manul` file."""
         write(path, *self.contents(), trained_on=self.trained_on)
 
     def __reduce__(self) -> tuple[Any, ...]:

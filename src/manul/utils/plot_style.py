@@ -195,7 +195,6 @@ def label_options(axes: Axes, options: Sequence[Any], *, up: bool = False) -> Ax
 
 
 def _width(axes: Axes) -> float:
-    """The width of axes, in inches."""
     return axes.get_position().width * float(axes.figure.canvas.figure.get_figwidth())
 
 

@@ -55,7 +55,6 @@ class Registry(Generic[Entry]):
         self._entries[name] = entry
 
     def remove(self, name: str) -> None:
-        """Remove an entry."""
         del self._entries[name]
 
     def find(self, name: str) -> Entry | None:
@@ -81,7 +80,6 @@ class Registry(Generic[Entry]):
         return f"{self._family} must be one of {', '.join(self.names())}, got {name!r}. {advice}"
 
     def names(self) -> list[str]:
-        """All names, sorted."""
         self._import_homes()
         import_plugins()
         return sorted(self._entries)

@@ -75,7 +75,6 @@ class SketchBuilder:
         self._limit = _LARGEST
 
     def add(self, hashes: Hashes) -> None:
-        """Add the hashes of rows."""
         new, counts = np.unique(hashes[hashes <= self._limit], return_counts=True)
         both = np.concatenate([self._hashes, new])
         every, places = np.unique(both, return_inverse=True)

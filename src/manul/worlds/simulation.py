@@ -133,8 +133,6 @@ def _play(loops: Sequence[_Loop], rounds: int, chunk: int, *, progress: bool) ->
 
 
 class _NativeLoop:
-    """The agents that run in the core."""
-
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self.players: list[_core.Player] = []

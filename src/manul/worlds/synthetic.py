@@ -122,7 +122,6 @@ def _density(values: Floats) -> Floats:
 
 
 def _antiderivative(values: Floats) -> Floats:
-    """The antiderivative of E|value - N(0, 1)|."""
     share = normal_share(values)
     area: Floats = share + values * _density(values) + values**2 / 2 * (2 * share - 1)
     return area

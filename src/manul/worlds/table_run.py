@@ -322,7 +322,6 @@ def _ranges(losses: str | None, rewards: str | None) -> dict[str, Any]:
 def _names(
     target: str | Sequence[str] | None, cells: Mapping[str, pa.Array], path: str | Path, *, has_label: bool
 ) -> list[str]:
-    """The names of the target columns."""
     names = [target] if isinstance(target, str) else [*(target or ())]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:

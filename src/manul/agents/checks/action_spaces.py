@@ -19,8 +19,6 @@ _POINTS = 200  # actions at which a density with several knobs is checked
 
 
 class ActionSpace(Protocol):
-    """The actions of an agent."""
-
     @property
     def within(self) -> Any:
         """A narrower range."""
@@ -72,14 +70,11 @@ def check_no_limits(agent: object) -> None:
 
 
 class OneKnob:
-    """Actions that are numbers in a range."""
-
     def __init__(self, actions: Within) -> None:
         self.low, self.high = actions
 
     @property
     def within(self) -> Within:
-        """The upper nine tenths of the range."""
         return self.low + 0.1 * (self.high - self.low), self.high
 
     def is_too_wide(self, bandwidth: float) -> bool:
@@ -101,7 +96,6 @@ class OneKnob:
         _check_mean(1 / decisions.densities, self.high - self.low, "density")
 
     def contains(self, within: Within, action: float) -> bool:
-        """Whether the action lies between the ends."""
         return within[0] <= action <= within[1]
 
     def shares(self, decisions: Decisions) -> Floats:
@@ -114,21 +108,16 @@ class OneKnob:
         return list(zip(decisions.actions.tolist(), decisions.densities.tolist(), strict=True))
 
     def twice(self, decision: Decision) -> Decisions:
-        """Two decisions like this one."""
         return Decisions(np.full(2, decision.action), np.full(2, decision.density))
 
     def bad_actions(self, _decision: Decision) -> list[float]:
-        """A number above the range."""
         return [self.high + 1]
 
     def bad_ranges(self) -> list[Within]:
-        """A range that starts below."""
         return [(self.low - 1, self.high)]
 
 
 class SeveralKnobs:
-    """Actions that set several knobs."""
-
     def __init__(self, knobs: Knobs) -> None:
         self.knobs = knobs
 
@@ -138,7 +127,6 @@ class SeveralKnobs:
         return {name: _upper_part(knob) for name, knob in self.knobs.knobs}
 
     def is_too_wide(self, _bandwidth: float) -> bool:
-        """Windows adapt to the range."""
         return False
 
     def check_density(self, distribution: KnobsDistribution, within: dict[str, Any] | None = None) -> None:
@@ -178,7 +166,6 @@ class SeveralKnobs:
         return list(zip(self._rows(decisions.actions), decisions.densities.tolist(), strict=True))
 
     def twice(self, decision: KnobsDecision) -> KnobsDecisions:
-        """Two decisions like this one."""
         by_knob = {name: np.full(2, density) for name, density in decision.densities.items()}
         return KnobsDecisions(self.knobs.columns([decision.action] * 2), np.full(2, decision.density), by_knob)
 
@@ -197,7 +184,6 @@ class SeveralKnobs:
         return [(0.0, 1.0), {"no such knob": (0.0, 1.0)}, *({name: nothing} for name, nothing in empty.items())]
 
     def _actions(self, within: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
-        """Actions drawn uniformly from a range."""
         rng = np.random.default_rng(0)
         for shares in rng.random((_POINTS, len(self.knobs.knobs))):
             yield {

@@ -126,7 +126,6 @@ def policy_is_deterministic(make: MakePolicy) -> None:
 
 
 def policy_rejects_bad_contexts(make: MakePolicy) -> None:
-    """Invalid contexts and ranges raise InputError."""
     policy = make(4)
     low, high = policy.actions
     for bad in (np.full(WIDTH, np.nan), np.full(WIDTH, np.inf), np.zeros(WIDTH + 1)):

@@ -27,7 +27,6 @@ class BaselineArm:
     source: float | Distribution | Atoms
 
     def draw(self, seed: Sequence[int]) -> float:
-        """An action of the baseline."""
         return self.source if isinstance(self.source, float) else self.source.sample(np.random.default_rng(seed))
 
 
@@ -57,13 +56,11 @@ class ConstantBaseline:
     actions: Within
 
     def arm(self, _context: Context, within: Within, action: float | None) -> BaselineArm:
-        """The constant action."""
         _refuse(action)
         constant = min(max(self.constant, within[0]), within[1])
         return BaselineArm(cell(constant, within, self.actions), constant)
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
-        """The action."""
         return self.constant, {}
 
 
@@ -74,7 +71,6 @@ class CallerBaseline:
     actions: Within
 
     def arm(self, _context: Context, within: Within, action: float | None) -> BaselineArm:
-        """The caller's action."""
         low, high = within
         if not isinstance(action, Real) or not low <= float(action) <= high:
             rule = f"what you would choose, in [{low:g}, {high:g}]"
@@ -82,7 +78,6 @@ class CallerBaseline:
         return BaselineArm(cell(float(action), within, self.actions), float(action))
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
-        """The word."""
         return CALLER, {}
 
 
@@ -102,7 +97,6 @@ class PolicyBaseline:
         return BaselineArm(cells(source, within, self.actions), source)
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
-        """The policy as in its own file."""
         kind, parameters, arrays = model_files.contents(self.policy)
         return {"kind": kind, "parameters": parameters}, arrays
 

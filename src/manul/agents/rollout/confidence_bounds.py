@@ -76,7 +76,6 @@ class Sums:
     unknown: tuple[Pair, Pair] = NOTHING_UNKNOWN
 
     def add(self, terms: Floats) -> None:
-        """Add terms."""
         self.count += len(terms)
         self.total += float(terms.sum())
         self.squares += float(terms @ terms)
@@ -92,7 +91,6 @@ class Sums:
         return Sums(self.count, self.total + total / _UNIT, self.squares + squares / _UNIT, self.unknown)
 
     def merged(self, other: Sums) -> Sums:
-        """The sums of both."""
         pairs = zip(self.unknown, other.unknown, strict=True)
         low, high = ((one[0] + two[0], one[1] + two[1]) for one, two in pairs)
         counts = self.count + other.count, self.total + other.total, self.squares + other.squares

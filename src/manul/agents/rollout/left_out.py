@@ -32,12 +32,10 @@ class LeftOut:
     logs: list[float] = field(default_factory=lambda: [0.0] * len(ODDS))
 
     def count(self, *, learner: bool, share: float) -> None:
-        """Count a decision that is judged."""
         if 0 < share < 1:
             self.judged[not learner] += 1
 
     def add(self, *, learner: bool, share: float) -> None:
-        """Add a decision that is left out."""
         if not 0 < share < 1:
             return
         self.left_out[not learner] += 1

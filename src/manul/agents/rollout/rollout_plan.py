@@ -73,7 +73,6 @@ class RolloutPlan:
         return self.patience if self.patience_seconds is None else MOST_LATER
 
     def describe(self) -> dict[str, Any]:
-        """The settings in JSON values."""
         settings = {**asdict(self), "steps": list(self.steps)}
         if self.patience_seconds is None:  # files of earlier versions have no such setting
             del settings["patience_seconds"]

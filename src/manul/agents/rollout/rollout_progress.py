@@ -85,7 +85,6 @@ class Side:
     weight: float = 0.0
 
     def add(self, terms: Floats, shares: Floats, bounds: Floats) -> None:
-        """Add terms."""
         self.terms.add(terms / bounds)
         self.weight += float((shares / bounds).sum())
 
@@ -149,7 +148,6 @@ class Progress:
 
     @property
     def width(self) -> float:
-        """The width of the range of losses."""
         return self.losses[1] - self.losses[0]
 
     @property

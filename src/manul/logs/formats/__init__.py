@@ -30,8 +30,6 @@ class Piece(NamedTuple):
 
 
 class Writer(Protocol):
-    """Writes a file in batches of rows."""
-
     def write(self, table: pa.Table) -> None:
         """Write a batch of rows."""
 
@@ -119,7 +117,6 @@ class FileSource:
         self.path, self._format = path, format_of(path, name)
 
     def read(self, problems: Problems, size: int) -> Iterator[Piece]:
-        """Yield the rows in pieces."""
         return self._format.read(problems, size)
 
 

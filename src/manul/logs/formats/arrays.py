@@ -82,7 +82,6 @@ def _knob_data(views: Mapping[str, Any], knobs: Knobs) -> dict[str, Any]:
 
 
 def matrix(table: pa.Table, metadata: Metadata) -> Contexts:
-    """The contexts as a dense matrix."""
     layout = columns.context_layout(table.schema)
     if layout == "columns":
         return _column_matrix(table)
@@ -146,7 +145,6 @@ def with_names(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
 
 
 def sparse_features(table: pa.Table, names: tuple[Any, ...]) -> SparseFeatures:
-    """The features of sparse contexts."""
     context = row_checks.single_array(table, "context")
     lists = context.field("index")
     starts = np.concatenate([[0], np.cumsum(np.asarray(lists.value_lengths(), dtype=np.int64))])
@@ -155,5 +153,4 @@ def sparse_features(table: pa.Table, names: tuple[Any, ...]) -> SparseFeatures:
 
 
 def optional(table: pa.Table, name: str) -> npt.NDArray[np.float64] | None:
-    """An optional column, or None."""
     return row_checks.numbers(table, name) if name in table.column_names else None

@@ -128,7 +128,6 @@ class SchemaAdapter:
         return Piece(negate_losses(converted) if self.rewards else converted, rows)
 
     def schema(self, table: pa.Table) -> pa.Schema:
-        """The schema of the log."""
         if self.is_struct:
             if self.metadata.width is None:
                 width = 1 + max(

@@ -246,8 +246,6 @@ def _is_text_value(value: str) -> bool:
 
 
 class Writer:
-    """Writes a CSV file."""
-
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._names = _context_names(schema, path)
         check_flat(schema)
@@ -264,7 +262,6 @@ class Writer:
         self._rows.writerow([*header, *self._names])
 
     def write(self, table: pa.Table) -> None:
-        """Add rows."""
         columns = [*stated_columns(table, flat=True).values()]
         if context_layout(table.schema) == "columns":
             self._rows.writerows(zip(*columns, *(texts(table, name) for name in self._names), strict=True))
@@ -276,7 +273,6 @@ class Writer:
             self._rows.writerow([*decision, *context])
 
     def close(self) -> None:
-        """Finish the file."""
         self._output.close()
 
 
@@ -297,7 +293,6 @@ def _context_names(schema: pa.Schema, path: Path) -> list[str]:
 
 
 def _sparse_rows(table: pa.Table, width: int) -> Iterator[list[str]]:
-    """Sparse contexts as text, with their zeros."""
     import pyarrow.compute as pc
 
     context = single_array(table, "context")

@@ -170,7 +170,6 @@ def to_polars(table: pa.Table) -> Any:
 
 
 def from_polars(frame: Any) -> pa.Table:
-    """A polars frame as a table."""
     import pyarrow as pa
 
     table = frame.to_arrow()
@@ -218,7 +217,6 @@ def _flat(table: pa.Table) -> pa.Table:
 
 
 def _dense(table: pa.Table) -> pa.Table:
-    """The inverse of `_flat`."""
     table = knob_columns.nested(table)
     several = knob_columns.is_several(table.schema)
     reserved = (*reserved_names(several=several), "reward", "estimated_density")

@@ -122,18 +122,14 @@ def _check_fields(context: Mapping[str, object]) -> tuple[Mapping[str, object], 
 
 
 class Writer:
-    """Writes a JSON Lines file."""
-
     def __init__(self, path: Path, schema: pa.Schema) -> None:  # noqa: ARG002 - the signature of all formats
         self._output = Output(path)
 
     def write(self, table: pa.Table) -> None:
-        """Add rows."""
         for members in json_objects(table):
             self._output.write(members)
 
     def close(self) -> None:
-        """Finish the file."""
         self._output.close()
 
 

@@ -124,7 +124,6 @@ def normal_within(within: Any, knobs: Knobs) -> dict[str, Any] | None:
 
 
 def within_text(within: Mapping[str, Any] | None) -> str | None:
-    """Narrower ranges as JSON text."""
     return None if within is None else json.dumps(within, ensure_ascii=False)
 
 

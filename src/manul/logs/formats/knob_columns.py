@@ -56,7 +56,6 @@ class Options:
             return self._by_text.get(text.lower())  # spreadsheets write TRUE
 
     def text(self, option: Option) -> str:
-        """An option as text."""
         return self._text_of[isinstance(option, bool), option]
 
     def stored(self, option: Option) -> Option:
@@ -194,7 +193,6 @@ def check_flat(schema: pa.Schema) -> None:
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """The inverse of `nested`."""
     if not is_several(table.schema):
         return table
     check_flat(table.schema)

@@ -43,7 +43,6 @@ class KnobParser:
         return self._stored(knob, members[knob], self.options[knob].find(members[knob]))
 
     def option(self, knob: str, text: str) -> Any:
-        """The option of a text."""
         return self._option(knob, text, self.options[knob].parse(text))
 
     def _option(self, knob: str, given: object, option: Any) -> Any:
@@ -56,7 +55,6 @@ class KnobParser:
         return self.options[knob].stored(self._option(knob, given, option))
 
     def within(self, members: object) -> str | None:
-        """The narrower ranges as JSON text."""
         try:
             if members is None or isinstance(members, Mapping):
                 return within_text(parse_within(members, self.knobs))

@@ -67,7 +67,6 @@ class Metadata:
     changes: ContextChanges | None = None  # of contexts
 
     def to_arrow(self) -> dict[bytes, bytes]:
-        """Encode for an Arrow schema."""
         return {b"manul": self._encoded}
 
     @cached_property
@@ -132,7 +131,6 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
 
 
 def context_layout(schema: pa.Schema) -> Layout:
-    """How a log stores its contexts."""
     import pyarrow as pa
 
     if "context" not in schema.names:
@@ -156,7 +154,6 @@ def user_columns(schema: pa.Schema) -> list[str]:
 
 
 def is_text(schema: pa.Schema, name: str) -> bool:
-    """Return whether a column is text."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(schema.field(name).type))
@@ -193,14 +190,12 @@ def _own_type(name: str, knobs: Knobs | None) -> pa.DataType:
 
 
 def dense_type(width: int) -> pa.DataType:
-    """The type of a dense context."""
     import pyarrow as pa
 
     return pa.list_(pa.float32(), width)
 
 
 def sparse_type() -> pa.DataType:
-    """The type of a sparse context."""
     import pyarrow as pa
 
     return pa.struct([("index", pa.list_(pa.int32())), ("value", pa.list_(pa.float32()))])
@@ -282,7 +277,6 @@ def negate_losses(table: pa.Table) -> pa.Table:
 
 
 def require_same(schema: pa.Schema, other: pa.Schema) -> None:
-    """Check that logs have the same columns."""
     ours, theirs = Metadata.from_arrow(schema.metadata), Metadata.from_arrow(other.metadata)
     require_same_outcomes(ours, theirs)
     if ours.knobs != theirs.knobs:

@@ -66,8 +66,6 @@ def _is_empty(given: pa.DataType) -> bool:
 
 
 class Writer:
-    """Writes a Parquet file."""
-
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -81,11 +79,9 @@ class Writer:
         )
 
     def write(self, table: pa.Table) -> None:
-        """Add rows."""
         self._file.write_table(table.select(self._names))
 
     def close(self) -> None:
-        """Finish the file."""
         self._file.close()
         if self._gzipped:
             try:

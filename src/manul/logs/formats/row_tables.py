@@ -149,8 +149,6 @@ class _Scan:
 
 
 class _Builder:
-    """Builds tables of one schema from rows."""
-
     def __init__(self, schema: pa.Schema) -> None:
         self.schema, self.kind = schema, context_layout(schema)
         metadata = Metadata.from_arrow(schema.metadata)
@@ -196,7 +194,6 @@ class _Builder:
         }
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
-        """Build a table from rows."""
         import pyarrow as pa
 
         columns: dict[str, Iterable[object]] = {

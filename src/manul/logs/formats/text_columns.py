@@ -58,7 +58,6 @@ def decision_columns(table: pa.Table, knobs: Knobs | None = None, *, flat: bool 
 
 
 def _parts(table: pa.Table, name: str, knobs: Knobs) -> dict[str, Texts]:
-    """The text of each knob."""
     import pyarrow.compute as pc
 
     chosen = {each: Options(knob) for each, knob in knobs.knobs if isinstance(knob, Choice) and name == "action"}
@@ -142,7 +141,6 @@ def _features(table: pa.Table, name: str) -> list[tuple[str, str] | None]:
 
 
 def json_objects(table: pa.Table) -> Iterator[str]:
-    """The rows as lines of JSON."""
     columns = {name: _json_texts(column, text=name in TEXTS) for name, column in stated_columns(table).items()}
     columns |= {
         name: _json_texts(texts(table, name), text=is_text(table.schema, name)) for name in user_columns(table.schema)

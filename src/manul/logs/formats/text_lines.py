@@ -61,10 +61,8 @@ class Output:
             self.bytes = cast(IO[bytes], compressed)
 
     def write(self, text: str) -> None:
-        """Add text."""
         self.bytes.write(text.encode())
 
     def close(self) -> None:
-        """Finish the file."""
         self.bytes.close()  # a GzipFile leaves the underlying file open
         self._file.close()

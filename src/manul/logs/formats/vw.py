@@ -143,8 +143,6 @@ def _cost(label: list[str], action: str) -> str:
 
 
 class Writer:
-    """Writes a file."""
-
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         reject_knobs(path, Metadata.from_arrow(schema.metadata).knobs)
         lost = [name for name in ("low", "high", "floor", "time", ARM) if name in schema.names]
@@ -155,7 +153,6 @@ class Writer:
         self._output = Output(path)
 
     def write(self, table: pa.Table) -> None:
-        """Add rows."""
         columns = decision_columns(table)
         tags = columns.get("id") or [None] * len(table)
         rows = zip(columns["action"], columns["loss"], columns["density"], tags, feature_rows(table), strict=True)
@@ -164,7 +161,6 @@ class Writer:
             self._output.write(f"ca {action}:{loss}:{density} {name}{_spaces(features)}\n")
 
     def close(self) -> None:
-        """Finish the file."""
         self._output.close()
 
 

@@ -102,8 +102,6 @@ def _feature(name: str, value: object) -> Iterator[tuple[str, float]]:
 
 
 class Writer:
-    """Writes a file."""
-
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         reject_knobs(path, Metadata.from_arrow(schema.metadata).knobs)
         estimated = Metadata.from_arrow(schema.metadata).densities_estimated
@@ -111,7 +109,6 @@ class Writer:
         self._output = Output(path)
 
     def write(self, table: pa.Table) -> None:
-        """Add rows."""
         columns = decision_columns(table)
         for text in TEXTS:
             if text in columns:
@@ -127,7 +124,6 @@ class Writer:
         return json_members([*head, *_spaces(features)])
 
     def close(self) -> None:
-        """Finish the file."""
         self._output.close()
 
 
@@ -154,8 +150,6 @@ def _unescape(name: str) -> str:
 
 
 class ServiceWriter(Writer):
-    """Writes a dsjson file."""
-
     def _object(self, head: list[tuple[str, str]], features: list[tuple[str, str]]) -> str:
         names = {"_tag": "EventId"}
         marked = [(names.get(member, member), value) for member, value in head]

@@ -39,7 +39,6 @@ class FilledEnd:
         self.last, self.run, self.rows, self.rewards = math.nan, 0, 0, False
 
     def add(self, rows: Rows) -> None:
-        """Add a piece."""
         losses = rows.losses
         self.rows, self.rewards = self.rows + len(losses), rows.rewards
         self._add_run(losses)

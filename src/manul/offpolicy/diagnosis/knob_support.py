@@ -97,7 +97,6 @@ class KnobSupport:
         return [*symptoms.values()]
 
     def size(self) -> list[Symptom]:
-        """A note on what was not tested."""
         missing = (
             "" if self.by_knob else " The log has no densities by knob, so single knobs and leaks were not tested."
         )

@@ -50,7 +50,6 @@ class LatestRows:
 
     @cached_property
     def columns(self) -> Floats:
-        """At most `MAX_COLUMNS` columns of the contexts."""
         spread = self.contexts.std(axis=0)
         z: Floats = (self.contexts - self.contexts.mean(axis=0))[:, spread > 0] / spread[spread > 0]
         if z.shape[1] <= MAX_COLUMNS:
@@ -103,7 +102,6 @@ class LatestRowsKeeper:
             self.pieces.pop(0)
 
     def rows(self, *, continuous: bool) -> LatestRows:
-        """The latest rows."""
         contexts, positions, densities, losses = (
             np.concatenate(column)[-KEPT:] for column in zip(*self.pieces, strict=True)
         )

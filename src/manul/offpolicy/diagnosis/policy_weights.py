@@ -28,14 +28,12 @@ class MeanTest:
         self.wealth, self.count, self.total = Wealth(), 0, 0.0
 
     def add(self, values: Floats, zeros: int = 0) -> None:
-        """Add values, and a number of zeros."""
         self.wealth.add(values, zeros)
         self.count += len(values) + zeros
         self.total += float(values.sum())
 
     @property
     def mean(self) -> float:
-        """The mean so far."""
         return self.total / self.count if self.count else 0.0
 
     def ends(self, largest: float, failure: float) -> Within:
@@ -58,14 +56,12 @@ class EffectiveSize:
         self.rows, self.total, self.squares = 0, 0.0, 0.0
 
     def add(self, weights: Floats) -> None:
-        """Add the weights of rows."""
         self.rows += len(weights)
         self.total += float(weights.sum())
         self.squares += float((weights * weights).sum())
 
     @property
     def size(self) -> float:
-        """The effective sample size so far."""
         return self.total**2 / self.squares if self.squares else 0.0
 
     def findings(self) -> list[Symptom]:
@@ -85,8 +81,6 @@ class EffectiveSize:
 
 
 class PolicyWeights:
-    """The weights of a given policy."""
-
     def __init__(self, policy: Policy) -> None:
         self.policy, self.test, self.sample = policy, MeanTest(), EffectiveSize()
         self.largest, self.heaviest = 0.0, 0

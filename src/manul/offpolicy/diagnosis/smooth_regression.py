@@ -54,7 +54,6 @@ class SmoothRegression:
                 best, self.weights = left / free**2, vectors @ shrunk
 
     def predict(self, rows: Numbers) -> Floats:
-        """The predictions for some rows."""
         prediction: Floats = self.mean + self.features[rows] @ self.weights
         return prediction
 

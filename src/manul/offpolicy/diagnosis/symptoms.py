@@ -103,7 +103,6 @@ class HashSample:
         self.mask = np.uint64(0)
 
     def add(self, hashes: Hashes) -> None:
-        """Add hashes."""
         self.hashes = np.concatenate([self.hashes, hashes[hashes & self.mask == 0]])
         while len(self.hashes) > _MAX_HASHES:
             self.mask = np.uint64(2 * int(self.mask) + 1)
@@ -130,7 +129,6 @@ class Duplicates:
         self.sample, self.rewards, self.rows = HashSample(), False, 0
 
     def add(self, rows: Rows) -> None:
-        """Add a piece."""
         self.sample.add(_hashes(rows))
         self.rewards, self.rows = rows.rewards, self.rows + len(rows)
 
@@ -174,7 +172,6 @@ class Drift:
         self.ascents, self.descents = np.zeros(0), np.zeros(0)
 
     def add(self, rows: Rows) -> None:
-        """Add a piece."""
         contexts = rows.contexts.astype(np.float64)
         self._add_steps(contexts)
         if self.scale is None:

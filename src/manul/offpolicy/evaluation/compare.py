@@ -193,8 +193,6 @@ class _Pair:
 
 
 class _Pairs:
-    """All policies on all segments."""
-
     def __init__(
         self, policies: dict[str, Policy], baseline: Policy | None, largest_weight: float | None, *, clustered: bool
     ) -> None:

@@ -60,7 +60,6 @@ class ComparisonRow(NamedTuple):
 
     @property
     def usable(self) -> bool:
-        """Whether no objection is an error."""
         return all(objection.severity != "error" for objection in self.objections)
 
     @property
@@ -98,7 +97,6 @@ class Comparison:
 
     @property
     def usable(self) -> bool:
-        """Whether no objection is an error."""
         return all(row.usable for row in self.rows)
 
     def _repr_html_(self) -> str:

@@ -129,11 +129,9 @@ class EmpiricalLikelihood:
         self.cells = Cells()
 
     def add(self, terms: Terms) -> None:
-        """Add a piece."""
         self.cells.add(terms.weights, terms.losses)
 
     def ends(self, level: float, largest_weight: float) -> Within:
-        """The interval so far."""
         return interval(_loss_moments(self.cells.sums(), largest_weight), level)
 
     def evidence_against_weights(self, largest_weight: float) -> float:

@@ -224,7 +224,6 @@ def as_policy(
 
 
 def _check(estimator: str, interval: str | None, level: float, largest_weight: float | None) -> str:
-    """Check the settings; returns the interval."""
     allowed = ESTIMATORS[estimator].intervals
     if interval is None:
         preferred = ("empirical-likelihood", "normal", intervals.NONE)

@@ -53,7 +53,6 @@ class Gain:
         return profile(self._moments()).value
 
     def interval(self, level: float = 0.95) -> Within:
-        """The confidence interval, by empirical likelihood."""
         return interval(self._moments(), level)
 
     def _moments(self) -> Moments:
@@ -90,7 +89,6 @@ class ClusteredGain(Gain):
         others: Floats | None = None,
         other_bound: float = 1.0,
     ) -> None:
-        """Add rows, each with its cluster."""
         self._widen(bound, others, other_bound)
         differences = weights - (1.0 if others is None else others)
         places = np.array([self.places.setdefault(cluster, len(self.places)) for cluster in clusters], np.int64)

@@ -52,7 +52,6 @@ class NoInterval:
         """Ignore a piece."""
 
     def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - the signature of intervals
-        """Not known."""
         return math.nan, math.nan
 
 
@@ -69,12 +68,10 @@ class ClopperPearson:
         self.count, self.total = 0, 0.0
 
     def add(self, terms: Terms) -> None:
-        """Add a piece."""
         self.count += len(terms.weights)
         self.total += float((terms.weights * terms.losses).sum())
 
     def ends(self, level: float, largest_weight: float) -> Within:
-        """The interval so far."""
         from scipy.special import betaincinv
 
         tail, hits = (1 - level) / 2, self.total / largest_weight
@@ -97,12 +94,10 @@ class Normal:
         self.sums = np.zeros(5)
 
     def add(self, terms: Terms) -> None:
-        """Add a piece."""
         g, d = terms.numerators, terms.denominators
         self.sums += [g.sum(), d.sum(), (g * g).sum(), (g * d).sum(), (d * d).sum()]
 
     def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - the others need it
-        """The interval so far."""
         g, d, gg, gd, dd = self.sums.tolist()
         value = g / d
         error = math.sqrt(max(gg - 2 * value * gd + value * value * dd, 0.0)) / d
@@ -123,14 +118,12 @@ class Bernstein:
         self.count, self.total, self.squares = 0, 0.0, 0.0
 
     def add(self, terms: Terms) -> None:
-        """Add a piece."""
         values = terms.weights * terms.losses
         self.count += len(values)
         self.total += float(values.sum())
         self.squares += float((values * values).sum())
 
     def ends(self, level: float, largest_weight: float) -> Within:
-        """The interval so far."""
         if self.count < 2:
             return 0.0, largest_weight
         mean, confidence = self.total / self.count, math.log(4 / (1 - level))
@@ -155,7 +148,6 @@ class Bootstrap:
         self.numerators, self.denominators = np.zeros(REPLICATES), np.zeros(REPLICATES)
 
     def add(self, terms: Terms) -> None:
-        """Add a piece."""
         for start in range(0, len(terms.weights), _ROWS):
             g, d = terms.numerators[start : start + _ROWS], terms.denominators[start : start + _ROWS]
             counts = _COUNTS[self.rng.integers(0, 2**16, (REPLICATES, len(g)), dtype=np.uint16)]
@@ -163,7 +155,6 @@ class Bootstrap:
             self.denominators += (counts * d).sum(axis=1)
 
     def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - the others need it
-        """The interval so far."""
         valid = self.denominators > 0
         low, high = np.quantile(self.numerators[valid] / self.denominators[valid], [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
@@ -192,14 +183,12 @@ class Sequence:
         self.below, self.above, self.bounded = Wealth(), Wealth(), Wealth()
 
     def add(self, terms: Terms) -> None:
-        """Add a piece."""
         self.below.add(terms.weights * terms.losses)
         self.above.add(terms.weights * (1 - terms.losses))
         if self.bound is not None:
             self.bounded.add(np.maximum(1 - terms.weights * terms.losses / self.bound, 0.0))
 
     def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - needed in advance
-        """The interval so far."""
         failure = (1 - level) / 2
         return self.below.lower(failure), 1 - _smallest_mean(self.log_wealth_above, failure, 1.0)
 

@@ -39,7 +39,6 @@ class Cells:
         self.totals = np.empty((0, 3))
 
     def add(self, weights: Floats, losses: Floats) -> None:
-        """Add rows."""
         shares = np.clip((losses * _LOSSES).astype(np.int64), 0, _LOSSES - 1)
         keys = (_level(weights) << 8) + np.where(np.abs(weights) < _SMALLEST, 0, shares)
         rows = np.column_stack([np.ones(len(weights)), weights, weights * losses])
@@ -48,7 +47,6 @@ class Cells:
         self.totals = np.column_stack([np.bincount(cells, column, len(self.keys)) for column in parts.T])
 
     def sums(self) -> Sums:
-        """The counts and means of the cells."""
         counts = self.totals[:, 0]
         return Sums(counts, *(self.totals[:, 1:] / counts[:, np.newaxis]).T)
 

@@ -44,14 +44,12 @@ class Moments:
         self.sums = np.zeros(5)
 
     def add(self, values: Floats) -> None:
-        """Add a piece."""
         self.first = float(values[0]) if self.first is None and len(values) else self.first
         shifted = np.clip(values - (self.first or 0.0), -LARGEST, LARGEST)
         self.sums += [np.sum(shifted**power) for power in range(5)]
 
     @property
     def mean(self) -> float:
-        """The mean."""
         return (self.first or 0.0) + float(self.sums[1] / self.sums[0])
 
     @property
@@ -68,7 +66,6 @@ class Moments:
 
     @property
     def _central(self) -> tuple[float, float]:
-        """The second and the fourth central moment."""
         one, two, three, four = (self.sums[1:] / self.sums[0]).tolist()
         square = two - one**2
         if square <= 1e-12 * max(two, 1e-12):  # rounding
@@ -95,7 +92,6 @@ class Evidence:
         self.powers, self.controls, self.influences = np.zeros(2), Moments(), Moments()
 
     def add(self, rows: Rows, terms: Terms) -> None:
-        """Add a piece."""
         self.add_terms(terms)
         self.lowest_action = np.minimum(self.lowest_action, rows.positions.min(axis=0))
         self.highest_action = np.maximum(self.highest_action, rows.positions.max(axis=0))

@@ -31,8 +31,6 @@ _Function = TypeVar("_Function", bound=Callable[[], Any])
 
 @runtime_checkable
 class Regressor(Protocol):
-    """A regressor in the manner of scikit-learn."""
-
     def fit(self, rows: Any, targets: Any, /) -> Any:
         """Learn to predict targets from rows."""
 

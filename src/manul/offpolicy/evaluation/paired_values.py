@@ -48,7 +48,6 @@ class PairedValue:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return int(self.products[0, 0])
 
     @property
@@ -75,12 +74,10 @@ class PairedValue:
 
     @property
     def value(self) -> float:
-        """The estimated loss of the policy."""
         return float(self.products[0, 1] / self.products[0, 0]) + self.residual
 
     @property
     def logged(self) -> float:
-        """The mean logged loss."""
         return float(self.products[0, 4] / self.products[0, 0])
 
     @property
@@ -90,7 +87,6 @@ class PairedValue:
 
     @property
     def error(self) -> float:
-        """The standard error of the value."""
         return self._deviation(self._influence)
 
     @property

@@ -111,7 +111,6 @@ class Smoothed:
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:
-        """The density of each row's action."""
         centres, ends = self._centres(contexts, within)
         return explored_densities(centres, self.bandwidth, 0.0, ends, np.asarray(actions, dtype=np.float64))
 

@@ -30,7 +30,6 @@ class PolicyObjections:
         self._converted, self._asked, self._known = dict[str, str](), 0, 0
 
     def add(self, rows: Rows) -> None:
-        """Add a piece."""
         if not self._is_function:
             self._converted |= rows.converted
         if self._sketch is not None:
@@ -45,7 +44,6 @@ class PolicyObjections:
         return max(self._known / self._asked - self._sketch.repeated, 0.0) / (1.0 - self._sketch.repeated)
 
     def objections(self) -> list[Objection]:
-        """The objections, errors first."""
         every, share = [], self.trained_share
         if share > SOME:
             sentence = (

@@ -33,7 +33,6 @@ class WeightBounds:
         self.known, self.highest = True, min(largest_weight or 0.0, LARGEST_BOUND)
 
     def add(self, rows: Rows) -> None:
-        """Add a piece."""
         if self.given is not None:
             return
         # With several knobs, the bounds that follow from floors are so large that they say nothing.

@@ -96,7 +96,6 @@ class CandidateSearch:
 
     @property
     def trees(self) -> int:
-        """The number of trees among the candidates."""
         return len(self._trees)
 
     def _survey(self) -> LogSurvey:

@@ -83,7 +83,6 @@ def held_out_windows(log: Logs, total: int) -> Iterator[list[tuple[int, Rows]]]:
 
 
 def is_trusted(value: PairedValue) -> bool:
-    """Whether enough rows have a positive weight."""
     return value.hits >= FEWEST_HITS
 
 

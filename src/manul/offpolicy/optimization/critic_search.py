@@ -133,12 +133,10 @@ class LocalPhases:
 
 
 def stack(values: Sequence[PairedValue]) -> Any:
-    """The sums of values as one array."""
     return np.array([np.append(value.products.ravel(), value.hits) for value in values])
 
 
 def empty_stack() -> Any:
-    """The sums of no rows."""
     return stack([PairedValue() for _ in critic_candidates.SHARES])
 
 

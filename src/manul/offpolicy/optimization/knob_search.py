@@ -93,8 +93,6 @@ def _passes(total: int) -> int:
 
 
 class _Search:
-    """The passes over the log."""
-
     def __init__(self, log: Logs, settings: CriticSettings, executor: ThreadPoolExecutor, bar: Any) -> None:
         self._log, self._settings, self._executor, self._bar = log, settings, executor, bar
 

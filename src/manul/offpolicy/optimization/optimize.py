@@ -68,7 +68,6 @@ class Optimized:
 
     @property
     def chosen(self) -> Row:
-        """The row of the best policy."""
         return self.table.rows[self.table.lowest if self.table.chosen is None else self.table.chosen]
 
     @property

@@ -59,7 +59,6 @@ class Restrained:
         return f"{logged} on average. The policy's estimate rests on estimated densities: {self.estimate}"
 
     def save(self, path: str | Path) -> None:
-        """Write the policy to a `.manul` file."""
         self.policy.save(path)
 
 
@@ -103,8 +102,6 @@ def optimize_without_densities(
 
 
 class _Training:
-    """Trains policies on rows of a log."""
-
     def __init__(self, log: Log, ranges: Floats, losses: Within, bandwidth: float | None, seed: int) -> None:
         self.log, self.ranges, self.losses, self.seed = log, ranges, losses, seed
         self.contexts = contexts_of(log)
@@ -112,7 +109,6 @@ class _Training:
         self.actions, self.bandwidth = (low, high), BANDWIDTH * (high - low) if bandwidth is None else bandwidth
 
     def policy(self, rows: Any) -> Restricted:
-        """The policy of some rows."""
         rng = np.random.default_rng(self.seed)
         jitter = self.bandwidth * rng.uniform(-1, 1, len(rows))
         actions = np.clip(self.log.actions[rows] + jitter, self.ranges[rows, 0], self.ranges[rows, 1])

@@ -45,7 +45,6 @@ class PhaseFiles:
         return saved
 
     def keep(self, phase: str, result: Any) -> None:
-        """Save the result of a phase."""
         if self._folder is None:
             return
         try:

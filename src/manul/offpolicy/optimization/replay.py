@@ -42,7 +42,6 @@ class LogSummary:
         self.rows, self.lowest_density, self.checksums = 0, float("inf"), [0] * 4
 
     def add(self, piece: Log) -> None:
-        """Add rows."""
         self.rows += len(piece)
         self.lowest_density = min(self.lowest_density, float(piece.densities.min()))
         columns: Sequence[npt.NDArray[Any]] = _columns(piece)[:4]

@@ -196,7 +196,6 @@ class VerdictSums:
         }
 
     def _model_verdict(self, judged: float) -> Verdict:
-        """The verdict if the weights say nothing."""
         (low, high), nothing = self._losses, math.nan
         unit, every = high - low, self._evidence.objections(1.0, NONE, (nothing, nothing), has_model=True)
         return Verdict(

@@ -27,7 +27,6 @@ class Source:
 
     @property
     def address(self) -> str:
-        """The URL of the file."""
         return f"https://www.openml.org/data/download/{self.file}/{self.title}.arff"
 
 

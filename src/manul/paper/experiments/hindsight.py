@@ -80,7 +80,6 @@ def linear_centres(contexts: NDArray[np.float32], targets: Array) -> tuple[Array
 
 
 def _design_matrix(contexts: NDArray[np.float32]) -> Array:
-    """Standardised columns, and a column of ones."""
     columns = contexts.astype(np.float64)
     spread = columns.std(axis=0)
     varying = spread > 0

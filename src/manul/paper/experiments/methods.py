@@ -52,7 +52,6 @@ def tree(name: str, leaves: int, bandwidth: float) -> Player:
 
 
 def discrete(name: str, leaves: int) -> Player:
-    """One of the paper's comparators."""
     kind = DiscreteTree if name == TREE else DiscreteLinear
     cost = 0.1 + 0.05 * log2(leaves) if name == TREE else 0.2 + 0.026 * leaves
     return Player(name, leaves, None, lambda seed: kind(leaves=leaves, epsilon=EPSILON, seed=seed), cost)

@@ -28,8 +28,6 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """The contents of the page."""
-
     command: str
     facts: Mapping[str, str]
     sections: Sequence[Section]
@@ -85,7 +83,6 @@ def loss_table(rows: Sequence[Row]) -> str:
 
 
 def slope_table(rows: Sequence[Row]) -> str:
-    """The fitted slopes."""
     head = (
         "dataset",
         "method",

@@ -27,12 +27,10 @@ class Problem:
 
     @property
     def rounds(self) -> int:
-        """The number of rounds."""
         return len(self.world)
 
     @property
     def width(self) -> int:
-        """The number of features of a context."""
         return int(self.world.contexts.shape[1])
 
     @cached_property
@@ -43,7 +41,6 @@ class Problem:
         return {"dataset": self.name, "rounds": self.rounds, "data": digest.hexdigest()[:16], "seed": self.seed}
 
     def part(self, first: int, last: int) -> Regression:
-        """Select consecutive rounds."""
         return Regression(self.world.contexts[first:last], self.world.targets[first:last])
 
 
@@ -58,7 +55,6 @@ class Selection:
     target: str | None = None
 
     def check(self) -> None:
-        """Check the selection before anything runs."""
         if self.rounds is not None:
             check_whole_number("rounds", self.rounds, 100, None, "Try 100000.")
         if self.is_own:
@@ -85,7 +81,6 @@ class Selection:
         return True
 
     def problems(self) -> list[Problem]:
-        """Read or generate the data sets."""
         if self.is_own:
             assert self.data is not None
             assert self.target is not None

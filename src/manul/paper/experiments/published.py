@@ -35,7 +35,6 @@ class Online:
 
     @property
     def microseconds(self) -> float:
-        """Time per round, including reading the data."""
         return self.seconds * 1e6 / ROWS[self.dataset]
 
 

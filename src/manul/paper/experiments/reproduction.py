@@ -42,8 +42,6 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class _Run:
-    """The inputs of every experiment."""
-
     problems: Sequence[Problem]
     runner: TaskRunner
     out: Path

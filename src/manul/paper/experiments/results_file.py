@@ -34,11 +34,9 @@ class ResultsFile:
                 raise FileError(f"{path}: cannot read earlier results: {error}. Delete it to start over.") from error
 
     def get(self, settings: Mapping[str, Any]) -> Result | None:
-        """The result for these settings, or None."""
         return self._results.get(_key(settings))
 
     def add(self, settings: Mapping[str, Any], result: Result) -> None:
-        """Add a result and write the file."""
         with self._lock:
             self._results[_key(settings)] = result
             write_whole(self.path, json.dumps(dict(sorted(self._results.items())), indent=0))

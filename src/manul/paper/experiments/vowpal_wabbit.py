@@ -97,7 +97,6 @@ class Timing:
 
     @property
     def per_round(self) -> float:
-        """Seconds of the learner alone, per round."""
         return (self.seconds - self.overhead) / self.rounds
 
 

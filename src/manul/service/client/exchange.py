@@ -78,7 +78,6 @@ class call(Generic[P, T]):  # noqa: N801 - a decorator
     @overload
     def __get__(self, client: Awaiting, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, client: Any, owner: type) -> Any:
-        """The call of a client."""
         if client is None:
             return self
 

@@ -20,8 +20,6 @@ from manul.utils.validation import AS_DECIDED, USABLE, are_within, check_range, 
 
 
 class ActionSpace(Protocol):
-    """The actions of a loop."""
-
     @property
     def actions(self) -> Any:
         """The actions as agents take them."""
@@ -74,17 +72,14 @@ class OneNumber:
         return float(action)
 
     def volume(self, within: Any) -> float:
-        """The length of the range."""
         low, high = within or self.actions
         return float(high - low)
 
     def decision(self, stored: DecisionRow) -> Decision:
-        """A stored decision."""
         density = 1.0 / self.volume(stored.within) if stored.density is None else stored.density
         return Decision(stored.action, density, stored.within)
 
     def decisions(self, stored: Sequence[DecisionRow]) -> Decisions:
-        """Stored decisions as columns."""
         rows = [self.decision(each) for each in stored]
         actions, densities = (np.array([each[place] for each in rows]) for place in (0, 1))
         if not any(each.within for each in rows):
@@ -107,7 +102,6 @@ class SeveralKnobs:
 
     @property
     def described(self) -> Knobs:
-        """The knobs as logs take them."""
         return self._knobs
 
     def check_within(self, within: Any) -> None:
@@ -135,12 +129,10 @@ class SeveralKnobs:
         return math.prod(float(each[0]) for each in volumes(self._knobs, [within], 1).values())
 
     def decision(self, stored: DecisionRow) -> KnobsDecision:
-        """A stored decision."""
         density = 1.0 / self.volume(stored.within) if stored.density is None else stored.density
         return KnobsDecision(stored.action, density, stored.densities or {}, stored.within)
 
     def decisions(self, stored: Sequence[DecisionRow]) -> KnobsDecisions:
-        """Stored decisions as columns."""
         rows = [self.decision(each) for each in stored]
         actions = self._knobs.columns([each.action for each in rows])
         return KnobsDecisions(actions, np.array([each.density for each in rows]), {})

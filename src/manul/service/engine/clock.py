@@ -26,7 +26,6 @@ class SteadyClock:
         self._lock = threading.Lock()
 
     def __call__(self) -> float:
-        """The current time."""
         with self._lock:
             tick = self._ticks()
             passed = tick - self._tick

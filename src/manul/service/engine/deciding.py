@@ -258,7 +258,6 @@ class Decider:
 
 
 def check_deciding(loop: Loop) -> None:
-    """Refuse to decide for an apprentice."""
     if loop.apprentice and loop.rollout is None:
         raise Conflict(
             f"loop {loop.name!r} is an apprentice and does not decide. Report observations, start a rollout, or promote it.",

@@ -215,7 +215,6 @@ class Engine:
         return self.loop(name)
 
     def drop(self, name: str, number: int) -> None:
-        """Stop serving a deleted loop."""
         self.broken.pop(name, None)
         loop = self.loops.get(name)
         if loop is not None and loop.number == number:
@@ -225,7 +224,6 @@ class Engine:
         self._purging = True
 
     def decide(self, name: str, request: schema.NewDecision) -> Future:
-        """A future of the stored decision."""
         if not self._is_known(name):
             return asyncio.ensure_future(self._decide_later(name, request))
         return self._decider.decide(self.loop(name), request) or asyncio.ensure_future(
@@ -267,7 +265,6 @@ class Engine:
         return future
 
     async def change(self, loop: Loop, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
-        """Pause, resume or promote a loop."""
         await self.write(lambda tx: tx.change_loop(loop.number, paused=paused, apprentice=apprentice))
         loop.changed = time.monotonic()
         loop.paused = loop.paused if paused is None else paused
@@ -340,7 +337,6 @@ class Engine:
         return loop
 
     def restore(self, row: LoopRow) -> Loop:
-        """Load a loop from its newest snapshot."""
         generation = 0 if self.store.replicas is None else self.store.replicas.membership().generation
         loop = restore_loop(self.store, row)
         self._tell_replicas(loop)

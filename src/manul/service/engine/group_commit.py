@@ -52,11 +52,9 @@ class Task(Operation, Generic[T]):
         self._value: T
 
     def apply(self, transaction: Transaction) -> None:
-        """Call the function."""
         self._value = self._function(transaction)
 
     def answer(self, error: Exception | None) -> None:
-        """Set the future."""
         if not self.future.set_running_or_notify_cancel():
             return
         if error is not None:
@@ -120,11 +118,9 @@ class Writer(threading.Thread):
 
     @property
     def depth(self) -> int:
-        """The number of queued operations."""
         return self._queue.qsize()
 
     def run(self) -> None:
-        """Run until stopped."""
         going = True
         while going:
             first = self._queue.get()

@@ -71,7 +71,6 @@ class Learner(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        """Run until stopped."""
         while not self._stopping:
             try:
                 self._round()
@@ -136,7 +135,6 @@ class Learner(threading.Thread):
         return busy
 
     def forget(self, loop: Loop) -> None:
-        """Forget a deleted loop."""
         self._failed.pop(loop.name, None)
         self._snapshots.pop(loop.number, None)
         self._retry_at.pop(loop.number, None)
@@ -147,7 +145,6 @@ class Learner(threading.Thread):
         return sorted(self._failed)
 
     def leads(self) -> bool:
-        """Whether this replica is the leader."""
         return self._following is None or self._following.leads()
 
     def learns(self, loop: Loop) -> bool:

@@ -81,7 +81,6 @@ class Loop:
         self.generation = 0
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
         agent = models.from_bytes(snapshot.model)
         rollout = LoopRollout.from_bytes(self.settings, snapshot.rollout) if snapshot.rollout else None
         with self.lock:
@@ -107,7 +106,6 @@ class Loop:
 
     @property
     def has_shape(self) -> bool:
-        """Whether the shape of contexts is known."""
         return self._shape is not None
 
     def read_first(self, store: Store) -> None:
@@ -208,7 +206,6 @@ class Loop:
                 models.try_out(self.agent, self._shape)
 
     def enqueue(self, facts: Sequence[Fact]) -> None:
-        """Queue stored events for the learner."""
         with self._queueing:
             if not self.behind and len(self.queue) + len(facts) > MAX_QUEUED:
                 self.behind = True
@@ -378,7 +375,6 @@ class Loop:
         return True
 
     def learn_one(self, event: Event, stored: DecisionRow | None) -> None:
-        """Learn one outcome."""
         if stored is None:
             raise LookupError(f"decision {event.decision} cannot be read from the store")
         self.agent.learn(stored.context, self.space.decision(stored), **outcome_of(self.agent, event.loss))

@@ -45,8 +45,6 @@ class OwnerAct(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class _Saved(msgspec.Struct, kw_only=True):
-    """A rollout in a snapshot."""
-
     event: int
     started: float
     settings: NewRollout
@@ -141,7 +139,6 @@ class LoopRollout:
         return self.step_began + self.settings.least_seconds
 
     def apply(self, event: Event, act: OwnerAct) -> None:
-        """Pause, resume or abort."""
         if act.act == "notified":
             if act.rollout == self.event:
                 self.notified = max(self.notified, min(act.moves, len(self.moves)))
@@ -168,7 +165,6 @@ class LoopRollout:
         return [] if self.settings.webhook is None else self.moves[self.notified :]
 
     def to_bytes(self) -> bytes:
-        """The rollout for a snapshot."""
         names = ("event", "started", "settings", "paused", "step_began", "counts", "moves", "looks", "notified")
         return _encode(
             _Saved(progress=rollout_files.describe(self.progress), **{name: getattr(self, name) for name in names})
@@ -176,7 +172,6 @@ class LoopRollout:
 
     @classmethod
     def from_bytes(cls, loop: NewLoop, saved: bytes) -> LoopRollout:
-        """The rollout of a snapshot."""
         state = _decoder.decode(saved)
         rollout = cls(loop, state.settings, event=state.event, time=state.started, first=0)
         rollout.progress = rollout_files.restore(rollout.plan, rollout.progress.losses, state.progress)

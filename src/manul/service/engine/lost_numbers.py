@@ -26,13 +26,11 @@ class VoidLost(Operation):
         self._facts: list[Fact] = []
 
     def apply(self, transaction: Transaction) -> None:
-        """Store them, unless the rollout has ended."""
         found = transaction.decisions(self._loop.number, self._numbers)
         lost = [number for number, decision in zip(self._numbers, found, strict=True) if decision is None]
         self._facts = add_voids(transaction, self._loop, lost if self._loop.rollout is not None else [], self._time)
 
     def on_commit(self) -> None:
-        """Pass them to the learner."""
         if self._facts:
             self._learn(self._loop, self._facts)
 
@@ -74,7 +72,6 @@ class LeaveOut(Operation):
             self._facts = list(zip(stored, made.values(), strict=True))
 
     def on_commit(self) -> None:
-        """Pass them to the learner."""
         if self._facts:
             self._learn(self._loop, self._facts)
 
@@ -105,7 +102,6 @@ class LostNumbers:
                 self._writer.submit(VoidLost(loop, missing[:MOST], now, self._learn))
 
     def _leave_out(self, loop: Loop, now: float) -> None:
-        """Leave out what is overdue."""
         with loop.lock:
             if loop.rollout is None or loop.paused:
                 return

@@ -28,8 +28,6 @@ Drawn = tuple[Any, float, float | None, dict[str, float] | None]
 
 
 class LoopAgent(Protocol):
-    """What a loop needs of its agent."""
-
     actions: Any
     losses: AnyRange
     width: int | None

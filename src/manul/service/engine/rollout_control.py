@@ -112,7 +112,6 @@ class RolloutControl:
 
 
 def add_act(transaction: Transaction, loop: int, act: OwnerAct, time: float) -> Event:
-    """Store what an owner does."""
     event = transaction.add_events(loop, [Event(0, 0, "rollout", 0.0, time)])[0]
     transaction.add_model(loop, event.number, msgspec.json.encode(act))
     return event
@@ -142,7 +141,6 @@ def has_ended(loop: Loop, rollout: LoopRollout) -> bool:
 
 
 def require_rollout(loop: Loop) -> LoopRollout:
-    """The rollout of a loop."""
     if loop.rollout is None:
         raise Unknown(f"loop {loop.name!r} has no rollout. Start one first.", "rollout")
     return loop.rollout

@@ -16,5 +16,4 @@ class SpanMaker(Protocol):
 
 
 def no_span(name: str, **attributes: str | int) -> AbstractContextManager[Any]:  # noqa: ARG001
-    """Measure nothing."""
     return NOTHING

@@ -100,7 +100,6 @@ class Webhooks:
         self._failures: dict[int, tuple[int, float]] = {}
 
     async def run(self) -> None:
-        """Run until cancelled."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
             due = [loop for loop in self._loops() if self._learns(loop) and self._is_due(loop)]

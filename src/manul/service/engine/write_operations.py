@@ -37,7 +37,6 @@ def id_of(decision: DecisionRow) -> str:
 
 
 def decision_answer(decision: DecisionRow) -> schema.Decision:
-    """The response for a stored decision."""
     density = decision.density
     assert density is not None
     densities = UNSET if decision.densities is None else decision.densities
@@ -95,7 +94,6 @@ class WriteDecisions(Operation):
             return not self._begun
 
     def begin(self) -> None:
-        """Take no more decisions."""
         with self._adding:
             self._begun = True
 
@@ -157,7 +155,6 @@ class WriteDecisions(Operation):
             self._learn(self._loop, self._facts)
 
     def answer(self, error: Exception | None) -> None:
-        """Answer each caller."""
         # The writer refuses operations without beginning them if the service stops while the store fails.
         self.begin()
         if error is not None:
@@ -194,7 +191,6 @@ class WriteBlock(Operation):
         self._loop, self._block, self._future, self._note_first = loop, block, future, note_first
 
     def apply(self, transaction: Transaction) -> None:
-        """Store them."""
         transaction.add_block(self._loop.number, self._block)
 
     def on_commit(self) -> None:
@@ -202,7 +198,6 @@ class WriteBlock(Operation):
         self._note_first(self._loop)
 
     def answer(self, error: Exception | None) -> None:
-        """Confirm that they are durable."""
         if error is not None:
             self._loop.forget_unstored()
         resolve(self._future, None, error)
@@ -229,13 +224,11 @@ class WriteVoids(Operation):
         self._facts: list[Fact] = []
 
     def apply(self, transaction: Transaction) -> None:
-        """Store them, unless the rollout has ended."""
         take_voids(self._loop, self._voids)
         numbers = [] if self._loop.rollout is None else self._voids
         self._facts = add_voids(transaction, self._loop, numbers, self._time)
 
     def on_commit(self) -> None:
-        """Pass them to the learner."""
         if self._facts:
             self._learn(self._loop, self._facts)
 
@@ -246,8 +239,6 @@ class WriteVoids(Operation):
 
 
 class WriteLosses(Operation):
-    """Losses of one loop, all or none."""
-
     def __init__(
         self,
         loop: Loop,
@@ -264,13 +255,11 @@ class WriteLosses(Operation):
         self._answers: list[schema.Loss] = []
 
     def begin(self) -> Lookup:
-        """The decisions, and their events."""
         named = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
         own = [own_number(loss.id) for loss in self._losses if loss.id.startswith(OWN)]
         return Lookup(self._loop.number, named, [number for number in own if number is not None])
 
     def apply(self, transaction: Transaction) -> None:
-        """Store those that are new."""
         numbers = self._numbers(transaction)
         decisions = transaction.decisions(self._loop.number, numbers)
         before = transaction.events_of(self._loop.number, numbers)
@@ -315,12 +304,10 @@ class WriteLosses(Operation):
         return Unknown(message, self._field(place, "id"))
 
     def on_commit(self) -> None:
-        """Pass them to the learner."""
         if self._facts:
             self._learn(self._loop, self._facts)
 
     def answer(self, error: Exception | None) -> None:
-        """Answer the caller."""
         resolve(self._future, self._answers, error)
 
 
@@ -351,12 +338,10 @@ class EndWaits(Operation):
             self._facts = list(zip(transaction.add_events(self._loop.number, events), of, strict=True))
 
     def on_commit(self) -> None:
-        """Pass them to the learner."""
         if self._facts:
             self._learn(self._loop, self._facts)
 
     def answer(self, error: Exception | None) -> None:
-        """Continue if there are more."""
         if error is None and self._full:
             self._again()
 
@@ -368,9 +353,7 @@ class Purge(Operation):
         self._limit, self._done, self._left = limit, done, False
 
     def apply(self, transaction: Transaction) -> None:
-        """Remove up to `limit` rows."""
         self._left = transaction.purge(self._limit)
 
     def answer(self, error: Exception | None) -> None:
-        """Report whether more is left."""
         self._done(self._left, error)

@@ -19,15 +19,12 @@ RETRY_AFTER = b"1"
 
 
 class Answer(NamedTuple):
-    """A complete response."""
-
     status: int
     body: bytes
     headers: Headers = JSON
 
 
 def refusal(problem: Problem) -> Answer:
-    """The response to a problem."""
     headers = JSON
     if problem.status == 401:
         headers += ((b"www-authenticate", b"Bearer"),)

@@ -41,14 +41,12 @@ class Replier:
         self._send, self.request_id, self.status = send, request_id, 0
 
     async def __call__(self, message: Message) -> None:
-        """Send one ASGI message of a response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id)]
         await self._send(message)
 
     async def answer(self, answer: Answer) -> None:
-        """Send a complete response."""
         self.status = answer.status
         length = (b"content-length", b"%d" % len(answer.body))
         headers = [length, *answer.headers, (b"x-request-id", self.request_id)]
@@ -57,8 +55,6 @@ class Replier:
 
 
 class Application:
-    """All routes of an engine."""
-
     def __init__(
         self, engine: Engine, tokens: Tokens, *, origins: Origins | None = None, traces: Traces | None = None
     ) -> None:
@@ -71,11 +67,9 @@ class Application:
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """All routes."""
         return self._router.routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
         began, headers = time.perf_counter(), dict(scope["headers"])
         error: BaseException | None = None
         replier = Replier(send, self.request_id(headers.get(b"x-request-id")))

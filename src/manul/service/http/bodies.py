@@ -29,12 +29,10 @@ _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<field>.*)`)?$
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """A decoder for one kind of request."""
     return msgspec.json.Decoder(kind)
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode a request body."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -45,12 +43,10 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def encode(value: Any) -> bytes:
-    """Encode a response body."""
     return _encode(value)
 
 
 def error_body(problem: Problem) -> bytes:
-    """The response body of a problem."""
     field = msgspec.UNSET if problem.field is None else problem.field
     return _encode(schema.Error(error=schema.ErrorBody(code=problem.code, message=problem.message, field=field)))
 

@@ -36,17 +36,14 @@ class Flow(FlowControl):
     held = False
 
     def resume_reading(self) -> None:
-        """Resume reading unless it is held."""
         if not self.held:
             super().resume_reading()
 
     def hold(self) -> None:
-        """Pause reading until `release`."""
         self.held = True
         self.pause_reading()
 
     def release(self) -> None:
-        """Resume reading."""
         if self.held:
             self.held = False
             self.resume_reading()
@@ -79,7 +76,6 @@ class Connection(HttpToolsProtocol):
             self.app = self._service.refusing
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Discard the unparsed data."""
         self._service.forget(self)
         self._waiting = b""
         super().connection_lost(exc)
@@ -155,7 +151,6 @@ class Connection(HttpToolsProtocol):
         self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
     def on_message_begin(self) -> None:
-        """Start a request."""
         super().on_message_begin()
         self._in_head, self._since = True, self.loop.time()
 
@@ -179,14 +174,12 @@ class Connection(HttpToolsProtocol):
         self._in_body, self._since = True, self.loop.time()
 
     def on_body(self, body: bytes) -> None:
-        """Add a part of the body."""
         self._body += len(body)
         self._framing -= len(body)
         if not self._refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that the request is complete."""
         if not self._refused:
             self._in_body, self._since = False, self.loop.time()
             super().on_message_complete()
@@ -210,13 +203,11 @@ class Connection(HttpToolsProtocol):
             self._parse()
 
     def pause_writing(self) -> None:
-        """The client does not read the response."""
         super().pause_writing()
         self._since = self.loop.time()
         self._service.wait_for(self)
 
     def resume_writing(self) -> None:
-        """The client reads again."""
         super().resume_writing()
         if self._unanswered and not self._in_body:
             self._service.waiting.pop(self, None)
@@ -294,7 +285,6 @@ class Connections:
         self._total = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
         await self.application(scope, receive, send)
 
     async def overloaded(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -327,12 +317,10 @@ class Connections:
         return self._total <= self.application.limits.all_bodies
 
     def forget(self, connection: Connection) -> None:
-        """Remove a closed connection."""
         self.waiting.pop(connection, None)
         self._total -= self._ahead.pop(connection, 0)
 
     def expire(self, now: float) -> None:
-        """Close connections that take too long."""
         for connection in list(self.waiting):
             connection.expire(now)
 

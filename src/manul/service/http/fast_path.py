@@ -42,8 +42,6 @@ class Headers(NamedTuple):
 
 
 class HeaderParser:
-    """Parses header lines, and remembers the result."""
-
     def __init__(self, body_limit: int) -> None:
         self._body_limit = body_limit
         self._known: dict[bytes, Headers | None] = {}
@@ -72,13 +70,10 @@ class HeaderParser:
 
 
 class _Collector:
-    """Receives headers from the parser."""
-
     def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
         self._headers = headers
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header."""
         self._headers.append((name, value))
 
 
@@ -173,7 +168,6 @@ class FastRequest:
 
 
 def encode_response(connection: Connection, answer: Answer, request_id: bytes, *more: tuple[bytes, bytes]) -> bytes:
-    """Encode a response."""
     headers = [
         *connection.server_state.default_headers,
         (b"content-length", b"%d" % len(answer.body)),

@@ -55,7 +55,6 @@ DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
 
 
 def json(value: Any, status: int = 200) -> Response:
-    """A response in JSON."""
     return Response(bodies.encode(value), status, media_type="application/json")
 
 
@@ -80,15 +79,12 @@ def _encode_loss(losses: list[schema.Loss]) -> bytes:
 
 
 class Routes:
-    """The routes of an engine."""
-
     def __init__(self, engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodies.BodyReader) -> None:
         self.engine, self.tokens, self.requests, self.reader = engine, tokens, requests, reader
         self.counts = metrics.LoopCounts(engine)
         self.examinations = Examinations(engine.store, engine.now)
 
     async def create(self, request: Request) -> Response:
-        """Create a loop."""
         settings = await self._parse(request, NewLoop)
         self._access(request).check_loop(settings.name)
         new = settings.name not in self.engine.loops
@@ -96,7 +92,6 @@ class Routes:
         return json(await self._status(loop), 201 if new else 200)
 
     async def loops(self, request: Request) -> Response:
-        """All loops that the token is for."""
         access = self._access(request)
         loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
         loops = [loop for loop in loops if access.includes(loop.name)]
@@ -104,11 +99,9 @@ class Routes:
         return json(schema.Loops(loops=await read))
 
     async def status(self, request: Request) -> Response:
-        """One loop."""
         return json(await self._status(await self._loop(request)))
 
     async def delete(self, request: Request) -> Response:
-        """Delete a loop."""
         name = request.path_params["loop"]
         await self.engine.delete(name)
         return json(schema.Deleted(name=name))
@@ -118,19 +111,16 @@ class Routes:
         return json(await self._status(await self.engine.reset(request.path_params["loop"])))
 
     async def decide(self, request: Request) -> Response:
-        """Decide."""
         body = await self._body(request, self.engine.limits.body)
         written, answer = start_decision(self.engine, request.path_params["loop"], body)
         return Response(answer(await written), media_type="application/json")
 
     async def report_loss(self, request: Request) -> Response:
-        """Store a loss."""
         body, path = await self._body(request, self.engine.limits.body), request.path_params
         written, answer = start_loss_report(self.engine, path["loop"], path["id"], body)
         return Response(answer(await written), media_type="application/json")
 
     async def decide_many(self, request: Request) -> Response:
-        """Decide in many contexts."""
         batch = await self._parse(request, schema.NewDecisions)
         self._check_batch(request, "decisions", len(batch.decisions))
         decisions = await self.engine.decide_many(await self._loop(request), batch.decisions)
@@ -143,49 +133,39 @@ class Routes:
         return json(schema.Observed(id=id_of(stored)))
 
     async def report_losses(self, request: Request) -> Response:
-        """Store many losses."""
         batch = await self._parse(request, schema.NewLosses)
         self._check_batch(request, "losses", len(batch.losses))
         return json(schema.Losses(losses=await self.engine.report_losses(request.path_params["loop"], batch.losses)))
 
     async def pause(self, request: Request) -> Response:
-        """Pause learning."""
         return await self._change(request, paused=True)
 
     async def resume(self, request: Request) -> Response:
-        """Resume learning."""
         return await self._change(request, paused=False)
 
     async def promote(self, request: Request) -> Response:
-        """Let an apprentice decide."""
         loop = await self._loop(request)
         await self.engine.promote(loop)
         return json(await self._status(loop))
 
     async def start_rollout(self, request: Request) -> Response:
-        """Start a rollout."""
         loop = await self._loop(request)
         await self.engine.rollouts.start(loop, await self._parse(request, NewRollout))
         return json(describe(loop, self.engine.now()))
 
     async def rollout(self, request: Request) -> Response:
-        """The rollout of a loop."""
         return json(describe(await self._loop(request), self.engine.now()))
 
     async def pause_rollout(self, request: Request) -> Response:
-        """Pause a rollout."""
         return await self._act(request, "pause")
 
     async def resume_rollout(self, request: Request) -> Response:
-        """Resume a rollout."""
         return await self._act(request, "resume")
 
     async def abort_rollout(self, request: Request) -> Response:
-        """Abort a rollout."""
         return await self._act(request, "abort")
 
     async def model(self, request: Request) -> Response:
-        """The model as a `.manul` file."""
         loop = await self._loop(request)
         snapshot = await asyncio.to_thread(loop.snapshot)
         headers = {
@@ -195,7 +175,6 @@ class Routes:
         return Response(snapshot.model, 200, headers, "application/octet-stream")
 
     async def replace(self, request: Request) -> Response:
-        """Replace the model by a `.manul` file."""
         loop = await self._loop(request)
         await self.engine.replace(loop, await self._body(request, self.engine.limits.model))
         return json(await self._status(loop))
@@ -207,7 +186,6 @@ class Routes:
         return json(await asyncio.to_thread(loop_report.report, self.engine.store, loop, snapshot))
 
     async def summary(self, request: Request) -> Response:
-        """What the dashboard shows."""
         loop = await self._loop(request)
         span: Any = request.query_params.get("span", "all")
         if span not in loop.history.spans:
@@ -239,7 +217,6 @@ class Routes:
         return FileResponse(path, media_type=PARQUET, filename=path.name, background=BackgroundTask(folder.cleanup))
 
     async def openapi(self, request: Request) -> Response:  # noqa: ARG002
-        """The OpenAPI description."""
         return json(document())
 
     async def dashboard(self, request: Request) -> Response:  # noqa: ARG002
@@ -247,11 +224,9 @@ class Routes:
         return FileResponse(DASHBOARD / "index.html", headers=ONLY_HERE)
 
     async def docs(self, request: Request) -> Response:  # noqa: ARG002
-        """A page to try out the routes."""
         return Response(DOCS.read_bytes(), media_type="text/html")
 
     async def healthz(self, request: Request) -> Response:  # noqa: ARG002
-        """The process is alive."""
         return json(schema.Health(status="ok"))
 
     async def readyz(self, request: Request) -> Response:  # noqa: ARG002
@@ -313,7 +288,6 @@ class Routes:
 
 
 def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodies.BodyReader) -> Router:
-    """The router of all routes."""
     routes = Routes(engine, tokens, requests, reader)
 
     def authorise(each: Operation) -> Answer:

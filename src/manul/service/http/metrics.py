@@ -127,7 +127,6 @@ def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, flo
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

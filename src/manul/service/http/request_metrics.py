@@ -20,7 +20,6 @@ class RequestMetrics:
         self._sums: Counter[str] = Counter()
 
     def add(self, route: str, status: int, seconds: float) -> None:
-        """Count a response."""
         self._answers[route, status] += 1
         if route not in self._counts:
             self._counts[route] = [0] * (len(SECONDS) + 1)

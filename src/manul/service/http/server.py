@@ -40,7 +40,6 @@ class JsonLines(logging.Formatter):
     """Formats a log record as one line of JSON: time, level, message and extra fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record."""
         fields = {"time": round(record.created, 3), "level": record.levelname.lower(), "message": record.getMessage()}
         fields |= {name: value for name, value in vars(record).items() if name not in OWN_FIELDS}
         if record.exc_info:
@@ -49,7 +48,6 @@ class JsonLines(logging.Formatter):
 
 
 def start_logging(level: str = "info") -> None:
-    """Log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -143,7 +141,6 @@ def allow_files() -> None:
 
 
 async def _archive(engine: Engine, configuration: Configuration) -> None:
-    """Archive old decisions once an hour."""
     while configuration.archive is not None:
         before = engine.now() - 86_400 * configuration.archive_after
         for loop in list(engine.loops.values()):
@@ -187,7 +184,6 @@ class Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: Any = None) -> None:
-        """Listen, and log the addresses."""
         await super().startup(sockets)
         for server in self.servers:
             for each in server.sockets:

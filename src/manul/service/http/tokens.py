@@ -56,7 +56,6 @@ def line(token: str, rights: Iterable[str], loops: Sequence[str] = (), rate: flo
 
 
 def check_loops(loops: Iterable[str]) -> tuple[str, ...]:
-    """Check names and prefixes of loops."""
     checked = tuple(loops)
     for name in checked:
         if not LOOPS.fullmatch(name):
@@ -67,7 +66,6 @@ def check_loops(loops: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_rate(rate: float) -> float:
-    """Check a rate limit."""
     if not LEAST_RATE <= rate < math.inf:
         raise ParameterError(f"rate must be a number of at least {LEAST_RATE:g} per second, got {rate:g}", "rate")
     return rate

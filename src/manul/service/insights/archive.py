@@ -54,7 +54,6 @@ def removable(store: Store, loop: int, before: float) -> Iterator[Block]:
 
 
 def batches(blocks: Iterator[Block]) -> Iterator[list[Block]]:
-    """Group blocks by file."""
     batch: list[Block] = []
     for block in blocks:
         if batch and sum(each.count for each in batch) + block.count > ROWS:
@@ -71,14 +70,12 @@ def file_name(loop: Loop, first: int, last: int) -> str:
 
 
 def finish(folder: Path, name: str) -> Path:
-    """Move a file to its place."""
     path = (folder / UNFINISHED / name).rename(folder / name)
     sync(folder)
     return path
 
 
 def recover(store: Store, loop: Loop, folder: Path) -> None:
-    """Complete what a crash has interrupted."""
     for path in list((folder / UNFINISHED).iterdir()):
         match = re.search(r"-(\d{12,})-(\d{12,})\.parquet", path.name)
         if match is None or not path.name.startswith(file_name(loop, int(match[1]), int(match[2]))):

@@ -86,7 +86,6 @@ class Buckets:
         self.used = max(self.used, int(places.max()) + 1)
 
     def saved(self) -> _SavedBuckets:
-        """The buckets as they are stored."""
         sums, parts = (table[: self.used].tobytes() for table in (self.sums, self.parts))
         return _SavedBuckets(self.seconds, self.start, self.used, sums, parts)
 
@@ -152,7 +151,6 @@ class History:
         self._lock = threading.Lock()
 
     def add(self, facts: Sequence[Fact]) -> None:
-        """Add the next events, in order."""
         with self._lock:
             self._pending += facts
             if len(self._pending) >= BATCH:
@@ -183,7 +181,6 @@ class History:
             return np.array(self._judged).reshape(-1, 3)
 
     def add_contexts(self, facts: Sequence[Fact]) -> None:
-        """Remember the contexts of outcomes."""
         self.contexts.extend(decision.context for event, decision in facts if decision and event.kind in OUTCOMES)
 
     def _count(self) -> None:
@@ -248,7 +245,6 @@ class History:
         return zlib.compress(msgspec.msgpack.encode(_SavedHistory(spans, judged, actions)), 1)
 
     def restore(self, body: bytes) -> None:
-        """Continue from encoded sums."""
         if not body:
             return
         # Snapshots of earlier versions have the spans only.
@@ -264,7 +260,6 @@ class History:
 
 
 def _leading(holds: Any) -> int:
-    """How many of the first values hold."""
     return len(holds) if holds.all() else int(holds.argmin())
 
 
@@ -273,7 +268,6 @@ def _rows(body: bytes, width: int) -> list[Any]:
 
 
 def _sums(event: Event) -> tuple[float, ...]:
-    """The `SUMS` of an event."""
     outcome = float(event.kind in OUTCOMES)
     loss = outcome * event.loss
     return outcome, loss, loss * loss, float(event.kind == "late"), float(event.kind == "default")

@@ -72,7 +72,6 @@ def write(
 def pages(
     store: Store, loop: int, after: int = 0, through: int | None = None, only: Container[int] | None = None
 ) -> Iterator[list[Row]]:
-    """Decisions with their outcomes, the oldest first."""
     while blocks := store.blocks(loop, after, BLOCKS):
         included = [block for block in blocks if only is None or block.first in only]
         decisions = [each for block in included for each in block.decisions()]
@@ -185,7 +184,6 @@ def log_of(
 
 
 def _context_columns(loop: Loop, decisions: Sequence[DecisionRow], fields: Fields | None) -> dict[str, Any]:
-    """The columns of contexts that are mappings."""
     import pyarrow as pa
 
     flat = [

@@ -132,7 +132,6 @@ def spread(column: Sequence[Value]) -> list[Value]:
 
 
 def densities(loop: Loop, context: Any, edges: Floats) -> Floats:
-    """The mean density between edges."""
     with loop.lock:
         distribution = loop.agent.distribution(context)
     means: Floats = distribution.mean_densities(edges)

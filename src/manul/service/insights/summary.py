@@ -23,7 +23,6 @@ OUTCOMES_PER_INTERVAL, MIN_INTERVALS = 25, 12
 def summary(
     loop: Loop, status: schema.Status, examined: schema.Examined | None, time: float, span: Span
 ) -> schema.Summary:
-    """The summary of a loop."""
     contexts = loop.latest_contexts(LATEST)
     knobs = loop.space.knobs
     several = isinstance(loop.settings.actions, dict)

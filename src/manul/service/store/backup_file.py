@@ -73,8 +73,6 @@ _decoder: msgspec.msgpack.Decoder[list[Row]] = msgspec.msgpack.Decoder(list[tupl
 
 
 class BackupWriter:
-    """Writes tables one after the other."""
-
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
         self.tables: dict[str, Table] = {}
@@ -92,7 +90,6 @@ class BackupWriter:
         self.tables[name] = Table(list(columns), count, digest.hexdigest())
 
     def finish(self, manifest: Manifest) -> None:
-        """Write the manifest."""
         self._archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
 
 
@@ -138,7 +135,6 @@ def create(path: Path) -> Iterator[BackupWriter]:
 
 @contextmanager
 def open_backup(path: Path) -> Iterator[BackupReader]:
-    """Open a backup."""
     try:
         with path.open("rb") as file:
             with _report_damage(path):

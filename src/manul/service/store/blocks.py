@@ -96,16 +96,13 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def first(self) -> int:
-        """The lowest number."""
         return int.from_bytes(self.numbers[:8], "little")
 
     @property
     def last(self) -> int:
-        """The highest number."""
         return int.from_bytes(self.numbers[-8:], "little")
 
     def all_numbers(self) -> list[int]:
-        """Every number, ascending."""
         numbers: list[int] = np.frombuffer(self.numbers, "<u8").tolist()
         return numbers
 
@@ -120,7 +117,6 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def size(self) -> int:
-        """The approximate size in bytes."""
         contexts = self.contexts if isinstance(self.contexts, list) else [self.contexts]
         knobs = self.actions if isinstance(self.actions, list) else []
         return 400 + 60 * self.count + sum(map(len, contexts)) + sum(map(len, knobs))

@@ -53,7 +53,6 @@ class Connections:
         self.watchdog.start()
 
     def connect(self) -> Connection:
-        """Open a connection, which the caller closes."""
         connection: Connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS)
         # One type for all integers, so that each statement is prepared once and not once per size of its values.
         connection.adapters.register_dumper(int, Int8Dumper)

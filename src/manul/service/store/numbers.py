@@ -43,7 +43,6 @@ class Numbers(threading.Thread):
             return first
 
     def refill(self, loop: int, count: int) -> None:
-        """Fetch numbers until `count` are at hand."""
         with self._lock:
             if any(len(chunk) >= count for chunk in self._chunks.get(loop, [])):
                 return
@@ -76,7 +75,6 @@ class Numbers(threading.Thread):
             self._dropped.setdefault(loop, []).extend(chunk for chunk in chunks if chunk)
 
     def drop(self, loop: int) -> None:
-        """Forget a loop."""
         with self._lock:
             self._none_ahead.discard(loop)
             self._dropped.pop(loop, None)
@@ -84,7 +82,6 @@ class Numbers(threading.Thread):
             self._sizes.pop(loop, None)
 
     def run(self) -> None:
-        """Run until stopped."""
         while (due := self._due.get()) is not None and not self._stopping:
             loop, count = due
             try:
@@ -97,7 +94,6 @@ class Numbers(threading.Thread):
                     self._fetching.discard(loop)
 
     def stop(self) -> None:
-        """Stop fetching."""
         self._stopping = True
         self._due.put(None)
         self.join()

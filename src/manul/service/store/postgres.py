@@ -106,7 +106,6 @@ class PostgresStore(Reading):
         return [State(*row) for row in self._read(STATES)]
 
     def counts(self, loop: int) -> Counts:
-        """The totals of a loop."""
         names = ("decisions", "outcomes", "loss_sum", "late", "defaulted", "events", "numbers", "latest")
         rows = self._read(COUNTS, loop, loop)
         if not rows:
@@ -122,7 +121,6 @@ class PostgresStore(Reading):
         self._read("SELECT 1")
 
     def close(self) -> None:
-        """Close the store."""
         self._election.stop()
         self._numbers.stop()
         self._abandon()

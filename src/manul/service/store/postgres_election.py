@@ -50,24 +50,19 @@ class Election(threading.Thread):
         self._try()
 
     def leads(self) -> bool:
-        """Whether this replica is the leader."""
         return self._leads
 
     def membership(self) -> Membership:
-        """How many replicas may be making decisions."""
         return self._count.membership(time.monotonic())
 
     def learns(self, loop: int) -> bool:
-        """Whether this replica learns a loop."""
         return loop % SHARES in self._shares
 
     def run(self) -> None:
-        """Run until stopped."""
         while not self._stopping.wait(RENEWAL_SECONDS):
             self._try()
 
     def stop(self) -> None:
-        """Release the lock and stop."""
         self._stopping.set()
         self._watchdog.end_waits()
         if self.is_alive():

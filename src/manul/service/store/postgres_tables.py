@@ -41,7 +41,6 @@ class PostgresTables:
         self._connection = connection
 
     def columns(self, table: str) -> list[str]:
-        """The columns of a table."""
         return list(COUNTS) if table == "counts" else list(self._types(table))
 
     def rows(self, table: str) -> Generator[Row, None, None]:
@@ -73,12 +72,10 @@ class PostgresTables:
             self._copy(name, parts, (tuple(each[part] for part in parts) for each in totals))
 
     def set_last_loop(self, number: int) -> None:
-        """Give new loops higher numbers than this."""
         if number:
             self._connection.execute(f"SELECT setval({SEQUENCE}, %s)".encode(), (number,))
 
     def clear(self) -> None:
-        """Remove what deleted loops have left."""
         for table in (*(name for name in KEYS if name != "counts"), *TOTALS, "deleted"):
             self._connection.execute(f"DELETE FROM {table}".encode())
 

@@ -105,7 +105,6 @@ class PostgresTransaction:
     def change_loop(
         self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None, stopped: int | None = None
     ) -> None:
-        """Change the state of a loop."""
         change = (
             "UPDATE loops SET paused = coalesce(%s, paused), apprentice = coalesce(%s, apprentice), "
             "stopped = greatest(stopped, %s) WHERE number = %s RETURNING number"
@@ -123,7 +122,6 @@ class PostgresTransaction:
         return {id_: number for id_, number in known if number is not None}
 
     def add_block(self, loop: int, block: Block) -> None:
-        """Add decisions."""
         body = encode(block)
         if loop not in self._has_first:
             self._execute("INSERT INTO firsts VALUES (%s, %s) ON CONFLICT DO NOTHING", loop, body)
@@ -132,14 +130,12 @@ class PostgresTransaction:
         self._blocks.append((loop, block))
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
-        """The decision numbers of ids."""
         known = self._known_ids.get(loop, {})
         unknown = [each.encode() for each in ids if each not in known]
         read = dict(self._read(NUMBERS, loop, unknown)) if unknown else {}
         return [known[each] if each in known else read.get(each.encode()) for each in ids]
 
     def decisions(self, loop: int, numbers: Sequence[int]) -> list[DecisionRow | None]:
-        """Stored decisions."""
         if not numbers:
             return []
         self._lock(loop)
@@ -225,7 +221,6 @@ class PostgresTransaction:
         return decisions
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
-        """Add an imported model under its event."""
         self._execute(f"INSERT INTO models VALUES ({PRESENT}, %s, %s)", loop, event, model)
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:

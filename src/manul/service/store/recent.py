@@ -22,7 +22,6 @@ class Recent:
         self._lock = threading.Lock()
 
     def add(self, loop: int, block: Block) -> None:
-        """Add a block."""
         with self._lock:
             key = (loop, block.first)
             if key in self._blocks:
@@ -34,7 +33,6 @@ class Recent:
                 self._forget(next(iter(self._blocks)))
 
     def drop(self, loop: int) -> None:
-        """Drop a loop's blocks."""
         with self._lock:
             for first in list(self._firsts.get(loop, [])):
                 self._forget((loop, first))

@@ -77,7 +77,6 @@ class SqliteStore(Reading):
                 raise StoreFailure(str(error)) from error
 
     def reserve(self, loop: int, count: int) -> int | None:
-        """Reserve consecutive decision numbers; returns the first."""
         with self._reserving:
             counts = self.counts(loop)
             first = counts.numbers + 1
@@ -110,7 +109,6 @@ class SqliteStore(Reading):
         ]
 
     def counts(self, loop: int) -> Counts:
-        """The totals of a loop."""
         if loop not in self._counts:
             raise LoopGone
         return self._counts[loop]
@@ -124,7 +122,6 @@ class SqliteStore(Reading):
         self._read("SELECT 1 FROM loops LIMIT 1")
 
     def close(self) -> None:
-        """Close the store."""
         self._checkpoints.stop()
         self._readers.stop()
         self._close_all()
@@ -198,7 +195,6 @@ class Checkpoints(threading.Thread):
         self.due, self._stopping, self._connection = threading.Event(), threading.Event(), connect()
 
     def run(self) -> None:
-        """Run until stopped."""
         while not self._stopping.wait(CHECKPOINT_SECONDS):
             if self.due.is_set():
                 self.due.clear()
@@ -207,7 +203,6 @@ class Checkpoints(threading.Thread):
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def stop(self) -> None:
-        """Stop; the store closes the connection."""
         self._stopping.set()
         self.join()
 

@@ -49,7 +49,6 @@ class FileLock:
             raise _in_use(path) if isinstance(error, BlockingIOError) else error from None
 
     def close(self) -> None:
-        """Release the lock."""
         with self._holding:
             self._held.discard(self._identity)
             os.close(self._descriptor)

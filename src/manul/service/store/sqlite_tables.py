@@ -26,15 +26,12 @@ BUSY_SECONDS = 10.0
 
 
 class SqliteTables:
-    """The tables of an open database."""
-
     store, version = "sqlite", VERSION
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def columns(self, table: str) -> list[str]:
-        """The columns of a table."""
         return [*self._types(table), *(["ended"] if table == "blocks" else [])]
 
     def rows(self, table: str) -> Generator[Row, None, None]:
@@ -66,12 +63,10 @@ class SqliteTables:
                 self._connection.execute(WAITING, (block["loop"], block["time"], block["first"]))
 
     def set_last_loop(self, number: int) -> None:
-        """Give new loops higher numbers than this."""
         self._connection.execute("DELETE FROM sqlite_sequence WHERE name = 'counts'")
         self._connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('counts', ?)", (number,))
 
     def clear(self) -> None:
-        """Remove what deleted loops have left."""
         for table in (*KEYS, "waiting", "deleted"):
             self._connection.execute(f"DELETE FROM {table}")
 

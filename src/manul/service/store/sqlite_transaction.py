@@ -35,7 +35,6 @@ class SqliteTransaction:
         self._gone: set[int] = set()
 
     def finish(self) -> None:
-        """Write the totals."""
         rows = [(*astuple(added), loop) for loop, added in self._added.items() if loop not in self._gone]
         self._connection.executemany(COUNT, rows)
 
@@ -68,7 +67,6 @@ class SqliteTransaction:
     def change_loop(
         self, loop: int, *, paused: bool | None = None, apprentice: bool | None = None, stopped: int | None = None
     ) -> None:
-        """Change the state of a loop."""
         self._check(loop)
         change = (
             "UPDATE loops SET paused = coalesce(?, paused), apprentice = coalesce(?, apprentice), "
@@ -86,7 +84,6 @@ class SqliteTransaction:
         return taken
 
     def add_block(self, loop: int, block: Block) -> None:
-        """Add decisions."""
         added = self._adding(loop)
         body = encode(block)
         if added.decisions == 0 and (loop not in self._counts or self._counts[loop].decisions == 0):
@@ -99,7 +96,6 @@ class SqliteTransaction:
         added.numbers, added.latest = max(added.numbers, block.last), max(added.latest, block.time)
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
-        """The decision numbers of ids."""
         known: dict[str, int] = {}
         for batch in _batches(ids):
             marks = ", ".join("?" * len(batch))
@@ -108,7 +104,6 @@ class SqliteTransaction:
         return [known.get(each) for each in ids]
 
     def decisions(self, loop: int, numbers: Sequence[int]) -> list[DecisionRow | None]:
-        """Stored decisions."""
         self._check(loop)
         return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
 
@@ -151,7 +146,6 @@ class SqliteTransaction:
         return decisions
 
     def add_model(self, loop: int, event: int, model: bytes) -> None:
-        """Add an imported model under its event."""
         self._check(loop)
         self._connection.execute("INSERT INTO models VALUES (?, ?, ?)", (loop, event, model))
 

@@ -54,17 +54,14 @@ class Watchdog(threading.Thread):
             self._ends[connection] = self._ticks + round(ANSWER_SECONDS / TICK)
 
     def run(self) -> None:
-        """Run until stopped."""
         while not self._stopping.wait(TICK):
             self._ticks += 1
             self._end(self._ticks)
 
     def end_waits(self) -> None:
-        """End all waits immediately."""
         self._end(None)
 
     def stop(self) -> None:
-        """Stop watching."""
         self._stopping.set()
         self.join()
 

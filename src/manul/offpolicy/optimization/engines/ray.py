@@ -66,8 +66,6 @@ def train(
 
 
 class StoredLog:
-    """A log in the object store."""
-
     def __init__(self, pieces: list[Any]) -> None:
         self._pieces = pieces
 

@@ -25,7 +25,6 @@ def _published(row: Row) -> Row:
 
 
 def explain(rows: Sequence[Row], dataset: str) -> list[str]:
-    """Explain the result of CATS_Off in sentences."""
     by_player = {row["player"]: row for row in rows if row["dataset"] == dataset}
     before = by_player[INITIAL]
     sentences = []

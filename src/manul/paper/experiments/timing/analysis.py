@@ -67,7 +67,6 @@ def slopes(rows: Sequence[Row]) -> list[Row]:
 
 
 def explain(rows: Sequence[Row], dataset: str) -> list[str]:
-    """Describe the slopes in sentences."""
     fits = {(row["player"], row["against"]): row for row in slopes(rows) if row["dataset"] == dataset}
     sentences = []
     for player in (methods.PAPER, methods.OURS, "VW CATS"):
