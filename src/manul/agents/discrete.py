@@ -22,7 +22,7 @@ from manul.utils import model_files
 from manul.utils.validation import check_leaves
 
 
-class _Discrete(BaseAgent[_core.Player]):
+class _Discrete(BaseAgent[float]):
     """The base class of both agents, with the set of actions."""
 
     def __init__(

@@ -25,7 +25,7 @@ from manul.utils.validation import check_bandwidth
 MOST_BANDWIDTHS = 10_000  # each has a learner of its own
 
 
-class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
+class _PolicyClassAgent(BaseAgent[float]):
     """The base class of both algorithms: a policy class, and how it is saved."""
 
     policies: PolicyClass

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from weakref import WeakSet
 
-from manul.actions.decision import Decisions, KnobsDecisions
+from manul.actions.decision import Decisions
 from manul.errors import LearnedTwiceWarning
 
 
@@ -28,14 +28,14 @@ class LearnedBatches:
     """
 
     def __init__(self) -> None:
-        self._drawn, self._learned = WeakSet[Decisions | KnobsDecisions](), WeakSet[Decisions | KnobsDecisions]()
+        self._drawn, self._learned = WeakSet[Decisions | Decisions](), WeakSet[Decisions | Decisions]()
 
-    def draw(self, decisions: Decisions | KnobsDecisions) -> None:
+    def draw(self, decisions: Decisions | Decisions) -> None:
         self._drawn.add(decisions)
 
     def learn(self, decisions: object, stacklevel: int) -> None:
         """Remember that a batch was learned, and warn if it was before; only batches that were drawn matter."""
-        if not isinstance(decisions, Decisions | KnobsDecisions) or decisions not in self._drawn:
+        if not isinstance(decisions, Decisions | Decisions) or decisions not in self._drawn:
             return
         if decisions in self._learned:
             sentence = "These decisions were learned before, so they count twice. Learn each decision once."

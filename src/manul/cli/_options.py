@@ -181,7 +181,7 @@ class File(click.Path):
         return remedy(str(path), names, f"Try {names[0]}.")
 
 
-class Knobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class ActionSpace(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """Several knobs as JSON."""
 
     name = "knobs"
@@ -196,7 +196,7 @@ class Knobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         try:
             pairs = json.loads(str(value), object_pairs_hook=_Pairs)
             given = [(name, dict(knob) if isinstance(knob, _Pairs) else knob) for name, knob in pairs]
-            return knobs.Knobs.from_description(given)
+            return knobs.ActionSpace.from_description(given)
         except ManulError as error:
             self.fail(f"{_name(param)}: {error}", param, ctx)
         except (TypeError, ValueError):
@@ -210,7 +210,7 @@ class _Pairs(list[Any]):
     """The members of a JSON object, in order."""
 
 
-NUMBER, INTEGER, FILE, KNOBS = Number(), Integer(), File(), Knobs()
+NUMBER, INTEGER, FILE, KNOBS = Number(), Integer(), File(), ActionSpace()
 RANGE = (NUMBER, NUMBER)
 AGENT = Registered("manul.agents.agent_registry", "AGENTS")
 LOG_FORMAT = LogFormat()

@@ -20,7 +20,7 @@ from manul.cli._wording import echo
     "--knobs",
     type=KNOBS,
     metavar="JSON",
-    help="Knobs with their ranges, if actions have several and LOG does not record them.",
+    help="ActionSpace with their ranges, if actions have several and LOG does not record them.",
 )
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")

@@ -22,7 +22,7 @@ from manul.cli._wording import echo
     "--knobs",
     type=KNOBS,
     metavar="JSON",
-    help="Knobs with their ranges, if actions have several and IN does not record them.",
+    help="ActionSpace with their ranges, if actions have several and IN does not record them.",
 )
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, recorded in OUT.")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if IN has rewards instead.")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs, Span, Stepped
+from manul.actions.space import ActionSpace, several_knobs
 from manul.contexts import dates
 from manul.contexts.records import is_missing
 from manul.errors import ParameterError
@@ -201,7 +201,7 @@ def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effect
     >>> [(effect.name, effect.direction) for effect in effects(agent, contexts)]
     [('column 0', 'raises the action'), ('column 1', 'no clear direction')]
     """
-    knobs = getattr(policy, "knobs", None)
+    knobs = several_knobs(policy)
     _check_seen(policy)
     table = contexts if isinstance(contexts, ContextTable) else context_table(contexts)
     most = MOST_ROWS if knobs is None else MOST_ROWS_OF_KNOBS
@@ -241,8 +241,8 @@ def _mean_action(policy: Any) -> tuple[Predict, Within, str]:
     return means, policy.actions, "mean action"
 
 
-def _best_value(policy: Any, knobs: Knobs, name: str | None) -> tuple[Predict, Within, str]:
-    numeric = {each: knob for each, knob in knobs.knobs if isinstance(knob, Span | Stepped)}
+def _best_value(policy: Any, knobs: ActionSpace, name: str | None) -> tuple[Predict, Within, str]:
+    numeric = {each: knob for each, knob in knobs.knobs if not knob.is_option}
     if name is None:
         name = next(iter(numeric), None)
     if name is None or name not in numeric:
@@ -252,7 +252,8 @@ def _best_value(policy: Any, knobs: Knobs, name: str | None) -> tuple[Predict, W
     def best(contexts: Any) -> Floats:
         return np.array([policy.best(context)[name] for context in contexts], dtype=np.float64)
 
-    return best, (float(numeric[name].low), float(numeric[name].high)), f"best {name}"
+    ends = numeric[name].sweep(2)
+    return best, (float(ends[0]), float(ends[1])), f"best {name}"
 
 
 def _moved(predict: Predict, table: ContextTable, name: str, rows: Ints, values: list[Any]) -> Floats:

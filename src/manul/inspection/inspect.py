@@ -14,7 +14,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Choice
+from manul.actions.space import several_knobs
 from manul.agents import Auto, Mapped
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
@@ -283,10 +283,10 @@ def _learns_rewards(agent: object) -> bool:
 
 
 def _effects(policy: Any, data: str | Path, data_format: str | None) -> tuple[Effects, ...]:
-    table, knobs = read_contexts(data, policy, data_format), getattr(policy, "knobs", None)
+    table, knobs = read_contexts(data, policy, data_format), several_knobs(policy)
     if knobs is None:
         return (effects(policy, table),)
-    return tuple(effects(policy, table, knob=name) for name, knob in knobs.knobs if not isinstance(knob, Choice))
+    return tuple(effects(policy, table, knob=name) for name, knob in knobs.knobs if not knob.is_option)
 
 
 def parse_context(given: str) -> Context:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from manul.actions.knobs import Choice
 from manul.inspection.context_table import effect_text, value_text
 from manul.inspection.knob_effects import KnobEffect
 from manul.inspection.knobs_in_context import KnobsInContext
@@ -189,7 +188,7 @@ def _window(policy: KnobsInContext, effect: KnobEffect) -> str:
 
 def _effect_rows(effect: KnobEffect, outcome: str) -> Iterator[tuple[str, ...]]:
     count = len(effect.values)
-    few = range(count) if isinstance(effect.knob, Choice) or count <= 16 else range(0, count, count // 8)
+    few = range(count) if effect.knob.is_option or count <= 16 else range(0, count, count // 8)
     rows = [
         (effect.values[number], effect.outcomes[number], "") for number in few if effect.values[number] != effect.best
     ]

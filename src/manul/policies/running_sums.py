@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
@@ -29,8 +30,8 @@ class Sums:
 
     def learn(self, context: Row, decision: Decision, loss: float) -> None:
         """Add the example to the sum of each policy."""
-        action, density, within, *_ = decision
-        assert within is not None
+        action, density, ends, *_ = decision
+        within = cast(Within, ends)
         centres = np.clip(self._centres(context), *within)
         self._sums += densities_of_many(centres, self._bandwidth, within, action) / density * loss
         self._rounds += 1

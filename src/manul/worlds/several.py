@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Choice, KnobAction, KnobValue, Stepped
+from manul.actions.kinds.choice import Choice
+from manul.actions.kinds.knob import KnobValue
+from manul.actions.kinds.stepped import Stepped
 from manul.contexts import conversion
 from manul.utils.validation import Floats, check_shape, check_whole_number
 from manul.worlds.synthetic import normal_share, random_generator
@@ -50,7 +52,7 @@ class Several:
     def __len__(self) -> int:
         return len(self.contexts)
 
-    def loss(self, number: int, action: KnobAction) -> float:
+    def loss(self, number: int, action: Mapping[str, KnobValue]) -> float:
         """The loss of an action in a round; rounds are numbered from 0.
 
         >>> world = separable(rounds=3, knobs=2)

@@ -180,8 +180,8 @@ class _PythonLoop:
                     cast(list[str], log.arms)[number] = decision.arm
 
 
-def _sets_knobs(agent: object) -> bool:
-    return getattr(agent, "knobs", None) is not None
+def _sets_knobs(agent: Any) -> bool:
+    return not agent.space.is_number
 
 
 def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
@@ -189,7 +189,7 @@ def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
         raise ParameterError("agent must have the knobs of the world: pass actions=world.actions.", "agent")
     if not isinstance(world, Several):
         raise ParameterError("world must have several knobs, as those of manul.worlds.several.", "world")
-    actions = agent.knobs.actions
+    actions = agent.space.actions
     if actions != world.actions:
         raise ParameterError(f"actions must be those of the world, {world.actions}, got {actions}.", "actions")
     return _SeveralLoop(agent, world)
@@ -202,7 +202,7 @@ class _SeveralLoop:
         self.agent, self.world = agent, world
         self.actions: list[dict[str, Any]] = []
         self.densities, self.losses, self.floors = (np.empty(len(world)) for _ in range(3))
-        self.by_knob = {name: np.empty(len(world)) for name in agent.knobs.names}
+        self.by_knob = {name: np.empty(len(world)) for name in agent.space.names}
 
     def play(self, first: int, last: int) -> None:
         for number in range(first, last):
@@ -213,13 +213,13 @@ class _SeveralLoop:
             self.actions.append(decision.action)
             self.densities[number], self.losses[number] = decision.density, loss
             self.floors[number] = np.nan if decision.floor is None else decision.floor
-            for name, density in decision.densities.items():
+            for name, density in (decision.densities or {}).items():
                 self.by_knob[name][number] = density
 
     def log(self) -> Log:
         """The log of all rounds."""
-        knobs: Any = {"knobs": self.agent.knobs, "densities_by_knob": self.by_knob, "floors": self.floors}
-        actions = self.agent.knobs.columns(self.actions)
+        knobs: Any = {"knobs": self.agent.space, "densities_by_knob": self.by_knob, "floors": self.floors}
+        actions = self.agent.space.columns_of(self.actions)
         return Log(self.world.contexts, actions, self.densities, self.losses, **knobs)
 
 
