@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from manul.paper.experiments.methods import CONSTANT, EPSILON, OPTIMUM
+
 Array = NDArray[np.float64]
 
-EPSILON = 0.05
 BANDWIDTHS = tuple(2.0**-power for power in range(2, 8))
 SMALLEST_WIDTH, STEPS, TOLERANCE = 1e-4, 500, 1e-9  # of the search for the best linear policy
 
@@ -50,6 +51,12 @@ def best_bandwidth(targets: Array, centres: Array | float) -> Optimum:
 def best_constant(targets: Array) -> Optimum:
     """The loss of the median, which is the best centre except for effects of the window."""
     return best_bandwidth(targets, float(np.median(targets)))
+
+
+def best_policies(contexts: NDArray[np.float32], targets: Array) -> dict[str, Optimum]:
+    """The best constant and the best linear policy, by the names of the experiments."""
+    centres, _ = linear_centres(contexts, targets)
+    return {CONSTANT: best_constant(targets), OPTIMUM: best_bandwidth(targets, centres)}
 
 
 def linear_centres(contexts: NDArray[np.float32], targets: Array) -> tuple[Array, float]:
