@@ -92,7 +92,6 @@ class SmoothedGreedy(_PolicyClassAgent):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
         return self._with_rewards({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
 
     @property
@@ -105,7 +104,6 @@ class SmoothedGreedy(_PolicyClassAgent):
         return (self.bandwidth,)
 
     def make_player(self, width: int) -> _core.Player | PolicyPlayer:
-        """A new player for contexts of this width."""
         if isinstance(self.policies, NativePolicies):
             return self.policies.player(width=width, bandwidth=self.bandwidth, **self._player_settings)
         learner = self.policies.start(width, self.actions, self.bandwidth)
@@ -164,7 +162,6 @@ class ParetoGreedy(_PolicyClassAgent):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
         names = ("bandwidths", "constant", "horizon", "failure", "log_class_size")
         own = {"policies": self.policies, **{name: getattr(self, name) for name in names}}
         return self._with_rewards({**own, **self._common})
@@ -184,7 +181,6 @@ class ParetoGreedy(_PolicyClassAgent):
         return self.bandwidths
 
     def make_player(self, width: int) -> PolicyPlayer:
-        """A new player for contexts of this width."""
         learners = [self.policies.start(width, self.actions, bandwidth) for bandwidth in self.bandwidths]
         return PolicyPlayer(learners, self.bandwidths, self._penalty, **self._common)
 

@@ -27,7 +27,6 @@ class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.minimum = minimum
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         if isinstance(value, int | float | Fraction):
             return value
         try:
@@ -39,7 +38,6 @@ class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return number
 
     def read(self, text: str) -> float:
-        """Parse a number."""
         return float(Fraction(text)) if "/" in text else float(text)
 
 
@@ -47,7 +45,6 @@ class Share(Number):
     """A number, or a fraction that is kept as a `Fraction` because it is a share of something."""
 
     def read(self, text: str) -> Any:
-        """Parse a number."""
         return Fraction(text) if "/" in text else float(text)
 
 
@@ -57,7 +54,6 @@ class Epsilon(Number):
     name = "epsilon"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         from manul.actions.schedules import Fading
 
         if str(value) == "auto":
@@ -80,7 +76,6 @@ class Integer(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.minimum, self.maximum = minimum, maximum
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse the text."""
         try:
             number = int(value)
             if (self.minimum is None or number >= self.minimum) and (self.maximum is None or number <= self.maximum):
@@ -100,7 +95,6 @@ class List(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.name = f"{each.name},..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
-        """Parse each value."""
         parts = value.split(",") if isinstance(value, str) else list(value)
         return [self.each.convert(part, param, ctx) for part in parts]
 
@@ -109,7 +103,6 @@ class Choice(click.Choice):  # type: ignore[type-arg,unused-ignore]
     """One of several words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check the word; the error suggests the closest one."""
         known = [str(choice) for choice in self.choices]
         if value not in known:
             advice = remedy(str(value), known, f"Try {known[0]}.")
@@ -125,17 +118,14 @@ class Registered(Choice):
 
     @property
     def registry(self) -> Registry[Any]:
-        """The registry."""
         registry: Registry[Any] = getattr(import_module(self._home), self._name)
         return registry
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """All names."""
         return tuple(self.registry.names())
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, or the closest one in the error."""
         if self.registry.find(str(value)) is None:
             self.fail(self.registry.unknown_message(str(value)), param, ctx)
         return str(value)
@@ -149,11 +139,9 @@ class LogFormat(Registered):
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """All names."""
         return tuple(suffix.removeprefix(".") for suffix in self.registry.names())
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, or the closest one in the error."""
         return Choice.convert(self, value, param, ctx)
 
 
@@ -165,7 +153,6 @@ class File(click.Path):
         self.suffixes = suffixes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Check the suffix."""
         path = Path(value)
         if self.suffixes and path.suffix not in self.suffixes:
             rule = f"{_name(param)} must end with {', '.join(self.suffixes)}, got {str(value)!r}."
@@ -187,7 +174,6 @@ class Knobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "knobs"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         from manul.actions import knobs
         from manul.errors import ManulError
 

@@ -30,11 +30,7 @@ class ContextTable:
         return len(next(iter(self.columns.values()), ()))
 
     def sample(self, rows: int) -> ContextTable:
-        """At most so many rows, chosen at random with a fixed seed.
-
-        >>> len(ContextTable({"age": [1, 2, 3]}, named=True).sample(2))
-        2
-        """
+        """At most so many rows, chosen at random with a fixed seed."""
         if len(self) <= rows:
             return self
         chosen = np.sort(np.random.default_rng(0).choice(len(self), rows, replace=False)).tolist()
@@ -43,7 +39,6 @@ class ContextTable:
         )
 
     def only(self, names: Container[str]) -> ContextTable:
-        """The columns with these names."""
         return ContextTable({name: values for name, values in self.columns.items() if name in names}, self.named)
 
     def as_rows(self) -> ContextTable:
@@ -57,11 +52,7 @@ class ContextTable:
         return ContextTable(self.columns, named=False)
 
     def with_values(self, name: str, rows: Ints, values: Sequence[Any]) -> Any:
-        """The contexts of some rows, with values in one column, as a policy takes them.
-
-        >>> ContextTable({"age": [31, None], "city": ["Oslo", None]}, named=True).with_values("age", np.array([0, 1]), [7, 8])
-        [{'age': 7, 'city': 'Oslo'}, {'age': 8}]
-        """
+        """The contexts of some rows, with values in one column, as a policy takes them."""
         contexts = self.contexts
         if not self.named:
             changed = contexts[rows]
@@ -83,13 +74,7 @@ class ContextTable:
 
 
 def context_table(contexts: Any) -> ContextTable:
-    """Contexts as a table: a matrix, a data frame, columns by name, a list of dicts, or a log.
-
-    >>> context_table([{"age": 31}, {"age": 7, "city": "Oslo"}]).columns
-    {'age': [31, 7], 'city': [None, 'Oslo']}
-    >>> context_table([[1.0, 2.0]]).columns
-    {'column 0': [1.0], 'column 1': [2.0]}
-    """
+    """Contexts as a table: a matrix, a data frame, columns by name, a list of dicts, or a log."""
     if hasattr(contexts, "context_rows"):
         contexts = _log_contexts(contexts)
     columns = _named_columns(contexts)

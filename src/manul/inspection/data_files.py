@@ -27,14 +27,6 @@ def read_contexts(path: str | Path, policy: Any, file_format: str | None = None)
     """The contexts in a table or log: the columns that the policy uses, with values of the types that it knows.
 
     The format is that of the suffix, or the one of this name.
-
-    >>> import tempfile, manul
-    >>> agent = manul.Auto()
-    >>> agent.learn({"age": 3.0}, agent.decide({"age": 3.0}), loss=0.5)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "cars.csv").write_text("age,price\\n1,20\\n9,5\\n")
-    ...     read_contexts(Path(folder, "cars.csv"), agent).columns
-    {'age': [1.0, 9.0]}
     """
     table = context_table(_columns_or_log(Path(path), file_format))
     used = _used_columns(policy)

@@ -323,11 +323,7 @@ def _shape(
 
 
 def _near(value: Any) -> str:
-    """The text of a value that is known up to a step of the ladder.
-
-    >>> _near(0.0290877), _near(2019), _near(date(2024, 5, 1))
-    ('0.029', '2019', '2024-05-01')
-    """
+    """The text of a value that is known up to a step of the ladder."""
     return f"{value:.2g}" if isinstance(value, float | np.floating) and abs(float(value)) < 100 else value_text(value)
 
 
@@ -346,11 +342,7 @@ def _turns(ladder: Ladder, swings: Sequence[Swing]) -> str:
 
 
 def _direction(effect: float, half: float, consistency: float, least: float) -> Direction:
-    """The direction of an effect whose interval extends by `half` to both sides.
-
-    >>> _direction(0.2, 0.05, 0.9, least=0.03), _direction(0.2, 0.05, 0.1, least=0.03)
-    ('raises the action', 'no clear direction')
-    """
+    """The direction of an effect whose interval extends by `half` to both sides."""
     if abs(effect) <= half or abs(effect) < least or abs(consistency) < CONSISTENT:
         return "no clear direction"
     return "raises the action" if effect > 0 else "lowers the action"

@@ -89,7 +89,6 @@ class Data:
     costs: Floats
 
     def select(self, rows: Integers) -> Data:
-        """Select rows."""
         return Data(self.contexts[rows], self.costs[rows])
 
 
@@ -112,7 +111,6 @@ class Ends:
         return costly
 
     def select(self, chosen: Flags) -> Ends:
-        """Select rows."""
         reachable = Leaves(self.reachable.first[chosen], self.reachable.last[chosen])
         costly = self.first_costly[chosen], self.last_costly[chosen]
         return Ends(self.rows[chosen], reachable, self.first[chosen], self.last[chosen], *costly)

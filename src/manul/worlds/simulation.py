@@ -217,7 +217,6 @@ class _SeveralLoop:
                 self.by_knob[name][number] = density
 
     def log(self) -> Log:
-        """The log of all rounds."""
         knobs: Any = {"knobs": self.agent.knobs, "densities_by_knob": self.by_knob, "floors": self.floors}
         actions = self.agent.knobs.columns(self.actions)
         return Log(self.world.contexts, actions, self.densities, self.losses, **knobs)

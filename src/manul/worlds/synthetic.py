@@ -15,11 +15,7 @@ from manul.worlds.regression import Regression
 
 
 def random_generator(*, rounds: int, width: int, seed: int) -> np.random.Generator:
-    """Check the size of a world and return its random generator.
-
-    >>> int(random_generator(rounds=1, width=1, seed=7).integers(10))
-    9
-    """
+    """Check the size of a world and return its random generator."""
     check_whole_number("rounds", rounds, 1, None, "Try 10000.")
     check_whole_number("width", width, 1, None, "Try 5.")
     return np.random.default_rng(check_seed(seed))
@@ -106,11 +102,7 @@ def ds(*, rounds: int, width: int = 5, seed: int = 0) -> Regression:
 
 
 def normal_share(values: npt.ArrayLike) -> Floats:
-    """The cumulative distribution function of the standard normal.
-
-    >>> normal_share([0.0])
-    array([0.5])
-    """
+    """The cumulative distribution function of the standard normal."""
     share: Any = np.frompyfunc(lambda value: 0.5 * math.erfc(-value / math.sqrt(2)), 1, 1)
     return np.asarray(share(np.asarray(values, dtype=np.float64)), dtype=np.float64)
 

@@ -75,13 +75,6 @@ class TargetTable:
 
         With several targets, the table is one of knobs, whose ranges are those of the targets. The format is that of the
         file's suffix, or of `suffix`.
-
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = Path(folder, "cars.csv").write_text("age,price\\n1,20\\n9,5\\n4,\\n")
-        ...     table = TargetTable.read(Path(folder, "cars.csv"), target="price")
-        >>> table.targets, table.actions, table.skipped
-        (array([20.,  5.]), (5.0, 20.0), 1)
         """
         suffix = suffix or suffix_of(Path(path), selectable=True)
         raw, cells = read_table(path, suffix)
@@ -120,10 +113,6 @@ class TargetTable:
         """A range of at least 99 % of the targets, or None if that is more than half the range of actions.
 
         None, too, if targets were clipped: what they were is not known any more.
-
-        >>> targets = np.append(np.arange(999.0), 5000.0)
-        >>> TargetTable({}, Columns(()), targets, 0, 0, (), (0.0, 5000.0)).typical_targets
-        TypicalTargets(low=0.0, high=1000.0, share=0.999)
         """
         low = float(np.percentile(self.targets, 0.5, method="lower"))
         high = float(np.percentile(self.targets, 99.5, method="higher"))
@@ -138,13 +127,7 @@ class TargetTable:
         return TypicalTargets(low, high, share) if high - low < (last - first) / 2 else None
 
     def shuffle(self, seed: int) -> TargetTable:
-        """The table with its rows in random order.
-
-        >>> columns = Columns.fit({"age": [1, 9, 4]})
-        >>> table = TargetTable({"age": np.array([1, 9, 4])}, columns, np.array([3.0, 1.0, 2.0]), 0, 0, (), (0.0, 4.0))
-        >>> table.shuffle(1).targets
-        array([3., 1., 2.])
-        """
+        """The table with its rows in random order."""
         order = np.random.default_rng(check_seed(seed)).permutation(len(self))
         fields = {name: _take(column, order) for name, column in self.fields.items()}
         return replace(self, fields=fields, targets=self.targets[order])
@@ -154,23 +137,12 @@ class TargetTable:
         return Regression(self.columns.rows(self.fields, len(self)), self.targets, loss)
 
     def constant_losses(self, loss: Literal["absolute", "squared"]) -> Floats:
-        """The loss of the best constant action, which is the same in all rows, in each row.
-
-        >>> ages = {"age": np.array([1.0, 9.0, 4.0])}
-        >>> table = TargetTable(ages, Columns.fit(ages), np.array([3.0, 1.0, 2.0]), 0, 0, (), (0.0, 4.0))
-        >>> table.constant_losses("absolute")
-        array([0.25, 0.25, 0.  ])
-        """
+        """The loss of the best constant action, which is the same in all rows, in each row."""
         constant = float(np.median(self.targets) if loss == "absolute" else self.targets.mean())
         return self.world(loss).losses(np.full(len(self), constant), self.actions)
 
     def regression(self, loss: Literal["absolute", "squared"]) -> tuple[float, str] | None:
-        """The mean loss of a regression that knows the targets of other rows, and its model; None for a few rows.
-
-        >>> ages = {"age": np.arange(40.0)}
-        >>> TargetTable(ages, Columns.fit(ages), 2 * ages["age"], 0, 0, (), (0.0, 78.0)).regression("squared")[1]
-        'gradient boosting'
-        """
+        """The mean loss of a regression that knows the targets of other rows, and its model; None for a few rows."""
         predictions = held_out_predictions(self.columns.rows(self.fields, len(self)), self.targets, loss)
         if predictions is None:
             return None
@@ -179,11 +151,7 @@ class TargetTable:
         return float((shares if loss == "absolute" else shares**2).mean()), predictions.model
 
     def in_units(self, mean_loss: float, loss: Literal["absolute", "squared"]) -> float | None:
-        """A mean loss in units of the target: the mean absolute or the root mean square error.
-
-        >>> TargetTable({}, Columns(()), np.array([3.0, 1.0]), 0, 0, (), (0.0, 4.0)).in_units(0.25, "squared")
-        2.0
-        """
+        """A mean loss in units of the target: the mean absolute or the root mean square error."""
         low, high = self.actions
         return float((mean_loss if loss == "absolute" else math.sqrt(mean_loss)) * (high - low))
 
@@ -210,12 +178,7 @@ class TargetTable:
 
 @dataclass(frozen=True, eq=False)
 class KnobTable(TargetTable):
-    """A table with several targets, one column each: the best values of knobs, whose ranges are the actions by name.
-
-    >>> table = KnobTable({}, Columns(()), np.array([[1.0, 5.0], [2.0, 9.0]]), 0, 0, (), {"a": (0.0, 2.0), "b": (5.0, 9.0)})
-    >>> table.constant_losses("absolute"), table.describe_actions()
-    (array([0.375, 0.375]), 'a 0 to 2, b 5 to 9')
-    """
+    """A table with several targets, one column each: the best values of knobs, whose ranges are the actions by name."""
 
     @property
     def typical_targets(self) -> TypicalTargets | None:
@@ -290,13 +253,6 @@ def run_agent(
     The bandwidth is in units of the target; a `Fraction` is a share of the range of actions. Without `epsilon`, the agent's
     default is used. With `rewards`, the agent gets rewards, which are negative losses. With "auto", it does not know the
     range.
-
-    >>> import numpy as np
-    >>> sizes = np.arange(200.0) % 7
-    >>> table = TargetTable({"size": sizes}, Columns.fit({"size": sizes}), 3 * sizes, 0, 0, (), (0.0, 18.0))
-    >>> result = run_agent(table, leaves=16, bandwidth=Fraction(1, 8))
-    >>> result.agent, result.settings["bandwidth"], len(result.log)
-    ('cats', 2.25, 200)
     """
     name = agent or ("auto" if leaves is None and bandwidth is None else "cats")
     entry = AGENTS[name]

@@ -48,12 +48,7 @@ class ScaledWorld(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A world in action units that the core can run by itself; `losses` is the range of its losses.
-
-    >>> from manul.worlds import Regression
-    >>> Regression([[1.0], [2.0]], [0.25, 0.5]).table((0.0, 2.0)).loss(1, 1.5)
-    0.5
-    """
+    """A world in action units that the core can run by itself; `losses` is the range of its losses."""
 
     native: _core.Table
     contexts: Contexts
@@ -65,5 +60,4 @@ class Table:
         return len(self.contexts)
 
     def loss(self, number: int, action: float) -> float:
-        """The loss of an action in a round."""
         return self.native.loss(number, action)

@@ -24,14 +24,6 @@ def folder() -> Path:
 
 
 def checksum(path: Path) -> str:
-    """The SHA-256 of a file.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a").write_bytes(b"")
-    ...     checksum(Path(folder, "a"))[:8]
-    'e3b0c442'
-    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -28,11 +28,7 @@ class Optimum:
 
 
 def expected_loss(targets: Array, centres: Array | float, bandwidth: float, epsilon: float = EPSILON) -> float:
-    """The expected mean loss of a policy with these centres, clipped so that the windows fit into [0, 1].
-
-    >>> expected_loss(np.array([0.5]), 0.5, bandwidth=0.25, epsilon=0.0)
-    0.125
-    """
+    """The expected mean loss of a policy with these centres, clipped so that the windows fit into [0, 1]."""
     distance = np.abs(np.clip(centres, bandwidth, 1 - bandwidth) - targets)
     window = np.where(distance < bandwidth, (bandwidth**2 + distance**2) / (2 * bandwidth), distance)
     anywhere = (targets**2 + (1 - targets) ** 2) / 2
@@ -40,11 +36,7 @@ def expected_loss(targets: Array, centres: Array | float, bandwidth: float, epsi
 
 
 def best_bandwidth(targets: Array, centres: Array | float) -> Optimum:
-    """The bandwidth from 1/4 to 1/128 with the lowest loss.
-
-    >>> best_bandwidth(np.array([0.5]), 0.5).bandwidth
-    0.0078125
-    """
+    """The bandwidth from 1/4 to 1/128 with the lowest loss."""
     return min((Optimum(expected_loss(targets, centres, h), h) for h in BANDWIDTHS), key=lambda optimum: optimum.loss)
 
 

@@ -38,11 +38,7 @@ class Player:
 
 
 def tree(name: str, leaves: int, bandwidth: float) -> Player:
-    """A variant of CATS.
-
-    >>> tree(PAPER, 16, 1/8).make(0)
-    Cats.paper(actions=(0.0, 1.0), leaves=16, bandwidth=0.125, ...)
-    """
+    """A variant of CATS."""
     settings: dict[str, Any] = {"leaves": leaves, "bandwidth": bandwidth, "epsilon": EPSILON}
     makers: dict[str, Callable[[int], Agent]] = {
         PAPER: lambda seed: Cats.paper(seed=seed, **settings),

@@ -30,11 +30,6 @@ def held_out_predictions(contexts: Matrix, targets: Floats, loss: Loss, seed: in
     """Predict targets of held-out rows by a regression trained on the others; None if there are too few rows.
 
     The model is scikit-learn's gradient boosting if it is installed, and otherwise linear.
-
-    >>> sizes = np.arange(100, dtype=np.float32)[:, np.newaxis]
-    >>> predictions = held_out_predictions(sizes, 3.0 * sizes[:, 0], "squared")
-    >>> len(predictions.values), predictions.model
-    (100, 'gradient boosting')
     """
     if len(targets) < LEAST_ROWS:
         return None
