@@ -18,9 +18,9 @@ from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.contexts import conversion
 from manul.contexts.schema import Context
-from manul.policies import classifiers
+from manul.policies.classifiers import Classifier
 from manul.policies.plot_mixin import PlotMixin
-from manul.utils import model_files
+from manul.utils import model_files, sklearn_files
 from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_leaves, check_range, check_shape
 
 Integers = npt.NDArray[np.int64]
@@ -121,7 +121,7 @@ class Nodes:
 
     width: int
     sides: Sides
-    classifiers: dict[int, classifiers.Classifier]
+    classifiers: dict[int, Classifier]
 
     def go_right(self, nodes: Integers, rows: conversion.Row) -> Flags:
         """Whether each row goes right at its node."""
@@ -203,7 +203,9 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
     def contents(self) -> model_files.Contents:
         """The contents of a file of this policy."""
         learned = self.nodes.classifiers
-        encoded = classifiers.encode([learned[node] for node in sorted(learned)]) if learned else np.empty(0, np.uint8)
+        advice = "Train with another, such as LogisticRegression()."
+        fitted = [learned[node] for node in sorted(learned)]
+        encoded = sklearn_files.dump_objects(fitted, "classifier", advice) if fitted else np.empty(0, np.uint8)
         names = ("actions", "leaves", "bandwidth", "epsilon", "width")
         parameters = {name: getattr(self, name) for name in names}
         return "TreePolicy", parameters, {"sides": self.nodes.sides, "classifiers": encoded}
@@ -214,7 +216,7 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
         width, leaves = model_files.check_width(parameters.pop("width")), check_leaves(parameters["leaves"])
         sides, encoded = model_files.vectors(arrays, sides=("i1", leaves), classifiers=("u1", None))
         learned = np.flatnonzero(sides == LEARNED).tolist()
-        decoded = classifiers.decode(encoded) if len(encoded) else []
+        decoded = sklearn_files.load_objects(encoded, "classifier", method="predict") if len(encoded) else []
         widths = {getattr(classifier, "n_features_in_", width) for classifier in decoded}
         if not np.isin(sides, (LEFT, RIGHT, LEARNED)).all() or len(decoded) != len(learned) or widths - {width}:
             raise model_files.mismatch_error()

@@ -27,11 +27,7 @@ class Classifier(Protocol):
 
 
 def prepare_classifier(classifier: Classifier | None) -> Classifier:
-    """Check that a classifier accepts sample weights, and return a copy with fixed seeds; None is logistic regression.
-
-    >>> prepare_classifier(None)
-    LogisticRegression(max_iter=1000, random_state=0)
-    """
+    """Check that a classifier accepts sample weights, and return a copy with fixed seeds; None is logistic regression."""
     try:
         from sklearn.base import clone
         from sklearn.linear_model import LogisticRegression
@@ -47,11 +43,7 @@ def prepare_classifier(classifier: Classifier | None) -> Classifier:
 
 
 def weight_parameter(classifier: Classifier) -> str:
-    """The name of the sample weights among the parameters of `fit`; a pipeline passes them to its last step.
-
-    >>> weight_parameter(prepare_classifier(None))
-    'sample_weight'
-    """
+    """The name of the sample weights among the parameters of `fit`; a pipeline passes them to its last step."""
     from sklearn.utils.validation import has_fit_parameter
 
     whole = ("", classifier)
@@ -62,17 +54,3 @@ def weight_parameter(classifier: Classifier) -> str:
         f"classifier must be a scikit-learn classifier whose fit accepts sample_weight, got {classifier!r}.",
         "classifier",
     )
-
-
-def encode(classifiers: list[Classifier]) -> npt.NDArray[np.uint8]:
-    """Encode fitted classifiers as bytes for a file.
-
-    >>> decode(encode([prepare_classifier(None)]))
-    [LogisticRegression(max_iter=1000, random_state=0)]
-    """
-    return sklearn_files.dump_objects(classifiers, "classifier", "Train with another, such as LogisticRegression().")
-
-
-def decode(data: npt.NDArray[np.uint8]) -> list[Classifier]:
-    """Decode the classifiers that `encode` encoded."""
-    return sklearn_files.load_objects(data, "classifier", method="predict")
