@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
@@ -196,11 +196,36 @@ class _Pairs(list[Any]):
     """The members of a JSON object, in order."""
 
 
+Command = Callable[..., Any]
 NUMBER, INTEGER, FILE, KNOBS = Number(), Integer(), File(), Knobs()
 RANGE = (NUMBER, NUMBER)
 AGENT = Registered("manul.agents.agent_registry", "AGENTS")
 LOG_FORMAT = LogFormat()
 ESTIMATOR = Registered("manul.offpolicy.evaluation.estimator_registry", "ESTIMATORS")
+
+
+def format_option(what: str, name: str = "log_format") -> Callable[[Command], Command]:
+    """The option of the format of an argument that is a log, or of the file of an option."""
+    text = f"Format of {what}, such as vw for Vowpal Wabbit's text.  [default: by the suffix]"
+    return click.option("--format", name, type=LOG_FORMAT, help=text)
+
+
+def knobs_option(log: str) -> Callable[[Command], Command]:
+    """The option of the knobs of an argument that is a log."""
+    text = f"Knobs with their ranges, if actions have several and {log} does not record them."
+    return click.option("--knobs", type=KNOBS, metavar="JSON", help=text)
+
+
+def range_options(command: Command) -> Command:
+    """Add the ranges that a log may not record."""
+    missing = "if the log does not record it"
+    for name, text in {
+        "rewards": "Range of rewards, if the log has rewards instead.",
+        "losses": f"Range of losses, {missing}.",
+        "actions": f"Range of actions, {missing}.",
+    }.items():
+        command = click.option(f"--{name}", type=RANGE, metavar="LOW HIGH", help=text)(command)
+    return command
 
 
 def usage_message(error: click.UsageError) -> str:
