@@ -64,7 +64,7 @@ class KnobEffect:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss, or reward, along the knob and mark the best value."""
-        from manul.plotting import knob_plots, plot_style
+        from manul.plotting import knob_plots, label_options
 
         chooses = isinstance(self.knob, Choice)
         places: Any = range(len(self.values)) if chooses else self.values
@@ -73,7 +73,7 @@ class KnobEffect:
         marked = best, self.best_outcome
         drawn = knob_plots.loss_plot(places, self.outcomes, marked, axes, dots=dots, rewards=self.rewards)
         knob_plots.label_knob(drawn, self.name)
-        return plot_style.label_options(drawn, self.values) if chooses else drawn
+        return label_options(drawn, self.values) if chooses else drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class PairEffect:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss, or reward, as a heat map and mark the best pair of values."""
-        from manul.plotting import knob_plots, plot_style
+        from manul.plotting import knob_plots, label_options
 
         parts = list(zip(self.knobs, self.values, self.best, strict=True))
         edges = [_edges(knob, values) for knob, values, _ in parts]
@@ -100,7 +100,7 @@ class PairEffect:
         drawn = knob_plots.loss_map(ends, shown, marked, axes, rewards=self.rewards)
         for knob, values, up in zip(self.knobs, self.values, (False, True), strict=True):
             if isinstance(knob, Choice):
-                plot_style.label_options(drawn, values, up=up)
+                label_options(drawn, values, up=up)
         drawn.set_xlabel(self.names[0])
         drawn.set_ylabel(self.names[1])
         return drawn
