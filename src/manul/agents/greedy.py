@@ -162,9 +162,9 @@ class ParetoGreedy(_PolicyClassAgent):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        names = ("bandwidths", "constant", "horizon", "failure", "log_class_size")
-        own = {"policies": self.policies, **{name: getattr(self, name) for name in names}}
-        return self._with_rewards({**own, **self._common})
+        penalty = {"constant": self.constant, "horizon": self.horizon, "failure": self.failure}
+        own = {"policies": self.policies, "bandwidths": self.bandwidths, **penalty}
+        return self._with_rewards({**own, "log_class_size": self.log_class_size, **self._common})
 
     @property
     def chosen(self) -> float:

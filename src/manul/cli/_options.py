@@ -118,7 +118,7 @@ class Registered(Choice):
 
     @property
     def registry(self) -> Registry[Any]:
-        registry: Registry[Any] = getattr(import_module(self._home), self._name)
+        registry: Registry[Any] = vars(import_module(self._home))[self._name]
         return registry
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import click
@@ -109,5 +110,5 @@ def _call(name: str, loop: str, *, url: str, token: str | None, as_json: bool, *
     from manul.service.client.rollout_text import rollout_json, rollout_text
 
     with Client(url, token, retries=RETRIES) as client:
-        result = getattr(client, name)(loop, **settings)
+        result = methodcaller(name, loop, **settings)(client)
     echo(rollout_json(result) if as_json else rollout_text(result))

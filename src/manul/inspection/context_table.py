@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime, time
 from functools import cached_property
@@ -15,6 +15,7 @@ from manul.contexts import conversion, data_frames
 from manul.contexts.dates import from_json
 from manul.contexts.records import is_missing
 from manul.errors import InputError
+from manul.logs.log import Log
 
 Ints = npt.NDArray[np.int64]
 
@@ -75,7 +76,7 @@ class ContextTable:
 
 def context_table(contexts: Any) -> ContextTable:
     """Contexts as a table: a matrix, a data frame, columns by name, a list of dicts, or a log."""
-    if hasattr(contexts, "context_rows"):
+    if isinstance(contexts, Log):
         contexts = _log_contexts(contexts)
     columns = _named_columns(contexts)
     if columns is not None:
@@ -91,7 +92,7 @@ def context_table(contexts: Any) -> ContextTable:
     return table
 
 
-def _log_contexts(log: Any) -> Any:
+def _log_contexts(log: Log) -> Any:
     if log.fields is not None:
         return log.fields
     return log.contexts if log.features is None else list(log.context_rows())
@@ -113,7 +114,7 @@ def _named_columns(contexts: Any) -> dict[str, list[Any]] | None:
 def _mapping_columns(contexts: Mapping[Any, Any]) -> dict[str, list[Any]]:
     columns = {}
     for name, values in contexts.items():
-        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        if isinstance(values, str | bytes) or not (isinstance(values, Sized) and isinstance(values, Iterable)):
             rule = "a table with one row per context, or columns by name"
             raise InputError(f"contexts must be {rule}, got {values!r} as column {name!r}.", "contexts")
         columns[str(name)] = np.asarray(values).tolist() if isinstance(values, np.ndarray) else list(values)

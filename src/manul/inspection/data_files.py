@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from manul import _core
+from manul.agents import Mapped
+from manul.agents.auto_knobs import AutoKnobs
+from manul.agents.base import BaseAgent
 from manul.contexts.maps import Columns
 from manul.errors import InputError
 from manul.inspection.context_table import ContextTable, context_table
@@ -51,11 +54,10 @@ def _columns_or_log(path: Path, file_format: str | None) -> Any:
 
 def _used_columns(policy: Any) -> dict[str, _core.Kind | None] | None:
     """The fields that a policy has seen, with their types; None if it takes rows of numbers, or any fields."""
-    if isinstance(getattr(policy, "features", None), Columns):
+    if isinstance(policy, Mapped) and isinstance(policy.features, Columns):
         return {column.name: None for column in policy.features.columns}
-    player = getattr(policy, "player", None)
-    if isinstance(player, _core.BasePlayer) and getattr(policy, "named", False):
-        return dict(player.fields) or None
+    if isinstance(policy, BaseAgent | AutoKnobs) and policy.named and isinstance(policy.player, _core.BasePlayer):
+        return dict(policy.player.fields) or None
     return None
 
 

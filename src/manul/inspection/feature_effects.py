@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.actions.knobs import Knobs, Span, Stepped
+from manul.agents import Mapped, Rollout
+from manul.agents.auto_knobs import AutoKnobs
+from manul.agents.base import BaseAgent
 from manul.contexts import dates
 from manul.contexts.records import is_missing
 from manul.errors import ParameterError
@@ -47,6 +50,25 @@ UNCLEAR: Direction = "no clear direction"
 Kind = Literal["number", "time", "category"]
 Ints = npt.NDArray[np.int64]
 Predict = Callable[[Any], Floats]
+
+
+@runtime_checkable
+class TakesRows(Protocol):
+    """A policy that may take rows of numbers."""
+
+    @property
+    def width(self) -> int | None:
+        """The number of columns of a context; None or 0 if it takes named fields."""
+
+
+@runtime_checkable
+class GivesMoments(Protocol):
+    """A policy that gives the expected actions of many contexts at once."""
+
+    actions: Within
+
+    def moments_many(self, contexts: Any) -> tuple[Floats, Floats]:
+        """The expected action and the expected squared action of each row."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +139,7 @@ class FeatureEffect:
         """Draw the effect of each value and its 95 % interval."""
         from manul.plotting import effect_plots
 
-        effects, lows, highs = (
-            np.array([getattr(each, end) for each in self.values]) for end in ("effect", "low", "high")
-        )
+        effects, lows, highs = np.array([(each.effect, each.low, each.high) for each in self.values]).T
         values = [each.value for each in self.values]
         draw = effect_plots.category_effects if self.kind == "category" else effect_plots.number_effects
         return draw(self.name, values, (effects, lows, highs), axes)
@@ -201,12 +221,12 @@ def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effect
     >>> [(effect.name, effect.direction) for effect in effects(agent, contexts)]
     [('column 0', 'raises the action'), ('column 1', 'no clear direction')]
     """
-    knobs = getattr(policy, "knobs", None)
+    knobs = knobs_of(policy)
     _check_seen(policy)
     table = contexts if isinstance(contexts, ContextTable) else context_table(contexts)
     most = MOST_ROWS if knobs is None else MOST_ROWS_OF_KNOBS
     table = table.sample(max(min(most, MOST_CELLS // len(table.columns)), LEAST_ROWS))
-    if table.named and getattr(policy, "width", None):
+    if table.named and isinstance(policy, TakesRows) and policy.width:
         table = table.as_rows()
     predict, (low, high), action = _mean_action(policy) if knobs is None else _best_value(policy, knobs, knob)
     actions = predict(table.contexts)
@@ -224,16 +244,20 @@ def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effect
     return Effects(tuple(sorted(features, key=lambda feature: -feature.size)), len(table), action, left_out)
 
 
+def knobs_of(policy: object) -> Knobs | None:
+    """The knobs of a policy that has several."""
+    return policy.knobs if isinstance(policy, AutoKnobs | Mapped) else None
+
+
 def _check_seen(policy: Any) -> None:
-    inside = getattr(policy, "agent", policy)
-    if getattr(inside, "player", inside) is None:
+    inside = policy.agent if isinstance(policy, Mapped | Rollout) else policy
+    if isinstance(inside, BaseAgent | AutoKnobs) and inside.player is None:
         raise ParameterError("the agent has seen no contexts yet, so features have no effect.", "policy")
 
 
 def _mean_action(policy: Any) -> tuple[Predict, Within, str]:
-    moments = getattr(policy, "moments_many", None)
-    if moments is not None:
-        return lambda contexts: moments(contexts)[0], policy.actions, "mean action"
+    if isinstance(policy, GivesMoments):
+        return lambda contexts: policy.moments_many(contexts)[0], policy.actions, "mean action"
 
     def means(contexts: Any) -> Floats:
         return np.array([policy.distribution(context).mean() for context in contexts])

@@ -24,7 +24,7 @@ from manul.contexts.maps import Columns, NamesColumns
 from manul.contexts.schema import Context
 from manul.errors import ParameterError
 from manul.inspection.data_files import read_contexts
-from manul.inspection.feature_effects import Effects, effects
+from manul.inspection.feature_effects import Effects, effects, knobs_of
 from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure, knobs_in_context
 from manul.inspection.text import FEATURES_SHOWN, text
 from manul.policies.policy import Policy
@@ -279,7 +279,7 @@ def _learns_rewards(agent: object) -> bool:
 
 
 def _effects(policy: Any, data: str | Path, data_format: str | None) -> tuple[Effects, ...]:
-    table, knobs = read_contexts(data, policy, data_format), getattr(policy, "knobs", None)
+    table, knobs = read_contexts(data, policy, data_format), knobs_of(policy)
     if knobs is None:
         return (effects(policy, table),)
     return tuple(effects(policy, table, knob=name) for name, knob in knobs.knobs if not isinstance(knob, Choice))

@@ -206,8 +206,8 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
         advice = "Train with another, such as LogisticRegression()."
         fitted = [learned[node] for node in sorted(learned)]
         encoded = sklearn_files.dump_objects(fitted, "classifier", advice) if fitted else np.empty(0, np.uint8)
-        names = ("actions", "leaves", "bandwidth", "epsilon", "width")
-        parameters = {name: getattr(self, name) for name in names}
+        window = {"leaves": self.leaves, "bandwidth": self.bandwidth, "epsilon": self.epsilon}
+        parameters = {"actions": self.actions, **window, "width": self.width}
         return "TreePolicy", parameters, {"sides": self.nodes.sides, "classifiers": encoded}
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from manul.errors import MissingDependency, ParameterError
 from manul.utils import sklearn_files
 
 
+@runtime_checkable
 class Classifier(Protocol):
     """A scikit-learn classifier whose `fit` accepts sample weights, or a pipeline that ends with one."""
 
@@ -21,6 +22,9 @@ class Classifier(Protocol):
 
     def predict(self, contexts: npt.NDArray[np.float64], /) -> npt.NDArray[np.int64]:
         """Predict the side of each row."""
+
+    def get_params(self) -> dict[str, Any]:
+        """The parameters by name."""
 
     def set_params(self, **settings: object) -> Self:
         """Set parameters by name."""
@@ -44,11 +48,12 @@ def prepare_classifier(classifier: Classifier | None) -> Classifier:
 
 def weight_parameter(classifier: Classifier) -> str:
     """The name of the sample weights among the parameters of `fit`; a pipeline passes them to its last step."""
+    from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter
 
-    whole = ("", classifier)
-    for prefix, part in (whole, *((f"{name}__", step) for name, step in getattr(classifier, "steps", [])[-1:])):
-        if hasattr(part, "predict") and hasattr(part, "get_params") and has_fit_parameter(part, "sample_weight"):
+    last = classifier.steps[-1:] if isinstance(classifier, Pipeline) else []
+    for prefix, part in (("", classifier), *((f"{name}__", step) for name, step in last)):
+        if isinstance(part, Classifier) and has_fit_parameter(part, "sample_weight"):
             return f"{prefix}sample_weight"
     raise ParameterError(
         f"classifier must be a scikit-learn classifier whose fit accepts sample_weight, got {classifier!r}.",

@@ -288,7 +288,8 @@ def _column(profile: column_profiles.Column, raw: pa.Table, cells: Mapping[str, 
     if profile.layout is None:
         return numbers_of(cells[profile.name])
     times = raw.column(profile.name)
-    return list(times.cast(pa.timestamp("us", getattr(times.type, "tz", None)), safe=False).to_pylist())
+    zone = times.type.tz if pa.types.is_timestamp(times.type) else None  # dates have none
+    return list(times.cast(pa.timestamp("us", zone), safe=False).to_pylist())
 
 
 def _take(column: Column, rows: Any) -> Column:
