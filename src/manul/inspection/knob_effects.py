@@ -180,5 +180,4 @@ def _edges(knob: Knob, values: tuple[Any, ...]) -> Floats:
         return np.linspace(knob.low, knob.high, len(values) + 1)
     middles = np.arange(len(values), dtype=np.float64) if isinstance(knob, Choice) else np.array(values)
     between = (middles[1:] + middles[:-1]) / 2
-    edges: Floats = np.array([2 * middles[0] - between[0], *between, 2 * middles[-1] - between[-1]])
-    return edges
+    return np.array([2 * middles[0] - between[0], *between, 2 * middles[-1] - between[-1]])

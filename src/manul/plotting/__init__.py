@@ -223,8 +223,7 @@ def _edges(centres: Sequence[float]) -> Floats:
         float(between[0] - powers[0]) if len(between) else 0.5,
         float(powers[-1] - between[-1]) if len(between) else 0.5,
     )
-    edges: Floats = np.exp2([powers[0] - half[0], *between, powers[-1] + half[1]])
-    return edges
+    return np.exp2([powers[0] - half[0], *between, powers[-1] + half[1]])
 
 
 def save(plot: Axes | Figure, path: str | Path) -> None:

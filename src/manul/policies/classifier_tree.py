@@ -75,8 +75,7 @@ class Geometry:
         spacing = (self.actions.high - self.actions.low) / self.leaves
         action = self.actions.low + (np.asarray(leaves, dtype=np.float64) + 0.5) * spacing
         lowest, highest = np.asarray(lows) + self.bandwidth, np.asarray(highs) - self.bandwidth
-        centres: Floats = np.where(action < lowest, lowest, np.where(action > highest, highest, action))
-        return centres
+        return np.where(action < lowest, lowest, np.where(action > highest, highest, action))
 
     def forced_sides(self, nodes: Integers, reachable: Leaves, below: int) -> tuple[Flags, Flags]:
         """Whether only the right child of each node is reachable, and whether only the left; `below` is the height of the children."""
@@ -90,8 +89,7 @@ class Geometry:
         nodes = np.arange(self.leaves)
         level = np.frexp(np.maximum(nodes, 1))[1] - 1
         right_begins = (2 * nodes + 1 << np.maximum(self.depth - 1 - level, 0)) - self.leaves
-        sides: Sides = np.where(2 * right_begins < first + last + 1, RIGHT, LEFT).astype(np.int8)
-        return sides
+        return np.where(2 * right_begins < first + last + 1, RIGHT, LEFT).astype(np.int8)
 
     @property
     def _per_unit(self) -> float:

@@ -196,14 +196,12 @@ def range_advice(name: str) -> str:
 
 def are_within(values: Floats, low: float | Floats, high: float | Floats) -> Flags:
     """Flag the values inside a range; NaN is outside."""
-    flags: Flags = (values >= low) & (values <= high)
-    return flags
+    return (values >= low) & (values <= high)
 
 
 def are_densities(values: Floats) -> Flags:
     """Flag the values that are above 0 and finite."""
-    flags: Flags = (values > 0) & np.isfinite(values)
-    return flags
+    return (values > 0) & np.isfinite(values)
 
 
 def usable_densities(densities: Floats) -> Flags:

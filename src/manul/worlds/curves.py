@@ -125,5 +125,4 @@ def _floats(values: npt.ArrayLike) -> Floats:
 
 def _scale(shares: Floats, low: float, high: float) -> Floats:
     # Rounding must not move the end of a range beyond the end of the actions.
-    scaled: Floats = np.minimum(low + shares * (high - low), high)
-    return scaled
+    return np.minimum(low + shares * (high - low), high)

@@ -206,8 +206,7 @@ def _score(rng: np.random.Generator, contexts: Floats) -> Floats:
 
 def _crossed_share(contexts: Floats) -> Floats:
     """The angle of the first and the last feature as a share of half a turn, so opposite quadrants are equal."""
-    share: Floats = np.arctan2(contexts[:, 0], contexts[:, -1]) / np.pi % 1
-    return share
+    return np.arctan2(contexts[:, 0], contexts[:, -1]) / np.pi % 1
 
 
 def _valley(best: Floats) -> tuple[Floats, Floats]:

@@ -34,13 +34,11 @@ class Expected:
     def windows(self, centres: Floats, bandwidth: float) -> Floats:
         """The mean of each round's loss over the window around its centre; one centre or several per round."""
         area = self._area(centres + bandwidth) - self._area(centres - bandwidth)
-        mean: Floats = area / (2 * bandwidth)
-        return mean
+        return area / (2 * bandwidth)
 
     def whole(self) -> Floats:
         """The mean of each round's loss over all its actions: the loss of exploration."""
-        mean: Floats = (self._area(self.highs) - self._area(self.lows)) / (self.highs - self.lows)
-        return mean
+        return (self._area(self.highs) - self._area(self.lows)) / (self.highs - self.lows)
 
     def best(self, bandwidth: float) -> Floats:
         """The lowest loss of a window inside the range of each round."""
@@ -148,8 +146,7 @@ def _mean_area(expected: Expected) -> Callable[[float], float]:
 
 
 def _clip_centre(expected: Expected, centre: float, bandwidth: float) -> Floats:
-    centres: Floats = np.maximum(np.minimum(centre, expected.highs - bandwidth), expected.lows + bandwidth)
-    return centres
+    return np.maximum(np.minimum(centre, expected.highs - bandwidth), expected.lows + bandwidth)
 
 
 def _mean(expected: Expected, measure: Callable[[Expected], Floats]) -> float:

@@ -76,8 +76,7 @@ class Several:
 
     def regrets(self, actions: Columns) -> Floats:
         """How much more each round's action is expected to lose than the best one."""
-        regrets: Floats = self.expected_losses(actions) - self.expected_losses(self.best)
-        return regrets
+        return self.expected_losses(actions) - self.expected_losses(self.best)
 
     def best_action(self, number: int) -> dict[str, KnobValue]:
         """The best action of a round.
@@ -288,8 +287,7 @@ def _stack(columns: Columns) -> Floats:
 
 
 def _above_floor(losses: Floats) -> Floats:
-    above: Floats = FLOOR + losses
-    return above
+    return FLOOR + losses
 
 
 def _best_paid_price(limits: Floats) -> Floats:
@@ -302,5 +300,4 @@ def _best_paid_price(limits: Floats) -> Floats:
     for _ in range(50):
         # ln(x - 1) + x = limit is concave, so the steps converge.
         prices = np.maximum(prices - (np.log(prices - 1) + prices - limits) / (1 / (prices - 1) + 1), 1 + 1e-9)
-    result: Floats = prices
-    return result
+    return prices

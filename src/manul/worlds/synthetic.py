@@ -65,8 +65,7 @@ class Linear(Regression):
         left, right = ((centres + side * bandwidth - self.locations) / self.deviation for side in (-1, 1))
         area = self.deviation**2 * (_antiderivative(right) - _antiderivative(left))
         beyond = _excess(-self.locations / self.deviation) + _excess((self.locations - 1) / self.deviation)
-        windows: Floats = area / (2 * bandwidth) - self.deviation * beyond
-        return windows
+        return area / (2 * bandwidth) - self.deviation * beyond
 
 
 def linear(*, rounds: int, width: int = 20, seed: int = 0) -> Linear:
@@ -108,17 +107,14 @@ def normal_share(values: npt.ArrayLike) -> Floats:
 
 
 def _density(values: Floats) -> Floats:
-    density: Floats = np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
-    return density
+    return np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
 
 
 def _antiderivative(values: Floats) -> Floats:
     share = normal_share(values)
-    area: Floats = share + values * _density(values) + values**2 / 2 * (2 * share - 1)
-    return area
+    return share + values * _density(values) + values**2 / 2 * (2 * share - 1)
 
 
 def _excess(values: Floats) -> Floats:
     """E max(N(0, 1) - (-value), 0): the mean excess of a normal over a limit."""
-    excess: Floats = values * normal_share(values) + _density(values)
-    return excess
+    return values * normal_share(values) + _density(values)

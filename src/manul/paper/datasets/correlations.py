@@ -106,8 +106,7 @@ class _Indicators:
     def _joint_shares_of(self, one: int, two: int) -> Floats:
         shape = self.counts[one] + 1, self.counts[two] + 1
         counts = np.bincount(self.codes[one] * shape[1] + self.codes[two], minlength=shape[0] * shape[1])
-        shares: Floats = counts.reshape(shape)[:-1, :-1] / len(self.codes[one])
-        return shares
+        return counts.reshape(shape)[:-1, :-1] / len(self.codes[one])
 
     def add(self, coefficients: Floats, total: Floats) -> None:
         """Add linear functions of the indicators; coefficients have a row per category, and a column per row of the total."""

@@ -90,5 +90,4 @@ def _weighted_fit(features: Array, targets: Array, weights: Array) -> Array:
     scaled = features * weights[:, np.newaxis]
     # One-hot columns add up to the column of ones; lstsq returns the solution with the smallest norm.
     solution = np.linalg.lstsq(scaled.T @ features, scaled.T @ targets, rcond=1e-10)[0]
-    predictions: Array = features @ solution
-    return predictions
+    return features @ solution
