@@ -50,9 +50,8 @@ class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
         saved = model_files.split_by_prefix({name: array for name, array in arrays.items() if name not in COUNTERS})
         if saved.keys() != {"", *map(str, range(len(self._learner_bandwidths)))}:
             return False
-        for index, bandwidth in enumerate(
-            self._learner_bandwidths
-        ):  # one at a time: all together may exceed the memory
+        # One at a time: all together may exceed the memory.
+        for index, bandwidth in enumerate(self._learner_bandwidths):
             self.policies.start(width, self.actions, bandwidth).restore(saved[str(index)])
         return True
 

@@ -35,9 +35,8 @@ _PARAMETERS = {"action_range": "actions", "loss_range": "losses", "reward_range"
 def in_options(text: object) -> str:
     """A text with the options of the command line instead of parameters of Python."""
     words = str(text)
-    for phrase in sorted(
-        PHRASES, key=len, reverse=True
-    ):  # losses=... is a part of no longer phrase, but may become one
+    # The longest first: losses=... is a part of no longer phrase, but may become one.
+    for phrase in sorted(PHRASES, key=len, reverse=True):
         words = words.replace(phrase, PHRASES[phrase])
     return words
 

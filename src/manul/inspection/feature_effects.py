@@ -309,9 +309,8 @@ def _feature(name: str, kind: Kind, ladder: Ladder, found: LocalEffects, least: 
     values = []
     ranges = zip(found.effects.tolist(), (Z * found.errors).tolist(), found.consistencies.tolist(), strict=True)
     for value, count, (effect, half, consistency) in zip(ladder.values, ladder.counts.tolist(), ranges, strict=True):
-        direction = _direction(
-            effect, half, consistency, least / 2
-        )  # the difference from the mean, not from end to end
+        # Half of the least change, because this is the difference from the mean, not from end to end.
+        direction = _direction(effect, half, consistency, least / 2)
         values.append(ValueEffect(value, count, effect, effect - half, effect + half, direction))
     half = Z * found.change_error
     ends = found.change - half, found.change + half

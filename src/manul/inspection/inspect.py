@@ -122,9 +122,8 @@ class PolicyInContext:
         best = middle, float(np.interp(middle, actions, outcomes))
         drawn = knob_plots.loss_plot(actions, outcomes, best, axes, rewards=self.rewards)
         drawn.set_xlabel("action")
-        drawn.lines[-1].set_label(
-            "_middle of the window"
-        )  # which the policy plays, whether or not it is the best action
+        # The policy plays it, whether or not it is the best action.
+        drawn.lines[-1].set_label("_middle of the window")
         return drawn
 
     def plot(self, panels: Iterator[Axes]) -> None:

@@ -12,10 +12,7 @@ Matrix = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 Loss = Literal["absolute", "squared"]
 LEAST_ROWS, FOLDS = 20, 5
-MOST_FOLDED, MOST_ROWS = (
-    5_000,
-    100_000,
-)  # rows up to which all folds are held out in turn, and rows that are used at all
+MOST_FOLDED, MOST_ROWS = 5_000, 100_000  # rows of which all folds are held out in turn, and rows used at all
 
 
 class Predictions(NamedTuple):

@@ -163,16 +163,11 @@ def _read_arff(path: Path) -> pa.Table:
 
 
 def _read_parquet(path: Path) -> pa.Table:
+    import pyarrow as pa
     from pyarrow import parquet
 
     with open_bytes(path) as stream:
-        return parquet.read_table(_in_memory(stream) if is_gzipped(path) else stream)
-
-
-def _in_memory(stream: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.BufferReader(stream.read())
+        return parquet.read_table(pa.BufferReader(stream.read()) if is_gzipped(path) else stream)
 
 
 _READERS = {
