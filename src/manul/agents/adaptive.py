@@ -109,7 +109,6 @@ class AdaptiveCats(BaseAgent[float]):
         return nbytes == member.nbytes * len(self.bandwidths)
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         return self._members(width, self.bandwidths)
 
     def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:

@@ -98,7 +98,6 @@ class Cats(BaseAgent[float]):
         return _core.CatsPlayer(**self._settings(0), bits=self.table_bits)
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         if self._paper is None:
             return _core.CatsPlayer(**self._settings(width))
         learner = learners.native(self._paper)

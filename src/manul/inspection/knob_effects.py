@@ -64,14 +64,14 @@ class KnobEffect:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss, or reward, along the knob and mark the best value."""
-        from manul.plotting import knob_plots, plot_style
+        from manul.plotting import knob_plots, label_options
 
         places: Any = self.knob.places(self.values)
         marked = self.knob.places([self.best])[0], self.best_outcome
         dots = self.knob.is_discrete
         drawn = knob_plots.loss_plot(places, self.outcomes, marked, axes, dots=dots, rewards=self.rewards)
         knob_plots.label_knob(drawn, self.name)
-        return plot_style.label_options(drawn, self.values) if self.knob.is_option else drawn
+        return label_options(drawn, self.values) if self.knob.is_option else drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class PairEffect:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss, or reward, as a heat map and mark the best pair of values."""
-        from manul.plotting import knob_plots, plot_style
+        from manul.plotting import knob_plots, label_options
 
         parts = list(zip(self.knobs, self.values, self.best, strict=True))
         edges = [_edges(knob, values) for knob, values, _ in parts]
@@ -98,7 +98,7 @@ class PairEffect:
         drawn = knob_plots.loss_map(ends, shown, marked, axes, rewards=self.rewards)
         for knob, values, up in zip(self.knobs, self.values, (False, True), strict=True):
             if knob.is_option:
-                plot_style.label_options(drawn, values, up=up)
+                label_options(drawn, values, up=up)
         drawn.set_xlabel(self.names[0])
         drawn.set_ylabel(self.names[1])
         return drawn
@@ -159,5 +159,4 @@ def _edges(knob: Knob, values: tuple[Any, ...]) -> Floats:
         return knob.edges(len(values))
     middles = np.array(knob.places(values))
     between = (middles[1:] + middles[:-1]) / 2
-    edges: Floats = np.array([2 * middles[0] - between[0], *between, 2 * middles[-1] - between[-1]])
-    return edges
+    return np.array([2 * middles[0] - between[0], *between, 2 * middles[-1] - between[-1]])

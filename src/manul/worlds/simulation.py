@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from manul.utils.rewards import numeric_range, outcome_of
 from manul.utils.validation import Floats
 from manul.worlds import ScaledWorld, World
 from manul.worlds.several import Several
-from manul.worlds.world import Table
+from manul.worlds.world import NarrowedWorld, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -223,15 +223,20 @@ class _SeveralLoop:
         return Log(self.world.contexts, actions, self.densities, self.losses, **knobs)
 
 
+@runtime_checkable
+class _Ranged(Protocol):
+    """An agent with a range of actions, which only a world that scales itself to the range needs."""
+
+    actions: Within
+
+
 def _actions(agent: Agent) -> Within:
-    # `actions` is not part of the protocol: only a world that scales itself to the range needs it.
-    actions: Within = getattr(agent, "actions", (0.0, 1.0))
-    return actions
+    return agent.actions if isinstance(agent, _Ranged) else (0.0, 1.0)
 
 
 def _empty_log(world: World, within: Within, *, arms: bool) -> Log:
     actions, densities, losses, floors = (np.empty(len(world)) for _ in range(4))
-    lows, highs = (_ends(world, name) for name in ("lows", "highs"))
+    lows, highs = (_ends(world.lows), _ends(world.highs)) if isinstance(world, NarrowedWorld) else (None, None)
     loss_range = world.losses if isinstance(world, Table) else None
     ranges: Any = {"action_range": within, "loss_range": loss_range}
     names = [""] * len(world) if arms else None
@@ -251,8 +256,7 @@ def _with_known_floors(log: Log) -> Log:
     return Log(log.contexts, log.actions, log.densities, log.losses, log.lows, log.highs, **ranges)
 
 
-def _ends(world: World, name: str) -> Floats | None:
-    ends = getattr(world, name, None)
+def _ends(ends: Floats | None) -> Floats | None:
     return None if ends is None else np.asarray(ends, dtype=np.float64)
 
 
