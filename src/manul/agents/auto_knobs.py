@@ -58,10 +58,6 @@ class AutoKnobs(Auto[A]):
         if self.limits is not None and not callable(self.limits):
             raise ParameterError(f"limits must be a function of the knobs that are set, got {self.limits!r}.", "limits")
 
-    @property
-    def knobs(self) -> ActionSpace[A]:
-        return self.space
-
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Set all knobs; `within` maps knobs to narrower ranges, or to the options that are allowed."""
         decision = self.decide_again(self.decisions, context, within)

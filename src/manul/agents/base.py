@@ -338,6 +338,8 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
     def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
         if within is None:
             return _WHOLE_RANGE, _WHOLE_RANGE
+        if isinstance(within, list | tuple):
+            within = [self.actions if each is None else each for each in within]
         pairs = np.asarray(within, dtype=np.float64)
         check_shape("within", pairs, count, 2)
         for low, high in pairs:
