@@ -1,16 +1,12 @@
-"""An agent, an estimator, a log format and a kind of knob in one file outside the package; importing it registers them."""
+"""An agent, an estimator and a log format in one file outside the package; importing it registers them."""
 
-import dataclasses
 import json
-import math
 
 import numpy as np
 import pyarrow as pa
 
 import manul
 from manul import _core
-from manul.actions.kinds import register_knob
-from manul.actions.kinds.span import Span
 from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, smooth
 from manul.agents.base import BaseAgent
@@ -121,35 +117,3 @@ class Writer:
 
 
 manul.register_format(".rows", read=read, writer=Writer)
-
-
-@register_knob("log")
-@dataclasses.dataclass(frozen=True)
-class LogSpan(Span):
-    """A range whose numbers are drawn on a logarithmic scale."""
-
-    scale: str = "log"
-    is_bent = True
-
-    @property
-    def _octaves(self):
-        return math.log(self.high / self.low)
-
-    @property
-    def largest_unit(self):
-        return self.high * self._octaves
-
-    def share(self, values):
-        return np.log(np.asarray(values, dtype=float) / self.low) / self._octaves
-
-    def number(self, shares):
-        return self.low * np.exp(np.asarray(shares) * self._octaves)
-
-    def units(self, values):
-        return np.asarray(values, dtype=float) * self._octaves
-
-    def describe(self):
-        return {"low": self.low, "high": self.high, "scale": self.scale}
-
-    def written(self):
-        return self

@@ -4,7 +4,7 @@ import numpy as np
 
 import manul
 from manul.actions.kinds import KINDS
-from tests import extension_example
+from tests.laws.log_span import LogSpan
 
 CONTEXTS = np.random.default_rng(1).random((40, 2)).astype(np.float32)
 # One of each kind of knob; a new kind is added by its name.
@@ -12,7 +12,7 @@ KNOBS = {
     "span": (10.0, 50.0),
     "steps": manul.Stepped(1, 14, 1),
     "choice": manul.Choice(["plain", "bold", 3, True]),
-    "log": extension_example.LogSpan(1.0, 1000.0, "log"),
+    "log": LogSpan(1.0, 1000.0, "log"),
 }
 SPACES = {
     **KNOBS,
