@@ -25,8 +25,8 @@ from manul.agents.base import BaseAgent
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
+from manul.outcomes import AnyRange, Outcome
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats, are_within, check_bandwidth, check_number, check_shape
 
 
@@ -79,13 +79,15 @@ class Auto(BaseAgent[_core.Player]):
         epsilon: Epsilon | Literal["auto"] = "auto",
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
+        outcome: Outcome | None = None,
         bandwidth: float | None = None,
         nearby: float | None = None,
         seed: int = 0,
     ) -> None:
         fades = isinstance(epsilon, str) and epsilon == "auto"
         schedule = Fading() if fades else cast(Epsilon, epsilon)
-        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=schedule, seed=seed)
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=schedule, seed=seed)
         if fades:
             self.epsilon = "auto"
         self.bandwidth = None if bandwidth is None else check_bandwidth(bandwidth, self._range)

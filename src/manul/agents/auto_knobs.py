@@ -27,14 +27,13 @@ from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player_host import COUNTERS, PlayerHost
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
+from manul.outcomes import AnyRange, Outcome
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
 from manul.utils.validation import (
     LARGEST_DENSITY,
     LEAST_DENSITY,
     USABLE,
     Floats,
-    check_losses,
     check_number,
     check_seed,
     check_shape,
@@ -73,11 +72,12 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         nearby: float = 0.1,
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
+        outcome: Outcome | None = None,
         limits: Limits | None = None,
         seed: int = 0,
     ) -> None:
         self.knobs = Knobs.check(actions)
-        self.losses, self.rewards = check_ranges(losses, rewards, None)
+        self.outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
         fades = isinstance(epsilon, str) and epsilon == "auto"
         self._schedule = Fading() if fades else schedules.check_epsilon(epsilon)  # type: ignore[arg-type]
         self.epsilon: Epsilon | Literal["auto"] = "auto" if fades else self._schedule
@@ -87,6 +87,16 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         self.limits = limits
         self.seed = check_seed(seed)
         super().__init__(None)
+
+    @property
+    def losses(self) -> AnyRange:
+        """The range of losses; of negative rewards if the agent was made with rewards."""
+        return self.outcome.losses
+
+    @property
+    def rewards(self) -> AnyRange | None:
+        """The range of rewards; None if the agent was made with losses."""
+        return self.outcome.rewards
 
     @property
     def actions(self) -> dict[str, Any]:
@@ -173,7 +183,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         self, context: Context, decision: KnobsDecision, loss: float | None = None, *, reward: float | None = None
     ) -> None:
         """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
-        value = loss_of(loss, reward, rewards=self.rewards is not None)
+        value = self.outcome.read(loss, reward)
         try:
             action, density = decision.action, float(decision.density)
         except (AttributeError, TypeError, ValueError):
@@ -203,11 +213,11 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         rewards: npt.ArrayLike | None = None,
     ) -> None:
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
-        values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        values = self.outcome.read_many(losses, rewards)
         batch = self.batch(contexts)
         positions = self._positions(decisions.actions, len(batch))
         densities = np.ascontiguousarray(decisions.densities, dtype=np.float64)
-        for name, column in (("densities", densities), ("losses" if self.rewards is None else "rewards", values)):
+        for name, column in (("densities", densities), (self.outcome.keywords, values)):
             check_shape(name, column, len(batch))
         self._check_outcomes(densities, values)
         with self.player_and_contexts(batch) as (player, rows):
@@ -302,7 +312,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         schedule = self._schedule
         return {
             "knobs": self.knobs.kinds,
-            "losses": numeric_range(self.losses),
+            "losses": self.outcome.loss_bounds,
             "epsilon": astuple(schedule) if isinstance(schedule, Fading) else schedule,
             "seed": self.seed,
             "nearby": self.nearby,
@@ -313,7 +323,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
         reject(~usable_densities(densities), densities, "density", USABLE, "Pass the density of the decision.")
-        check_losses(losses, numeric_range(self.losses), rewards=self.rewards is not None)
+        self.outcome.check(losses)
 
     def _tables(self, within: Sequence[Within | None] | None, count: int) -> tuple[Floats, Floats]:
         if within is None:
@@ -357,8 +367,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor, except for `limits`."""
-        outcomes = {"losses": self.losses} if self.rewards is None else {"rewards": self.rewards}
-        return {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby, **outcomes, "seed": self.seed}
+        own = {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby}
+        return {**own, **self.outcome.arguments, "seed": self.seed}
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent; one with limits has none, because they are a function."""
@@ -369,6 +379,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
                 "limits",
             )
         settings = {**self.parameters, "actions": self.knobs.describe(), "epsilon": schedules.describe(self.epsilon)}
+        settings |= self.outcome.describe()
         return "Auto", {**settings, **self.context_parameters()}, self.state()
 
     @classmethod
@@ -378,6 +389,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         width, names = settings.pop("width"), settings.pop("names")
         settings["actions"] = Knobs.from_description(settings["actions"]).actions
         settings["epsilon"] = schedules.from_description(settings["epsilon"])
+        if "outcome" in settings:
+            settings["outcome"] = Outcome.from_description(settings)
         arguments: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
         agent = cls(**arguments)
         if width is None and names is None and not arrays:

@@ -16,6 +16,7 @@ from manul.agents.base import BaseAgent
 from manul.agents.player_host import COUNTERS
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
+from manul.outcomes import Outcome
 from manul.policies import Constant, Linear, Tree, theory
 from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import PolicyClass, check_policies, describe, from_description
@@ -84,16 +85,18 @@ class SmoothedGreedy(_PolicyClassAgent):
         actions: Within = (0.0, 1.0),
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed)
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed)
         self.policies = check_policies(policies)
         self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return self._with_rewards({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
+        return self._with_outcome({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
 
     @property
     def narrowest_bandwidth(self) -> float:
@@ -147,13 +150,15 @@ class ParetoGreedy(_PolicyClassAgent):
         actions: Within = (0.0, 1.0),
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         constant: float = 1.0,
         horizon: int | None = None,
         failure: float = 0.05,
         log_class_size: float | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed)
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed)
         self.policies = check_policies(policies)
         self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         self.constant, self.horizon, self.failure = constant, horizon, failure
@@ -167,7 +172,7 @@ class ParetoGreedy(_PolicyClassAgent):
         """The arguments of the constructor."""
         names = ("bandwidths", "constant", "horizon", "failure", "log_class_size")
         own = {"policies": self.policies, **{name: getattr(self, name) for name in names}}
-        return self._with_rewards({**own, **self._common})
+        return self._with_outcome({**own, **self._common})
 
     @property
     def chosen(self) -> float:

@@ -21,9 +21,9 @@ from manul.agents.rollout.rollout import ArmDecision, Rollout
 from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
 from manul.logs.log import Log
+from manul.outcomes import outcome_of
 from manul.policies.policy import Agent
 from manul.utils.html_cards import card, curve
-from manul.utils.rewards import numeric_range, outcome_of
 from manul.utils.validation import Floats
 from manul.worlds import ScaledWorld, World
 from manul.worlds.several import Several
@@ -172,7 +172,7 @@ class _PythonLoop:
             for number in range(first, last):
                 decision = agent.decide(log.contexts[number], _within(log, number))
                 loss = world.loss(number, decision.action)
-                agent.learn(log.contexts[number], decision, **outcome_of(agent, loss))
+                agent.learn(log.contexts[number], decision, **outcome_of(agent).told(loss))
                 log.actions[number], log.densities[number] = decision.action, decision.density
                 log.losses[number] = loss
                 _floors(log)[number] = np.nan if decision.floor is None else decision.floor
@@ -209,7 +209,7 @@ class _SeveralLoop:
             context = self.world.contexts[number]
             decision = self.agent.decide(context)
             loss = self.world.loss(number, decision.action)
-            self.agent.learn(context, decision, **outcome_of(self.agent, loss))
+            self.agent.learn(context, decision, **outcome_of(self.agent).told(loss))
             self.actions.append(decision.action)
             self.densities[number], self.losses[number] = decision.density, loss
             self.floors[number] = np.nan if decision.floor is None else decision.floor
@@ -265,11 +265,11 @@ def _within(log: Log, number: int) -> Within | None:
 def _check(agent: Agent, world: World) -> None:
     if not (isinstance(agent, BaseAgent) and isinstance(world, Table)):
         return
-    (low, high), (lowest, highest) = numeric_range(agent.losses), world.losses
+    outcome, needed = agent.outcome, agent.outcome.with_losses(world.losses)
+    (low, high), (lowest, highest) = outcome.loss_bounds, needed.loss_bounds
     if lowest < low or highest > high:
-        raise InputError(
-            f"losses must include the world's range, [{lowest:g}, {highest:g}], got ({low:g}, {high:g}).", "losses"
-        )
+        rule = f"{outcome.keywords} must include the world's range"
+        raise InputError(f"{rule}, {list(needed.range)}, got {outcome.range}.", outcome.keywords)
     if world.lows is not None and world.highs is not None:
         tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))
         for number in tightest if len(world) else ():

@@ -27,7 +27,7 @@ def find_filled_densities(rows: LatestRows) -> list[Symptom]:
     >>> explored, filled = rng.random(4000) < 0.1, rng.random(4000) < 0.3
     >>> actions = np.where(explored, rng.random(4000), 0.5 + 0.05 * rng.random(4000))[:, np.newaxis]
     >>> densities = np.where(filled, 15.0, np.where(explored, 0.1, rng.uniform(14, 16, 4000)))
-    >>> rows = LatestRows(np.zeros((4000, 0)), actions, densities, densities, rewards=False, estimated=False, continuous=True)
+    >>> rows = LatestRows(np.zeros((4000, 0)), actions, densities, densities, estimated=False, continuous=True)
     >>> find_filled_densities(rows)[0][1]
     'densities filled with a default'
     """

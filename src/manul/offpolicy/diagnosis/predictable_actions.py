@@ -31,7 +31,7 @@ def find_predictable_actions(rows: LatestRows, resolution: float) -> list[Sympto
     >>> rng = np.random.default_rng(0)
     >>> contexts = rng.random((2000, 1))
     >>> actions, ones = contexts + 0.01 * rng.random((2000, 1)), np.ones(2000)
-    >>> rows = LatestRows(contexts, actions, ones, ones, rewards=False, estimated=False, continuous=True)
+    >>> rows = LatestRows(contexts, actions, ones, ones, estimated=False, continuous=True)
     >>> find_predictable_actions(rows, 0.0)[0][1]
     'actions too predictable'
     """

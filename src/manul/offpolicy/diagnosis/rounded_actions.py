@@ -20,7 +20,7 @@ def find_rounded_actions(rows: LatestRows, resolution: float) -> list[Symptom]:
     """What a grid of actions says about their densities; `resolution` is its step, as a share of the range, or 0.
 
     >>> actions, ones = np.random.default_rng(0).random((2000, 1)).round(1), np.ones(2000)
-    >>> rows = LatestRows(np.zeros((2000, 1)), actions, ones, ones, rewards=False, estimated=False, continuous=False)
+    >>> rows = LatestRows(np.zeros((2000, 1)), actions, ones, ones, estimated=False, continuous=False)
     >>> find_rounded_actions(rows, 0.1)[0][:2]
     ('warning', 'rounded actions')
     """

@@ -16,10 +16,10 @@ import numpy as np
 from manul.actions.decision import Within
 from manul.contexts.dates import to_json
 from manul.errors import FileError, ParameterError
+from manul.outcomes import AnyRange
 from manul.service import wire
 from manul.service.client.exchange import Exchange, Request, call, decode, send
 from manul.service.rollout_schema import Rollout
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats
 
 T = TypeVar("T")

@@ -16,10 +16,10 @@ from manul.actions.schedules import from_description
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.schema import Context
 from manul.errors import InputError, ManulError
+from manul.outcomes import AnyRange
 from manul.service.engine.action_space import action_space
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats
 
 Rows = Floats
@@ -57,11 +57,10 @@ def make_agent(settings: NewLoop) -> LoopAgent:
     Auto(actions=(20.0, 70.0), epsilon='auto', losses=(0.0, 1.0), seed=0)
     """
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
-    outcomes = {"losses": settings.losses} if settings.rewards is None else {"rewards": settings.rewards}
     actions = action_space(settings).actions
     try:
         given["epsilon"] = from_description(given["epsilon"])
-        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **outcomes, **given)
+        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **settings.learned.arguments, **given)
     except ManulError as error:
         raise Invalid(str(error), "agent") from None
     return agent
