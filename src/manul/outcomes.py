@@ -1,7 +1,6 @@
 """What decisions lead to: losses or rewards, their range, and when they are known.
 
-Inside manul everything is a loss. An `Outcome` turns rewards into losses and back at the borders: where agents learn, where logs
-are read and written, in requests and responses, and in texts.
+Inside manul everything is a loss. An `Outcome` is used at the borders: `learn`, logs, requests and responses, and texts.
 """
 
 from __future__ import annotations
@@ -99,11 +98,7 @@ class Outcome:
     def of(
         cls, *, losses: AnyRange | None = None, rewards: AnyRange | None = None, outcome: Outcome | None = None
     ) -> Outcome:
-        """The outcome of a constructor that takes one of `losses`, `rewards` and `outcome`; the default is losses in [0, 1].
-
-        >>> Outcome.of(rewards=(0, 100))
-        Outcome(name='reward', better='high', range=(0.0, 100.0), wait=None)
-        """
+        """The outcome of a constructor that takes one of `losses`, `rewards` and `outcome`; the default is losses in [0, 1]."""
         given = {"losses": losses, "rewards": rewards, "outcome": outcome}
         names = [name for name, value in given.items() if value is not None]
         if len(names) > 1:
@@ -156,11 +151,7 @@ class Outcome:
 
     @property
     def rule(self) -> str:
-        """What a value must be, in words.
-
-        >>> Outcome.of(rewards=(0, 100)).rule, Outcome.of(losses="auto").rule
-        ('in [0, 100]', 'finite')
-        """
+        """What a value must be, in words."""
         return "finite" if isinstance(self.range, str) else f"in [{self.range[0]:g}, {self.range[1]:g}]"
 
     def contains(self, value: float) -> bool:
@@ -172,12 +163,7 @@ class Outcome:
         return replace(self, range=losses if isinstance(losses, str) else self.flip(losses))
 
     def known_losses(self, purpose: str, advice: str = "") -> Pair:
-        """The range of losses if it is known; otherwise an error that names the purpose.
-
-        >>> Outcome.of(rewards="auto").known_losses("optimize")
-        Traceback (most recent call last):
-        manul.errors.ParameterError: rewards must be two numbers (low, high) for optimize, got 'auto'.
-        """
+        """The range of losses if it is known; otherwise an error that names the purpose."""
         if isinstance(self.losses, str):
             rule = f"{self.keywords} must be two numbers (low, high) for {purpose}"
             raise ParameterError(f"{rule}, got {self.range!r}.{advice}", self.keywords)
@@ -196,19 +182,11 @@ class Outcome:
         return 0.0 - losses if self.higher else losses
 
     def flip(self, ends: Pair) -> Pair:
-        """A range of losses as one of values, or the reverse.
-
-        >>> Outcome.of(rewards="auto").flip((-1.0, 3.0))
-        (-3.0, 1.0)
-        """
+        """A range of losses as one of values, or the reverse."""
         return (0.0 - ends[1], 0.0 - ends[0]) if self.higher else ends
 
     def state(self, loss: float, digits: int = 4) -> str:
-        """A loss as text, in the outcome's own sign.
-
-        >>> Outcome.of(rewards="auto").state(-43.21)
-        '43.21'
-        """
+        """A loss as text, in the outcome's own sign."""
         return f"{self.from_loss(loss):.{digits}g}"
 
     def check(self, losses: Floats, first_row: int = 0) -> None:
@@ -227,20 +205,11 @@ class Outcome:
             reject(~inside, values, name, self.rule, range_advice(self.keywords), first_row)
 
     def read(self, loss: Any, reward: Any) -> float:
-        """The loss of the one outcome that `learn` was given.
-
-        >>> Outcome.of(rewards=(0, 1)).read(None, 0.75)
-        -0.75
-        """
-        value = self._given("loss", loss, "reward", reward)
-        return self.to_loss(outcome_number(self.keyword, value))
+        """The loss of the one outcome that `learn` was given."""
+        return self.to_loss(outcome_number(self.keyword, self._given("loss", loss, "reward", reward)))
 
     def read_many(self, losses: Any, rewards: Any) -> Floats:
-        """The losses of the outcomes that `learn_many` was given.
-
-        >>> Outcome.of(rewards=(0, 1)).read_many(None, [0.75, 0.0])
-        array([-0.75,  0.  ])
-        """
+        """The losses of the outcomes that `learn_many` was given."""
         values, name = self._given("losses", losses, "rewards", rewards), self.keywords
         reject_text(name, values)
         try:
@@ -249,24 +218,20 @@ class Outcome:
             raise InputError(f"{name} must be numbers, got {values!r:.60}.", name) from None
 
     def _given(self, loss_name: str, loss: Any, reward_name: str, reward: Any) -> Any:
-        wanted, other = (reward_name, loss_name) if self.higher else (loss_name, reward_name)
-        value, surplus = (reward, loss) if self.higher else (loss, reward)
+        pairs = (loss_name, loss), (reward_name, reward)
+        (wanted, value), (other, surplus) = reversed(pairs) if self.higher else pairs
         if value is not None and surplus is not None:
-            rule = f"{loss_name} and {reward_name} exclude each other"
-            raise InputError(f"{rule}; this agent learns from {wanted}.", other)
+            raise InputError(
+                f"{loss_name} and {reward_name} exclude each other; this agent learns from {wanted}.", other
+            )
         if surplus is not None:
-            rule = f"{other} must not be given to an agent made with {self.keywords}"
-            raise InputError(f"{rule}; pass {wanted}=.", other)
+            raise InputError(f"{other} must not be given to an agent made with {self.keywords}; pass {wanted}=.", other)
         if value is None:
             raise InputError(f"pass {wanted}= to learn; the agent was made with {self.keywords}.", wanted)
         return value
 
     def told(self, loss: float) -> dict[str, float]:
-        """A loss as the argument of `learn`.
-
-        >>> Outcome.of(rewards=(0, 1)).told(-0.75)
-        {'reward': 0.75}
-        """
+        """A loss as the argument of `learn`."""
         return {self.keyword: self.from_loss(loss)}
 
     def told_many(self, losses: Floats) -> dict[str, Floats]:
@@ -292,12 +257,7 @@ class Outcome:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Outcome:
-        """The outcome that was described.
-
-        >>> profit = Outcome("profit", "high", "auto", Wait(3600, default=0))
-        >>> Outcome.from_description(profit.describe()) == profit
-        True
-        """
+        """The outcome that was described."""
         if "outcome" not in description:
             return cls.of(**description)
         settings: dict[str, Any] = dict(description["outcome"])
@@ -326,8 +286,7 @@ def mature(reports: Sequence[float], outcome: Outcome, decided: float, now: floa
 
     `reports` are losses, in the order of their arrival.
 
-    >>> sale = Outcome.of(rewards="auto", outcome=None)
-    >>> sale = replace(sale, wait=Wait(60, default=0, combine="sum"))
+    >>> sale = Outcome(better="high", range="auto", wait=Wait(60, default=0, combine="sum"))
     >>> mature([-5.0, -2.0], sale, decided=0, now=59), mature([-5.0, -2.0], sale, decided=0, now=61)
     (None, Matured(loss=-7.0, reported=True))
     """
@@ -351,14 +310,7 @@ def _combined(losses: Sequence[float], combine: Combination, bounds: Pair) -> fl
 
 
 def outcome_number(name: str, value: Any) -> float:
-    """One loss or reward as a number; a boolean is 0 or 1, and text is refused, because it is most often another field.
-
-    >>> outcome_number("reward", np.float32(0.5))
-    0.5
-    >>> outcome_number("reward", "62")
-    Traceback (most recent call last):
-    manul.errors.InputError: reward must be a number, got '62'.
-    """
+    """One loss or reward as a number; a boolean is 0 or 1, and text is refused, because it is most often another field."""
     try:
         if isinstance(value, float) or not _is_text(value):
             return float(value)
@@ -368,12 +320,7 @@ def outcome_number(name: str, value: Any) -> float:
 
 
 def reject_text(name: str, values: Any) -> None:
-    """Raise InputError if some of many losses or rewards are text.
-
-    >>> reject_text("losses", [0.25, "0.5"])
-    Traceback (most recent call last):
-    manul.errors.InputError: losses must be numbers, got '0.5' in row 1.
-    """
+    """Raise InputError if some of many losses or rewards are text."""
     column = values if isinstance(values, list | tuple) else np.asarray(values)
     if isinstance(column, np.ndarray) and column.dtype.kind in NUMERIC:
         return

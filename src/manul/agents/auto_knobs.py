@@ -94,11 +94,6 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return self.outcome.losses
 
     @property
-    def rewards(self) -> AnyRange | None:
-        """The range of rewards; None if the agent was made with losses."""
-        return self.outcome.rewards
-
-    @property
     def actions(self) -> dict[str, Any]:
         return self.knobs.actions
 

@@ -72,11 +72,6 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         return self.outcome.losses
 
     @property
-    def rewards(self) -> AnyRange | None:
-        """The range of rewards; None if the agent was made with losses."""
-        return self.outcome.rewards
-
-    @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         names = inspect.signature(type(self)).parameters

@@ -18,7 +18,7 @@ from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ManulError, ParameterError
-from manul.outcomes import AnyRange, Outcome
+from manul.outcomes import Outcome
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
@@ -68,16 +68,6 @@ class Mapped(PlotMixin, model_files.FileMixin):
     def outcome(self) -> Outcome:
         """What the agent inside learns from."""
         return self.agent.outcome
-
-    @property
-    def losses(self) -> AnyRange:
-        """The range of losses; of negative rewards if the agent inside was made with rewards."""
-        return self.outcome.losses
-
-    @property
-    def rewards(self) -> AnyRange | None:
-        """The range of rewards; None if the agent inside was made with losses."""
-        return self.outcome.rewards
 
     @property
     def width(self) -> int | None:

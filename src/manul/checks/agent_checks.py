@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
+from manul.agents.critic_report import loss_unit
 from manul.agents.mapped import SaveableAgent
 from manul.checks.action_spaces import check_no_limits, space_of
 from manul.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
@@ -145,7 +146,7 @@ def bad_input_changes_nothing(make: Make) -> None:
     good = agent.decide(contexts[0])
     before = agent.state()
     space, nan, row = space_of(agent), float("nan"), contexts[0]
-    beyond = float("inf") if agent.losses == "auto" else _loss_span(agent)[1] + 1
+    beyond = float("inf") if agent.outcome.range == "auto" else _loss_span(agent)[1] + 1
 
     def learn(context: Context, decision: Decision, loss: float = _loss_span(agent)[1]) -> None:
         agent.learn(context, decision, **outcome_of(agent).told(loss))
@@ -189,7 +190,7 @@ CHECKS = (
 
 
 def _loss_span(agent: SaveableAgent) -> Within:
-    return (0.0, 1.0) if isinstance(agent.losses, str) else agent.losses
+    return loss_unit(agent.outcome.losses)
 
 
 def _losses(agent: SaveableAgent, decisions: Decisions) -> npt.NDArray[np.float64]:

@@ -212,8 +212,8 @@ def _policy_text(policy: PolicyInContext) -> str:
         lines += ["", "path through the tree", *_table(_route_rows(policy.route))]
         lines.append(f"  leaf {policy.route.leaf} of {policy.route.leaves:,}, centre {policy.route.action:g}")
     if policy.outcomes is not None:
-        rows = [*_curve_rows(policy.outcomes, policy.outcome)]
-        lines += ["", f"predicted {policy.outcome.name}", *_table(rows)]
+        curve = _curve_rows(policy.outcomes, policy.outcome)
+        lines += ["", f"predicted {policy.outcome.name}", *_table(curve)]
     return "\n".join(lines)
 
 

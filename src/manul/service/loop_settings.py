@@ -12,8 +12,8 @@ from msgspec import Meta
 
 from manul.actions import schedules
 from manul.agents.agent_registry import AGENTS, AgentEntry
-from manul.outcomes import Outcome, Wait
-from manul.service.wire import Actions, Combination, Fading, LossRange, Name, Request, Share
+from manul.outcomes import Combination, Outcome, Wait
+from manul.service.wire import Actions, Fading, LossRange, Name, Request, Share
 
 # Settings with bounds that the types of the constructors do not express.
 BOUNDED: dict[str, Any] = {

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from manul.outcomes import Combination
+
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", examples=["heating"])]
 Id = Annotated[
     str,
@@ -45,7 +47,6 @@ Densities = Annotated[
 ]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PositiveShare = Annotated[float, Meta(gt=0, le=1)]
-Combination = Literal["first", "last", "sum", "mean"]
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -124,7 +124,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
             )
         self._agent, self.seed = agent, check_seed(seed)
         self.actions, self.outcome = agent.actions, agent.outcome
-        self.losses, self.rewards = self.outcome.known_losses("a rollout"), self.outcome.rewards
+        self.losses = self.outcome.known_losses("a rollout")
         self.baseline: Baseline = check_baseline(baseline, self.actions)
         self.progress = Progress(self.plan, self.losses)
         self.decisions = 0

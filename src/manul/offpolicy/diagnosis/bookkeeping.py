@@ -15,15 +15,7 @@ from manul.outcomes import LOSSES
 
 
 class Bookkeeping:
-    """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory.
-
-    >>> log = Log(np.zeros((3, 1), np.float32), np.ones(3), np.ones(3), np.ones(3), ids=["a", "b", "a"])
-    >>> book = Bookkeeping()
-    >>> [len(batch) for batch in book.read(log)]
-    [3]
-    >>> [title for _, title, _ in book.findings()]
-    ['repeated ids', 'one action']
-    """
+    """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory."""
 
     def __init__(self) -> None:
         self.ids, self.rows, self.outcome = HashSample(), 0, LOSSES

@@ -28,14 +28,7 @@ _LARGE_DRIFT = 0.2  # standard deviations; smaller drift is harmless, however si
 
 
 class Outside:
-    """Counts the actions, densities and losses that are invalid.
-
-    >>> outside = Outside((0.0, 1.0), (0.0, 1.0))
-    >>> ones = np.ones(2)
-    >>> _ = outside.add(Rows(0, np.zeros((2, 1), np.float32), ones, ones, np.array([0.5, 3.0]), None, None))
-    >>> outside.findings()[0][2]
-    '1 of 2 losses are not in [0, 1]; the first is 3 in row 1. Declare the range with losses=(low, high).'
-    """
+    """Counts the actions, densities and losses that are invalid."""
 
     def __init__(self, actions: Within, losses: Within) -> None:
         self.actions, self.losses = actions, losses
@@ -91,11 +84,6 @@ class HashSample:
     """The share of copies among hashes, in a fixed amount of memory: only hashes that end in enough zeros are kept.
 
     A copy has the hash of its original, so the share of copies among the kept hashes estimates the share among all.
-
-    >>> sample = HashSample()
-    >>> sample.add(np.array([7, 8, 7, 8], np.uint64))
-    >>> sample.share
-    0.5
     """
 
     def __init__(self) -> None:
@@ -115,15 +103,7 @@ class HashSample:
 
 
 class Duplicates:
-    """Finds rows that occur more than once.
-
-    >>> copies = Duplicates()
-    >>> column = np.arange(3.0)
-    >>> for _ in range(2):
-    ...     copies.add(Rows(0, np.zeros((3, 1), np.float32), column, column, column, None, None))
-    >>> copies.sample.share
-    0.5
-    """
+    """Finds rows that occur more than once."""
 
     def __init__(self) -> None:
         self.sample, self.outcome, self.rows = HashSample(), LOSSES, 0
@@ -153,13 +133,6 @@ class Drift:
 
     Sums are kept for up to 128 parts of equal length; neighbours are merged when there are more. The spread of the parts
     tells drift from rows that come in clusters, such as several rows of one user. A counter is no drift.
-
-    >>> drift = Drift()
-    >>> for level in (0, 5):
-    ...     contexts = level + np.random.default_rng(level).random((4000, 1), np.float32)
-    ...     drift.add(Rows(0, contexts, *[np.zeros(4000)] * 3, None, None))
-    >>> drift.findings(1e-4)[0][1]
-    'context drift'
     """
 
     def __init__(self) -> None:

@@ -208,7 +208,9 @@ def _result(
         policy.trained_on = sketch_log(log)
     outcome = outcome_of(first)
     learner: Any = policy.agent if isinstance(policy, Mapped) else policy
-    learner.outcome = outcome.with_losses(learner.losses)  # a policy of rewards learns and is inspected in rewards
+    learner.outcome = outcome.with_losses(
+        learner.outcome.losses
+    )  # a policy of rewards learns and is inspected in rewards
     if verdict is not None:
         objections = (*context_objections(first), *verdict.objections)
         verdict = replace(verdict, outcome=outcome, objections=objections)

@@ -70,13 +70,9 @@ class Verdict:
         """The mean rewards of the policy and of the logged one; None if the log has losses."""
         if not self.outcome.higher:
             return None
-        value, logged, greedy = (
-            None if loss is None else (self.outcome.from_loss(loss[0]), loss[1])
-            for loss in (self.value, self.logged, self.greedy)
-        )
-        assert value is not None
-        assert logged is not None
-        return VerdictRewards(value, logged, greedy)
+        shown = self.outcome.from_loss
+        greedy = None if self.greedy is None else (shown(self.greedy[0]), self.greedy[1])
+        return VerdictRewards((shown(self.value[0]), self.value[1]), (shown(self.logged[0]), self.logged[1]), greedy)
 
     @property
     def status(self) -> Literal["proven", "likely", "not shown", "rests on a model"]:

@@ -16,7 +16,7 @@ from manul.actions.schedules import from_description
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.schema import Context
 from manul.errors import InputError, ManulError
-from manul.outcomes import AnyRange
+from manul.outcomes import Outcome, outcome_of
 from manul.service.engine.action_space import action_space
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
@@ -31,7 +31,7 @@ Drawn = tuple[Any, float, float | None, dict[str, float] | None]
 
 class LoopAgent(Protocol):
     actions: Any
-    losses: AnyRange
+    outcome: Outcome
     width: int | None
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision | KnobsDecision:
@@ -88,10 +88,13 @@ def from_bytes(model: bytes) -> LoopAgent:
 def load_model(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
     """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
     agent = from_bytes(model)
-    for name in ("decide_again", "learn", "actions", "losses"):
+    for name in ("decide_again", "learn", "actions"):
         if not hasattr(agent, name):
             raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
-    both = {"actions": (action_space(settings).actions, agent.actions), "losses": (settings.losses, agent.losses)}
+    both = {
+        "actions": (action_space(settings).actions, agent.actions),
+        "losses": (settings.losses, outcome_of(agent).losses),
+    }
     for name, values in both.items():
         expected, actual = map(_range_text, values)
         if actual != expected:
