@@ -59,7 +59,11 @@ class Run:
         if not rounds:
             return card("Run", rows)
         numbers = np.arange(1, rounds + 1)
-        return card("Run", [*rows, ("mean loss", self.mean_loss)], curve(numbers, np.cumsum(self.log.losses) / numbers))
+        return card(
+            "Run",
+            [*rows, (f"mean {self.log.outcome.name}", self.log.outcome.from_loss(self.mean_loss))],
+            curve(numbers, np.cumsum(self.log.losses) / numbers),
+        )
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Plot the running mean of the losses and the mean of the last 5 % of the rounds."""
@@ -107,10 +111,7 @@ def _simulate_one_knob(
 ) -> list[Run]:
     ranges = [_actions(agent) for agent in agents]
     scaled = {actions: world.table(actions) if isinstance(world, ScaledWorld) else world for actions in set(ranges)}
-    logs = [
-        _empty_log(scaled[actions], actions, arms=isinstance(agent, Rollout))
-        for agent, actions in zip(agents, ranges, strict=True)
-    ]
+    logs = [_empty_log(agent, scaled[actions], actions) for agent, actions in zip(agents, ranges, strict=True)]
     native, python = _NativeLoop(threads or os.cpu_count() or 1), _PythonLoop()
     for agent, actions, log in zip(agents, ranges, logs, strict=True):
         _check(agent, scaled[actions])
@@ -219,6 +220,7 @@ class _SeveralLoop:
     def log(self) -> Log:
         """The log of all rounds."""
         knobs: Any = {"knobs": self.agent.knobs, "densities_by_knob": self.by_knob, "floors": self.floors}
+        knobs["outcome"] = self.agent.outcome.with_losses("auto")
         actions = self.agent.knobs.columns(self.actions)
         return Log(self.world.contexts, actions, self.densities, self.losses, **knobs)
 
@@ -229,13 +231,13 @@ def _actions(agent: Agent) -> Within:
     return actions
 
 
-def _empty_log(world: World, within: Within, *, arms: bool) -> Log:
+def _empty_log(agent: Agent, world: World, within: Within) -> Log:
     actions, densities, losses, floors = (np.empty(len(world)) for _ in range(4))
     lows, highs = (_ends(world, name) for name in ("lows", "highs"))
-    loss_range = world.losses if isinstance(world, Table) else None
-    ranges: Any = {"action_range": within, "loss_range": loss_range}
-    names = [""] * len(world) if arms else None
-    return Log(world.contexts, actions, densities, losses, lows, highs, floors=floors, arms=names, **ranges)
+    outcome = outcome_of(agent).with_losses(world.losses if isinstance(world, Table) else "auto")
+    declared: Any = {"action_range": within, "outcome": outcome}
+    names = [""] * len(world) if isinstance(agent, Rollout) else None
+    return Log(world.contexts, actions, densities, losses, lows, highs, floors=floors, arms=names, **declared)
 
 
 def _floors(log: Log) -> Floats:
@@ -247,8 +249,8 @@ def _with_known_floors(log: Log) -> Log:
     """The log, without a column of floors if the agent gave none."""
     if len(log) and not np.isnan(_floors(log)).all():
         return log
-    ranges: Any = {"action_range": log.action_range, "loss_range": log.loss_range}
-    return Log(log.contexts, log.actions, log.densities, log.losses, log.lows, log.highs, **ranges)
+    declared: Any = {"action_range": log.action_range, "outcome": log.outcome}
+    return Log(log.contexts, log.actions, log.densities, log.losses, log.lows, log.highs, **declared)
 
 
 def _ends(world: World, name: str) -> Floats | None:
@@ -265,11 +267,11 @@ def _within(log: Log, number: int) -> Within | None:
 def _check(agent: Agent, world: World) -> None:
     if not (isinstance(agent, BaseAgent) and isinstance(world, Table)):
         return
-    outcome, needed = agent.outcome, agent.outcome.with_losses(world.losses)
-    (low, high), (lowest, highest) = outcome.loss_bounds, needed.loss_bounds
+    outcome, (lowest, highest) = agent.outcome, agent.outcome.flip(world.losses)
+    low, high = outcome.flip(outcome.loss_bounds)
     if lowest < low or highest > high:
-        rule = f"{outcome.keywords} must include the world's range"
-        raise InputError(f"{rule}, {list(needed.range)}, got {outcome.range}.", outcome.keywords)
+        rule = f"{outcome.keywords} must include the world's range, [{lowest:g}, {highest:g}]"
+        raise InputError(f"{rule}, got ({low:g}, {high:g}).", outcome.keywords)
     if world.lows is not None and world.highs is not None:
         tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))
         for number in tightest if len(world) else ():
