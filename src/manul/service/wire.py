@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
 from manul.actions.kinds import KINDS
+from manul.outcomes import Combination
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", examples=["heating"])]
 Id = Annotated[
@@ -47,7 +48,6 @@ Densities = Annotated[
 ]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PositiveShare = Annotated[float, Meta(gt=0, le=1)]
-Combination = Literal["first", "last", "sum", "mean"]
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
