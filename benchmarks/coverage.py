@@ -33,7 +33,7 @@ import numpy as np
 import manul
 from manul.errors import InputError
 from manul.offpolicy.evaluation.intervals import NAMES
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 LOGS, NULL_LOGS, LEVEL = 200, 500, 0.95
 REQUIRED, REQUIRED_GAIN, WIDEST, MOST_WRONG = 0.93, 0.95, 1.2, 0.05

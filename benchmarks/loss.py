@@ -46,7 +46,7 @@ PERCENTILES = (0.5, 99.5)
 # The epsilons with which the best cells of Vowpal Wabbit run.
 VW_EPSILONS = (0.05, 0.01, 0.002)
 
-MakeAgent = Callable[[int], manul.types.Agent]
+MakeAgent = Callable[[int], manul.Agent]
 
 
 @dataclass(frozen=True)

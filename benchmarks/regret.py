@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 import manul
 from manul import worlds
-from manul.paper import theory
+from manul.policies import theory
 
 HORIZONS = tuple(round(10 ** (3 + quarter / 4)) for quarter in range(13))
 DECADES = HORIZONS[::4]

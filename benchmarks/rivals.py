@@ -20,7 +20,7 @@ import manul
 from benchmarks import lightgbm_critic, problems, search
 from benchmarks.loss import PERCENTILES, VW_CELLS
 from manul.paper import datasets
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 POINTS = 40
 COLOURS = {"Auto": "#0072B2", "LightGBM critic": "#009E73", "Vowpal Wabbit, best in hindsight": "#D55E00"}

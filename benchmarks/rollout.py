@@ -33,7 +33,7 @@ from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress
 from manul.service.store.replica_count import ReplicaCount
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 MEAN = 0.2  # loss of the baseline
 LENGTH = 6  # of a run, in fixed-sample tests

@@ -15,7 +15,7 @@ from manul.agents.rollout.confidence_bounds import BETS, COSTS
 from manul.agents.rollout.excess_terms import Outcomes, excess_bounds, excess_terms, guarantee_bound, guarantee_terms
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, SMALLEST
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 LOSSES = 0.0, 1.0
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 import manul
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 LOGS, BLOCK, TESTED = 60, 20, 4000
 MOST_WRONG, MOST_WRONG_IN_A_CELL, LEAST_SAID, ENOUGH = 0.05, 0.10, 0.85, 100

@@ -110,7 +110,7 @@ agents = {
     "Auto": manul.Auto(**ranges),
     "Auto, after the log": manul.Auto(**ranges),
 }
-decisions = manul.types.Decisions(log.actions, log.densities)
+decisions = manul.Decisions(log.actions, log.densities)
 agents["Auto, after the log"].learn_many(list(log.context_rows()), decisions, log.losses)
 costs = {name: play(agent) for name, agent in agents.items()}
 minutes = np.array([each for _, each in orders])

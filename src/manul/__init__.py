@@ -4,12 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from manul import checks as checks
     from manul import errors as errors
     from manul import inspection as inspection
     from manul import offpolicy as offpolicy
+    from manul import plotting as plotting
     from manul import policies as policies
     from manul import worlds as worlds
     from manul.actions import schedules as schedules
+    from manul.actions.decision import Decision as Decision
+    from manul.actions.decision import Decisions as Decisions
     from manul.actions.distribution import Atoms as Atoms
     from manul.actions.distribution import Distribution as Distribution
     from manul.actions.knobs import Choice as Choice
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
     from manul.agents import ParetoGreedy as ParetoGreedy
     from manul.agents import Rollout as Rollout
     from manul.agents import SmoothedGreedy as SmoothedGreedy
-    from manul.agents import checks as checks
     from manul.agents import learners as learners
     from manul.agents.agent_registry import register_agent as register_agent
     from manul.contexts import maps as maps
@@ -38,22 +41,19 @@ if TYPE_CHECKING:
     from manul.offpolicy import compare as compare
     from manul.offpolicy import evaluate as evaluate
     from manul.offpolicy import optimize as optimize
+    from manul.offpolicy.estimate import Estimate as Estimate
+    from manul.offpolicy.estimate import Objection as Objection
     from manul.offpolicy.evaluation.estimator_registry import register_estimator as register_estimator
     from manul.offpolicy.evaluation.outcome_model import register_outcome_model as register_outcome_model
     from manul.paper import datasets as datasets
-    from manul.paper import theory as theory
+    from manul.policies import theory as theory
     from manul.policies.classifier_tree import TreePolicy as TreePolicy
+    from manul.policies.policy import Agent as Agent
+    from manul.policies.policy import Policy as Policy
     from manul.policies.tree_training import train_tree as train_tree
     from manul.service.client import AsyncClient as AsyncClient
     from manul.service.client import Client as Client
     from manul.service.store.store_registry import register_store as register_store
-    from manul.types import Agent as Agent
-    from manul.types import Decision as Decision
-    from manul.types import Decisions as Decisions
-    from manul.types import Estimate as Estimate
-    from manul.types import Objection as Objection
-    from manul.types import Policy as Policy
-    from manul.utils import plotting as plotting
     from manul.utils.model_files import dumps as dumps
     from manul.utils.model_files import load as load
     from manul.utils.model_files import loads as loads
@@ -65,6 +65,7 @@ __version__ = "0.1.0"
 
 # The module that defines each public name. A name is imported when it is first used, so `import manul` is fast.
 _NAMES = {
+    "actions.decision": "Decision Decisions",
     "actions.distribution": "Atoms Distribution",
     "actions.knobs": "Choice Stepped",
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy Rollout SmoothedGreedy",
@@ -76,17 +77,18 @@ _NAMES = {
     "offpolicy": "Comparison Grid Optimized compare evaluate optimize",
     "offpolicy.evaluation.estimator_registry": "register_estimator",
     "offpolicy.evaluation.outcome_model": "register_outcome_model",
+    "offpolicy.estimate": "Estimate Objection",
     "policies.classifier_tree": "TreePolicy",
+    "policies.policy": "Agent Policy",
     "policies.tree_training": "train_tree",
     "service.client": "AsyncClient Client",
     "service.store.store_registry": "register_store",
-    "types": "Agent Decision Decisions Estimate Objection Policy",
     "utils.model_files": "dumps load loads",
     "worlds.simulation": "Run simulate simulate_many",
 }
 _PUBLIC_MODULES = (
-    "actions.schedules agents.checks agents.learners contexts.maps errors inspection offpolicy paper.datasets paper.theory "
-    "policies utils.plotting worlds"
+    "actions.schedules agents.learners checks contexts.maps errors inspection offpolicy paper.datasets policies plotting "
+    "policies.theory worlds"
 )
 _MODULES = {path.rpartition(".")[2]: path for path in _PUBLIC_MODULES.split()}
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

@@ -3,7 +3,7 @@
 import pytest
 
 import manul
-from manul.agents import checks
+from manul import checks
 from manul.errors import ParameterError
 
 SPACES = {

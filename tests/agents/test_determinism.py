@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul import _core
-from manul.agents import checks
+from manul import _core, checks
 
 WORLD = manul.worlds.linear(rounds=3000, width=13)
 

@@ -7,8 +7,7 @@ import pytest
 
 import manul
 from manul.errors import FileError, ParameterError
-from manul.paper import theory
-from manul.policies import Constant, Linear
+from manul.policies import Constant, Linear, theory
 from manul.utils import model_files
 
 

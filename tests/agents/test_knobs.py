@@ -12,8 +12,8 @@ import pytest
 
 import manul
 from manul import _core
+from manul.actions.decision import KnobsDecision
 from manul.errors import InputError, ParameterError
-from manul.types import KnobsDecision
 from manul.utils import model_files
 from manul.worlds import several
 from tests.twins import knobs as twin

@@ -8,7 +8,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 import manul
-from manul.agents import checks
+from manul import checks
 from manul.errors import FileError, InputError, ParameterError
 
 FIELDS = [{"size": 2.0, "age": 3.0, "city": "Oslo", "device": "phone"}, {"size": 1.0, "city": "Rome", "device": "tv"}]

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import manul
-from manul.agents import checks
+from manul import checks
 from manul.cli import main
 from manul.inspection.inspect import inspect
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.agents.checks import discover
+from manul.checks import discover
 from manul.errors import InputError, ParameterError
 from manul.offpolicy.cross_fitting import BLOCKS, FOLDS
 from manul.offpolicy.evaluation.doubly_robust import control_coefficient

@@ -125,7 +125,7 @@ def test_the_policy_is_read_again_as_it_was_saved(log, grid, tmp_path):
 
 def test_a_plot_has_its_table(log, grid, tmp_path):
     best = manul.optimize(log, grid=grid, penalty=1)
-    manul_plots = pytest.importorskip("manul.utils.plotting")
+    manul_plots = pytest.importorskip("manul.plotting")
     manul_plots.save(best.plot(), tmp_path / "map.png")
     written = (tmp_path / "map.csv").read_text()
     assert all(f"{row.objective!r}" in written for row in best.table)

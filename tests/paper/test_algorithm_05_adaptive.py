@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import manul
-from manul.paper import algorithms, general_classes, theory
-from manul.types import Decisions
+from manul.actions.decision import Decisions
+from manul.paper import algorithms, general_classes
+from manul.policies import theory
 
 H = (1 / 2, 1 / 4, 1 / 16)
 

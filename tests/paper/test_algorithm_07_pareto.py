@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import manul
-from manul.paper import general_classes, theory
-from manul.policies import Finite
+from manul.paper import general_classes
+from manul.policies import Finite, theory
 from tests.paper.test_algorithm_06_smoothed_greedy import POLICIES, make_rounds
 
 

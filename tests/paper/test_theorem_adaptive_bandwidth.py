@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from manul.paper import theory
+from manul.policies import theory
 
 PROBLEM: dict[str, Any] = {"horizon": 1000, "log_class_size": math.log(32), "failure": 0.1}
 CELL: dict[str, Any] = PROBLEM | {"rounds": 500, "leaves": 8, "bandwidth": 0.25, "epsilon": 0.05}

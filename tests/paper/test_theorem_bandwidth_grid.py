@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from manul.paper import theory
+from manul.policies import theory
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 7])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from manul.paper import theory
+from manul.policies import theory
 
 LOG: dict[str, Any] = {"horizon": 1000, "bandwidth": 0.25, "minimum_density": 0.05}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from manul.paper import theory
+from manul.policies import theory
 
 PROBLEM: dict[str, Any] = {"horizon": 1000, "bandwidth": 0.25, "log_class_size": math.log(32), "failure": 0.1}
 

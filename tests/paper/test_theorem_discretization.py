@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manul.paper import theory
+from manul.policies import theory
 
 ACTIONS = np.linspace(0, 1, 2049)
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from manul.paper import theory
+from manul.policies import theory
 
 
 def test_the_bound_is_the_lemma_written_out() -> None:

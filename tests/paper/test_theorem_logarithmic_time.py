@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manul.paper import theory
+from manul.policies import theory
 
 
 def changed_nodes(costs: np.ndarray, rng: np.random.Generator) -> int:

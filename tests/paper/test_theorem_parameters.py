@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manul.errors import ParameterError
-from manul.paper import theory
+from manul.policies import theory
 
 GOOD = {
     "horizon": 1000, "rounds": 500, "leaves": 8, "bandwidth": 0.25, "epsilon": 0.05, "minimum_density": 0.05,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from manul.paper import theory
+from manul.policies import theory
 
 BANDWIDTH, EPSILON, ROUNDS, LOGS = 0.25, 0.5, 12000, 200
 

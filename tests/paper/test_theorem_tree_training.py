@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from manul.paper import theory
+from manul.policies import theory
 
 LOG: dict[str, Any] = {"rounds": 1000, "leaves": 8, "bandwidth": 0.25, "minimum_density": 0.05, "failure": 0.1}
 

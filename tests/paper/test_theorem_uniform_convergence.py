@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from manul.paper import theory
+from manul.policies import theory
 
 BANDWIDTH, ROUNDS, LOGS = 1 / 16, 30000, 60
 CENTRES = np.arange(17) / 16

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.agents import checks
+from manul import checks
 from manul.errors import FileError, InputError, ParameterError
 from manul.policies import Finite
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.types import KnobsDecision
+from manul.actions.decision import KnobsDecision
 from tests.service.conftest import Service, run
 from tests.service.several_knobs import KNOBS, OFFERS, loss_of
 from tests.service.test_recovery import replayed

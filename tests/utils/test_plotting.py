@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import manul
+from manul import plotting as plots
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
-from manul.utils import plotting as plots
 
 
 @pytest.fixture
@@ -148,10 +148,10 @@ def test_a_picture_of_an_unknown_kind_is_refused(tmp_path):
 
 def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    for module in ("manul.utils.plotting", "manul.utils.plot_style"):
+    for module in ("manul.plotting", "manul.plotting.plot_style"):
         monkeypatch.delitem(sys.modules, module)
     with pytest.raises(MissingDependency, match=r"pip install 'manul\[plot\]'"):
-        importlib.import_module("manul.utils.plotting")
+        importlib.import_module("manul.plotting")
 
 
 def test_years_are_years_and_only_whole_ones():

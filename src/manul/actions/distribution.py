@@ -154,7 +154,7 @@ class Distribution:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the density over the actions."""
-        from manul.utils.plotting import density_plot
+        from manul.plotting import density_plot
 
         return density_plot(self.edges, self.densities, axes)
 
@@ -281,6 +281,6 @@ class Atoms:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the density at the atoms."""
-        from manul.utils.plotting import atoms_plot
+        from manul.plotting import atoms_plot
 
         return atoms_plot(self.positions, self.masses / self.spacing, axes)

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from manul import _core
+from manul.actions.decision import Within
 from manul.actions.ranges import NARROWEST
 from manul.errors import InputError, ParameterError
-from manul.types import Within
 from manul.utils.validation import check_number, check_range
 
 MOST_OPTIONS, MOST_STEPS = 32, 1_000_000

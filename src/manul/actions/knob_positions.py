@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from manul.actions.knobs import Choice, Knob, Knobs, Span
 from manul.errors import InputError
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 
 def position_table(knobs: Knobs, columns: Mapping[str, npt.ArrayLike]) -> Floats:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.knob_kinds import Choice, Knob, KnobValue, Option, Span, Stepped, check_knob, knob_from_description
 from manul.errors import InputError, ParameterError
-from manul.types import Floats
 from manul.utils.suggestions import remedy
+from manul.utils.validation import Floats
 
 __all__ = ["Choice", "Knob", "KnobAction", "KnobValue", "Knobs", "Option", "Span", "Stepped", "check_one_knob"]
 

@@ -45,7 +45,7 @@ class Options:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the probabilities."""
-        from manul.utils.knob_plots import options_plot
+        from manul.plotting.knob_plots import options_plot
 
         return options_plot(self.probabilities, axes)
 
@@ -146,7 +146,7 @@ class KnobsDistribution:
 
     def plot(self) -> list[Axes]:
         """Draw the distribution of each knob."""
-        from manul.utils.plotting import new_grid
+        from manul.plotting import new_grid
 
         panels = new_grid(len(self.knobs.knobs))
         for name, axes in zip(self.knobs.names, panels, strict=True):
@@ -155,7 +155,7 @@ class KnobsDistribution:
 
     def plot_marginal(self, name: str, axes: Axes | None = None) -> Axes:
         """Draw the distribution of one knob: a density, or the probabilities of steps or options."""
-        from manul.utils.knob_plots import label_knob, steps_plot
+        from manul.plotting.knob_plots import label_knob, steps_plot
 
         part = self.marginal(name)
         drawn = steps_plot(part.positions, part.masses, axes) if isinstance(part, Atoms) else part.plot(axes)

@@ -9,16 +9,16 @@ from typing import Literal, cast
 import numpy as np
 
 from manul import _core
+from manul.actions.decision import Within
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.agents.player_host import COUNTERS
 from manul.errors import ParameterError
-from manul.paper.theory import BandwidthGrid
-from manul.types import Floats, Within
+from manul.policies.theory import BandwidthGrid
 from manul.utils import model_files
-from manul.utils.validation import check_bandwidth, check_choice, check_leaves
+from manul.utils.validation import Floats, check_bandwidth, check_choice, check_leaves
 
 PenaltyName = Literal["measured", "practical", "paper"]
 _PENALTIES = {

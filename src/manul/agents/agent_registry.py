@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from manul.actions.decision import Within
 from manul.errors import ParameterError
-from manul.types import Within
 from manul.utils import model_files
 from manul.utils.registry import Registry
 

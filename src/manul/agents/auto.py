@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
+from manul.actions.decision import Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.ladders import mix_levels
 from manul.actions.schedules import Epsilon, Fading
@@ -22,11 +23,11 @@ from manul.agents.agent_registry import register_agent
 from manul.agents.auto_knobs import FEATURES, AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.critic_report import Report, critic_report, loss_unit
+from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
-from manul.types import Context, Floats, Within
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange
-from manul.utils.validation import are_within, check_bandwidth, check_number, check_shape
+from manul.utils.validation import Floats, are_within, check_bandwidth, check_number, check_shape
 
 
 @register_agent(

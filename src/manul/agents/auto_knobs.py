@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions import schedules
+from manul.actions.decision import KnobsDecision, KnobsDecisions
 from manul.actions.knob_positions import check_positions
 from manul.actions.knobs import Choice, Knobs, KnobValue
 from manul.actions.knobs_distribution import KnobsDistribution
@@ -24,14 +25,15 @@ from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.knob_limits import KnobLimits, Limits, Narrow
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player_host import COUNTERS, PlayerHost
+from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
-from manul.types import Context, Contexts, Floats, KnobsDecision, KnobsDecisions
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
 from manul.utils.validation import (
     LARGEST_DENSITY,
     LEAST_DENSITY,
     USABLE,
+    Floats,
     check_losses,
     check_number,
     check_seed,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions import schedules
+from manul.actions.decision import Decision, Decisions, KnobsDecision, KnobsDecisions, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon, Fading
@@ -19,12 +20,13 @@ from manul.actions.smoothing import explore, smooth
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player import AnyPlayer, Draw
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
+from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
-from manul.types import Context, Contexts, Decision, Decisions, Floats, KnobsDecision, KnobsDecisions, Policy, Within
+from manul.policies.policy import Policy
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
-from manul.utils.validation import check_half_life, check_outcomes, check_range, check_seed, check_shape
+from manul.utils.validation import Floats, check_half_life, check_outcomes, check_range, check_seed, check_shape
 
 _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 from manul import _core
+from manul.actions.decision import Within
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
-from manul.types import Within
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth, check_leaves, check_whole_number
 

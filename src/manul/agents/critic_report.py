@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from manul.types import Floats, Within
+from manul.actions.decision import Within
 from manul.utils.rewards import AnyRange
+from manul.utils.validation import Floats
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from manul.actions.decision import Decisions
 from manul.agents.auto import Auto
 from manul.logs.density_models import DEFAULT, register_density_model, select
-from manul.types import Decisions, Floats
+from manul.utils.validation import Floats
 
 MOST_ROWS = 50_000  # to train on; more rows of a log change the model little
 LEAST, MOST = 0.005, 0.98  # the probabilities that an action was logged are clipped to these

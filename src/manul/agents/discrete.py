@@ -11,13 +11,13 @@ from typing import Any, Self
 import numpy as np
 
 from manul import _core
+from manul.actions.decision import Within
 from manul.actions.distribution import Atoms
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.errors import InputError
-from manul.types import Within
 from manul.utils import model_files
 from manul.utils.validation import check_leaves
 

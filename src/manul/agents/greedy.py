@@ -8,6 +8,7 @@ from collections.abc import Sequence, Sized
 from typing import Any, Self
 
 from manul import _core
+from manul.actions.decision import Within
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon, Fading, least_epsilon
 from manul.agents.agent_registry import register_agent
@@ -15,11 +16,9 @@ from manul.agents.base import BaseAgent
 from manul.agents.player_host import COUNTERS
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
-from manul.paper import theory
-from manul.policies import Constant, Linear, Tree
+from manul.policies import Constant, Linear, Tree, theory
 from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import PolicyClass, check_policies, describe, from_description
-from manul.types import Within
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Choice, Knobs, KnobValue, Span
 from manul.actions.ranges import NARROWEST
 from manul.errors import InputError
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 Limits = Callable[[dict[str, KnobValue]], Mapping[str, Any]]
 Narrow = Callable[[int, Sequence[float]], Within]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import warnings
 from weakref import WeakSet
 
+from manul.actions.decision import Decisions, KnobsDecisions
 from manul.errors import LearnedTwiceWarning
-from manul.types import Decisions, KnobsDecisions
 
 
 class LearnedBatches:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self, cast
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.knobs import Knobs
 from manul.agents.agent_card import agent_card
@@ -15,11 +16,13 @@ from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
+from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ManulError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
-from manul.types import Agent, Context, Contexts, Decision, Decisions, Floats, Within
+from manul.policies.policy import Agent
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange
+from manul.utils.validation import Floats
 
 RowOrFields = conversion.Row | conversion.Fields
 

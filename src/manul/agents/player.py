@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from manul.contexts import conversion
-from manul.types import Floats
 from manul.utils import model_files
+from manul.utils.validation import Floats
 
 Draw = tuple[float, float, float]  # action, density, floor
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from manul import _core
+from manul.actions.decision import Decision, Within
 from manul.actions.schedules import Epsilon, epsilon_at
 from manul.actions.smoothing import densities_of_many, explore, smooth
 from manul.agents.player import Draw
 from manul.contexts.conversion import Row
 from manul.policies.finite import check_action
 from manul.policies.policy_class import Estimating, Learner
-from manul.types import Decision, Floats, Within
 from manul.utils import model_files
+from manul.utils.validation import Floats
 
 Penalty = Callable[[float, int, float], float]
 

@@ -13,7 +13,7 @@ from manul.cli._options import ESTIMATOR, FILE, INTEGER, LOG_FORMAT, MODEL, NUMB
 from manul.cli._wording import echo
 
 if TYPE_CHECKING:
-    from manul.types import Estimate
+    from manul.offpolicy.estimate import Estimate
 
 INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "bernstein", "sequence")
 
@@ -117,7 +117,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _plot(estimates: Sequence[Estimate], path: Path) -> None:
-    from manul.utils import plotting
+    from manul import plotting
 
     axes = None
     for estimate in estimates:

@@ -47,7 +47,7 @@ def inspect(
 
     result = inspection.inspect(file, *map(inspection.parse_context, contexts), data=data, data_format=data_format)
     if plot is not None:
-        from manul.utils import plotting
+        from manul import plotting
 
         plotting.save(result.plot(), plot)
     echo(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) if as_json else result)

@@ -12,9 +12,9 @@ from manul import _core
 from manul.contexts import data_frames
 from manul.contexts.dates import bad_date
 from manul.contexts.records import is_record, to_fields
+from manul.contexts.schema import Context
 from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError
-from manul.types import Context
 
 Row = npt.NDArray[np.float32]
 Fields = dict[str, Any]

@@ -23,9 +23,8 @@ from manul.contexts.dates import from_json
 from manul.contexts.sparse_features import Features
 from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
-from manul.types import Floats
 from manul.utils import model_files, sklearn_files
-from manul.utils.validation import check_number, check_seed, check_whole_number
+from manul.utils.validation import Floats, check_number, check_seed, check_whole_number
 
 __all__ = [
     "Columns",

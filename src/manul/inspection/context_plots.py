@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from manul.agents import Mapped
 from manul.agents.auto_knobs import AutoKnobs
+from manul.contexts.schema import Context
 from manul.inspection.inspect import PolicyInContext, policy_in_context
 from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure
-from manul.types import Context, Policy
+from manul.policies.policy import Policy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +32,7 @@ def plot_context(policy: Policy | AutoKnobs | Mapped, context: Context) -> Figur
 
 
 def _one_knob(played: PolicyInContext) -> Figure:
-    from manul.utils import plotting
+    from manul import plotting
 
     if played.curve is None:
         return played.distribution.plot().figure.canvas.figure

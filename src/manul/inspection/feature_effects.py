@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Knobs, Span, Stepped
 from manul.contexts import dates
 from manul.contexts.records import is_missing
@@ -26,9 +27,9 @@ from manul.inspection.local_effects import (
     local_effects,
     number_ladder,
 )
-from manul.types import Floats, Within
 from manul.utils.html_cards import text_block
 from manul.utils.suggestions import remedy
+from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,7 +115,7 @@ class FeatureEffect:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the effect of each value and its 95 % interval."""
-        from manul.utils import effect_plots
+        from manul.plotting import effect_plots
 
         effects, lows, highs = (
             np.array([getattr(each, end) for each in self.values]) for end in ("effect", "low", "high")
@@ -163,7 +164,7 @@ class Effects:
 
     def plot(self, most: int = 12, panels: Iterator[Axes] | None = None) -> Figure:
         """Draw the largest effects, at most `most`, on the same vertical scale; on the next of `panels` if they are given."""
-        from manul.utils import plotting
+        from manul import plotting
 
         if not self.features:
             raise ParameterError("nothing to plot: the contexts have no feature with two values.", "features")

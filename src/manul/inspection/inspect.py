@@ -21,12 +21,12 @@ from manul.agents.base import BaseAgent
 from manul.agents.critic_report import Report
 from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
+from manul.contexts.schema import Context
 from manul.errors import ParameterError
 from manul.inspection.data_files import read_contexts
 from manul.inspection.feature_effects import Effects, effects
 from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure, knobs_in_context
 from manul.inspection.text import FEATURES_SHOWN, text
-from manul.types import Context
 from manul.utils import model_files
 from manul.utils.html_cards import text_block
 from manul.utils.rewards import negate
@@ -114,7 +114,7 @@ class PolicyInContext:
 
     def plot_curve(self, axes: Axes) -> Axes:
         """Draw the predicted loss, or reward, of each action, and the middle of the window."""
-        from manul.utils import knob_plots
+        from manul.plotting import knob_plots
 
         assert self.outcomes is not None
         actions, outcomes = zip(*self.outcomes, strict=True)
@@ -129,7 +129,7 @@ class PolicyInContext:
 
     def plot(self, panels: Iterator[Axes]) -> None:
         """Draw the predicted loss or reward of Auto, the density and the margins along the path of a tree on the next axes."""
-        from manul.utils import plotting
+        from manul import plotting
 
         title = plotting.shorten(json.dumps(self.context, ensure_ascii=False, default=str))
         if self.curve is not None:
@@ -218,7 +218,7 @@ class Inspection:
         return knobs_figure(several) if several else self._plot_one_knob()
 
     def _plot_one_knob(self) -> Figure:
-        from manul.utils import plotting
+        from manul import plotting
 
         played = [policy for policy in self.played if isinstance(policy, PolicyInContext)]
         drawn = sum(min(len(effects), EFFECTS_DRAWN) for effects in self.effects)

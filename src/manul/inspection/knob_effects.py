@@ -10,10 +10,11 @@ import numpy as np
 
 from manul.actions.knobs import Choice, Knob, KnobValue, Span, Stepped
 from manul.agents.auto_knobs import AutoKnobs
+from manul.contexts.schema import Context
 from manul.errors import ParameterError
-from manul.types import Context, Floats
 from manul.utils.rewards import negate
 from manul.utils.suggestions import remedy
+from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +64,7 @@ class KnobEffect:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss, or reward, along the knob and mark the best value."""
-        from manul.utils import knob_plots, plot_style
+        from manul.plotting import knob_plots, plot_style
 
         chooses = isinstance(self.knob, Choice)
         places: Any = range(len(self.values)) if chooses else self.values
@@ -89,7 +90,7 @@ class PairEffect:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss, or reward, as a heat map and mark the best pair of values."""
-        from manul.utils import knob_plots, plot_style
+        from manul.plotting import knob_plots, plot_style
 
         parts = list(zip(self.knobs, self.values, self.best, strict=True))
         edges = [_edges(knob, values) for knob, values, _ in parts]

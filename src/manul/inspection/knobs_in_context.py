@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from manul.actions.knobs import Choice, KnobValue
 from manul.actions.knobs_distribution import KnobsDistribution, Options
 from manul.agents.auto_knobs import MOST_COMBINATIONS, AutoKnobs
+from manul.contexts.schema import Context
 from manul.inspection.knob_effects import KnobEffect, knob_effects
-from manul.types import Context
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,7 +84,7 @@ def knobs_in_context(agent: AutoKnobs, context: Context, shown: Context = None) 
 
 def knobs_figure(policies: Sequence[KnobsInContext]) -> Figure:
     """Draw, for each context, the distribution of each knob and below it the predicted loss, or reward, along the knob."""
-    from manul.utils import plotting
+    from manul import plotting
 
     names = [effect.name for effect in policies[0].effects]
     across = min(len(names), COLUMNS)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 STEPS, LEVELS = 10, 12  # of numbers, and categories at most: rarer ones are left out
 MIDDLE = 0.05, 0.95  # the quantiles between which the effects of numbers are measured, away from outliers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 MOST_REPEATED = 0.5  # of the rows may have an action that occurs twice; otherwise actions are on a grid
 

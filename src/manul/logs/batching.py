@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.actions.knob_positions import position_table
 from manul.actions.knobs import Knobs
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
@@ -20,9 +21,8 @@ from manul.logs.formats.context_changes import FLAGS
 from manul.logs.knob_views import object_array, require_one_knob
 from manul.logs.log import Log
 from manul.logs.view_mixin import Fields
-from manul.types import Floats, Within
 from manul.utils.rewards import AnyRange, check_any_range, check_ranges
-from manul.utils.validation import check_range
+from manul.utils.validation import Floats, check_range
 
 SIZE = 8192  # rows per piece; results depend on it in the last digits
 Logs = Log | Iterable[Log]

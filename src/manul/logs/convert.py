@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 from tqdm import tqdm
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Knobs
 from manul.errors import ParameterError
 from manul.logs.formats import format_of, vw
 from manul.logs.log import Log, LogWriter
-from manul.types import Within
 from manul.utils.validation import check_number
 
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.logs.action_resolution import resolution
 from manul.logs.formats.log_schema import context_layout, user_columns
 from manul.logs.knob_views import require_one_knob
-from manul.types import Floats, Within
 from manul.utils.registry import Registry
 from manul.utils.validation import (
+    Floats,
     are_within,
     check_choice,
     check_has_rows,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from manul.logs.knob_views import volumes
 from manul.logs.log import Log
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 BLOCKS, LEAST_ROWS = 32, 50  # the most blocks of a log, and the fewest rows of a block
 ROUNDING = 1e-9  # densities within this share of the uniform one belong to neither side

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
+    from manul.actions.decision import Within
     from manul.actions.knobs import Knobs
-    from manul.types import Within
 
 
 class FrameMixin:

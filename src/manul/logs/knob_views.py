@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manul.actions.knobs import Choice, Knobs
 from manul.errors import InputError, ParameterError
 from manul.logs.formats import knob_checks
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 
 def check_knobs(knobs: Mapping[str, Any] | Knobs | None) -> Knobs | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Knobs
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
@@ -22,10 +23,9 @@ from manul.logs.formats.log_schema import Metadata
 from manul.logs.frame_mixin import FrameMixin
 from manul.logs.knob_views import check_knobs, knob_views, lengths
 from manul.logs.view_mixin import Contexts, ViewMixin
-from manul.types import Floats, Within
 from manul.utils import html_cards
 from manul.utils.rewards import reject_text
-from manul.utils.validation import check_choice, check_number, check_range, check_seed, check_whole_number
+from manul.utils.validation import Floats, check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa

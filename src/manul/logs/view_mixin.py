@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Knobs
 from manul.contexts.sparse_features import SparseFeatures
 from manul.logs.formats import arrays, knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.context_changes import ContextChanges
 from manul.logs.formats.log_schema import Metadata
-from manul.types import Floats, Within
 from manul.utils.rewards import negate_pair
+from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     import pyarrow as pa

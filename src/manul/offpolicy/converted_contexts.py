@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from manul.logs.formats.context_changes import DATES, LISTS, ContextChanges
 from manul.logs.log import Log
-from manul.types import Objection
+from manul.offpolicy.estimate import Objection
 
 TITLE = "contexts had dates or lists"
 MOST_NAMES = 5

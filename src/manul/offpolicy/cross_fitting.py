@@ -15,12 +15,13 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Decisions, Within
 from manul.actions.schedules import Epsilon
 from manul.agents.auto import Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.logs.batching import Logs, Rows, pieces
-from manul.types import Decisions, Floats, Within
 from manul.utils.rewards import known_range
+from manul.utils.validation import Floats
 
 FOLDS, BLOCKS = 3, 50
 WINDOW = 65_536  # rows that are shuffled at once

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from manul.actions.decision import Within
 from manul.agents import Mapped
 from manul.logs.batching import SIZE, encode_contexts, has_rewards, repeatable
 from manul.logs.column_fitting import LogColumns, fit_columns
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent
-from manul.types import Within
 
 Logs = Log | Iterable[Log]
 

@@ -12,15 +12,16 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.actions.distribution import Distribution
 from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.contexts import conversion
+from manul.contexts.schema import Context
 from manul.policies import classifiers
 from manul.policies.plot_mixin import PlotMixin
-from manul.types import Context, Floats, Within
 from manul.utils import model_files
-from manul.utils.validation import check_bandwidth, check_epsilon, check_leaves, check_range, check_shape
+from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_leaves, check_range, check_shape
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

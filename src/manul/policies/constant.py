@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.policies.policy_class import saveable
 from manul.policies.running_sums import Sums
-from manul.types import Within
 from manul.utils.validation import check_whole_number
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.contexts.conversion import Row
 from manul.errors import InputError, ParameterError
 from manul.policies.running_sums import Sums
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 Function = Callable[[Row], float]
 

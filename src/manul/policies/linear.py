@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manul import _core
+from manul.actions.decision import Within
 from manul.policies.native_learner import NativeEpsilon, NativePolicies, cap_bandwidth
 from manul.policies.policy_class import saveable
-from manul.types import Within
 from manul.utils.validation import check_number
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from manul import _core
+from manul.actions.decision import Decision, Within
 from manul.contexts.conversion import Row
-from manul.types import Decision, Within
 from manul.utils.model_files import Arrays
 
 NativeEpsilon = float | tuple[float, float, float]  # a constant, or the fields of a schedule

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
-from manul.types import Policy
+from manul.policies.policy import Policy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +26,6 @@ class PlotMixin:
 
         `contexts` are as in `decide_many`, or a log; `targets` are the best actions, if known, drawn as dots.
         """
-        from manul.utils.plotting import policy_map
+        from manul.plotting import policy_map
 
         return policy_map(self, contexts, feature, targets, axes)

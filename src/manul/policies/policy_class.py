@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, is_dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from manul.actions.decision import Decision, Within
 from manul.contexts.conversion import Row
 from manul.errors import FileError, ParameterError
-from manul.types import Decision, Within
 from manul.utils.model_files import Arrays, Parameters
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from manul.actions.decision import Decision, Within
 from manul.actions.smoothing import densities_of_many
 from manul.contexts.conversion import Row
-from manul.types import Decision, Floats, Within
 from manul.utils import model_files as files
 from manul.utils.model_files import Arrays
+from manul.utils.validation import Floats
 
 
 class Sums:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.ranges import Actions
 from manul.contexts import conversion
 from manul.errors import InputError
@@ -32,8 +33,8 @@ from manul.policies.classifier_tree import (
     group_by_node,
 )
 from manul.policies.classifiers import Classifier, prepare_classifier, weight_parameter
-from manul.types import Floats, Within
 from manul.utils.validation import (
+    Floats,
     are_densities,
     are_within,
     check_bandwidth,

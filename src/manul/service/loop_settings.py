@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from manul.actions import schedules
 from manul.agents.agent_registry import AGENTS, AgentEntry
-from manul.service.schema import Actions, Combination, Fading, LossRange, Name, Request, Share
+from manul.service.wire import Actions, Combination, Fading, LossRange, Name, Request, Share
 from manul.utils.rewards import negate, negate_range, numeric_range
 
 # Settings with bounds that the types of the constructors do not express.

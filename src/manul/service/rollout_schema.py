@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from manul.service.schema import Request
+from manul.service.wire import Request
 
 Status = Literal["waiting", "paused", "done", "rolled back", "aborted"]
 Step = Literal["started", "restarted", "not worse", "worse", "paused", "resumed", "aborted", "model replaced"]

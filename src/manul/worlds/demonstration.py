@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.agents import Auto, Cats
 from manul.agents.base import BaseAgent
-from manul.types import Floats, Within
 from manul.utils.atomic_files import writable_folder
-from manul.utils.validation import check_seed, check_whole_number
+from manul.utils.validation import Floats, check_seed, check_whole_number
 from manul.worlds import Regression
 from manul.worlds.simulation import Run, simulate_many
 
@@ -86,7 +86,7 @@ def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, pro
     ...     [picture.name for picture in demonstrate(folder, rounds=500).pictures]
     ['loss.png', 'policy.png']
     """
-    from manul.utils import plotting as plots
+    from manul import plotting as plots
 
     world, out = house(rounds=rounds, seed=seed), writable_folder(folder)
     agents: dict[str, BaseAgent[Any]] = {
@@ -105,7 +105,7 @@ def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, pro
 
 
 def _loss_plot(runs: dict[str, Run], best: Result) -> Axes:
-    from manul.utils import plotting as plots
+    from manul import plotting as plots
 
     axes = plots.new_axes()
     for name, run in runs.items():
@@ -117,7 +117,7 @@ def _loss_plot(runs: dict[str, Run], best: Result) -> Axes:
 
 
 def _policy_plot(agent: BaseAgent[Any], world: Regression) -> Axes:
-    from manul.utils import plotting as plots
+    from manul import plotting as plots
 
     axes = plots.policy_map(agent, world.contexts, 0, world.targets)
     axes.set_title("Policy of Auto after the last round, other features at their medians", loc="left")
@@ -127,6 +127,6 @@ def _policy_plot(agent: BaseAgent[Any], world: Regression) -> Axes:
 
 
 def _result(name: str, losses: Floats) -> Result:
-    from manul.utils.plotting import recent_rounds
+    from manul.plotting import recent_rounds
 
     return Result(name, float(losses.mean()), float(losses[-recent_rounds(len(losses)) :].mean()))

@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.errors import ParameterError
-from manul.types import Floats, Within
-from manul.utils.validation import check_choice, check_range, check_whole_number
+from manul.utils.validation import Floats, check_choice, check_range, check_whole_number
 from manul.worlds.curves import Curves
 from manul.worlds.synthetic import normal_share, random_generator
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from manul.actions.ranges import Actions
 from manul.errors import ParameterError
-from manul.types import Floats
-from manul.utils.validation import check_bandwidth, check_epsilon
+from manul.utils.validation import Floats, check_bandwidth, check_epsilon
 
 BLOCK = 8192  # rounds per block of the computation, which bounds its memory
 COARSE, FINE = 129, 65  # points of the two searches for the best constant

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
+from manul.actions.decision import Within
 from manul.contexts import conversion
 from manul.errors import InputError
-from manul.types import Floats, Within
-from manul.utils.validation import check_choice, check_finite, check_shape
+from manul.utils.validation import Floats, check_choice, check_finite, check_shape
 from manul.worlds.world import Table
 
 LossName = Literal["absolute", "squared"]

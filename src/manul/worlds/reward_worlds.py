@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.contexts import conversion
-from manul.types import Floats, Within
-from manul.utils.validation import check_shape
+from manul.utils.validation import Floats, check_shape
 from manul.worlds.synthetic import random_generator
 from manul.worlds.world import Contexts
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from manul.actions.knobs import Choice, KnobAction, KnobValue, Stepped
 from manul.contexts import conversion
-from manul.types import Floats
-from manul.utils.validation import check_shape, check_whole_number
+from manul.utils.validation import Floats, check_shape, check_whole_number
 from manul.worlds.synthetic import normal_share, random_generator
 from manul.worlds.world import Contexts
 

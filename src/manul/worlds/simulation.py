@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 import numpy as np
 
 from manul import _core
+from manul.actions.decision import Within
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.rollout.rollout import ArmDecision, Rollout
 from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
 from manul.logs.log import Log
-from manul.types import Agent, Floats, Within
+from manul.policies.policy import Agent
 from manul.utils.html_cards import card, curve
 from manul.utils.rewards import numeric_range, outcome_of
+from manul.utils.validation import Floats
 from manul.worlds import ScaledWorld, World
 from manul.worlds.several import Several
 from manul.worlds.world import Table
@@ -61,7 +63,7 @@ class Run:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Plot the running mean of the losses and the mean of the last 5 % of the rounds."""
-        from manul.utils.plotting import loss_curve
+        from manul.plotting import loss_curve
 
         return loss_curve(self.log.losses, axes)
 

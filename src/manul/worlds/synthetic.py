@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.ranges import Actions
-from manul.types import Floats
-from manul.utils.validation import check_bandwidth, check_epsilon, check_seed, check_whole_number
+from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_seed, check_whole_number
 from manul.worlds.optimum import minimise, mix
 from manul.worlds.regression import Regression
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from manul.agents import Mapped
 from manul.logs.exploration_cost import ExplorationCost
 from manul.logs.log import Log
-from manul.types import Floats
 from manul.utils.rewards import negate, outcome_names
+from manul.utils.validation import Floats
 from manul.worlds.simulation import Run
 
 if TYPE_CHECKING:

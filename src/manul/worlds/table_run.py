@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.agents.agent_registry import AGENTS
@@ -23,8 +24,7 @@ from manul.contexts.table_encoding import Columns
 from manul.errors import ParameterError
 from manul.logs.formats.log_schema import Metadata, reserved_names
 from manul.logs.log import Log
-from manul.types import Floats, Within
-from manul.utils.validation import check_choice, check_range, check_seed
+from manul.utils.validation import Floats, check_choice, check_range, check_seed
 from manul.worlds import Regression
 from manul.worlds.several import Several
 from manul.worlds.simulation import Run, simulate

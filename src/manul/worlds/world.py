@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.types import Floats, Within
+from manul.actions.decision import Within
+from manul.utils.validation import Floats
 
 Contexts = npt.NDArray[np.float32]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from manul import _core
+from manul.actions.decision import Decision
 from manul.agents.rollout.baselines import BaselineArm
-from manul.types import Decision
 
 _STREAM = 0x9E3779B97F4A7C15  # other random numbers than those of the agent, which may have the same seed
 

@@ -10,9 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.distribution import Atoms, Distribution
+from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
-from manul.types import Context, Policy, Within
+from manul.policies.policy import Policy
 from manul.utils import model_files
 
 CELLS = 1024  # a baseline's single action counts as spread over this part of the range, so that it has a density

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 BETS = 0.9 * 2.0 ** -np.arange(12)
 COSTS = -np.log1p(-BETS) - BETS

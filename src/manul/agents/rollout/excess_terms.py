@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manul.types import Floats, Within
+from manul.actions.decision import Within
+from manul.utils.validation import Floats
 
 
 class Outcomes(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Distribution
 from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
@@ -24,12 +25,13 @@ from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import Progress
 from manul.contexts import conversion
+from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
-from manul.types import Agent, Context, Decision, Decisions, Floats, Within
+from manul.policies.policy import Agent
 from manul.utils import model_files
 from manul.utils.rewards import AnyRange, known_range, loss_of, losses_of
-from manul.utils.validation import check_losses, check_seed, check_shape
+from manul.utils.validation import Floats, check_losses, check_seed, check_shape
 
 
 class ArmDecision(NamedTuple):

@@ -6,12 +6,12 @@ import math
 from dataclasses import astuple
 from typing import Any, get_args
 
+from manul.actions.decision import Within
 from manul.agents.rollout.confidence_bounds import NOTHING_UNKNOWN, Sums
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.left_out import ODDS, LeftOut
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Move, Progress, Reason, Side, Ticket
-from manul.types import Within
 from manul.utils.model_files import MOST_ROUNDS, mismatch_error
 
 _NUMBERS = ("level", "period", "judged", "spent", "next", "latest", "held")

@@ -32,6 +32,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.agents.rollout.confidence_bounds import Sums, WholeSums, radius
 from manul.agents.rollout.excess_terms import (
     Outcomes,
@@ -44,7 +45,7 @@ from manul.agents.rollout.excess_terms import (
 )
 from manul.agents.rollout.left_out import LeftOut
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 COHORT = 50  # judged decisions between two looks at the evidence
 _FARTHEST = 2.0**40  # decisions: a longer forecast says nothing

@@ -11,8 +11,7 @@ import numpy as np
 from manul.actions.knobs import Choice, Knobs, Span, Stepped
 from manul.errors import InputError
 from manul.logs.formats.knob_columns import Columns, Options
-from manul.types import Floats
-from manul.utils.validation import Flags, are_densities, are_within
+from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 _ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
 

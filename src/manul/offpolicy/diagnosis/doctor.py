@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from manul.actions.decision import Within
 from manul.errors import ParameterError
 from manul.logs.action_resolution import resolution
 from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces
@@ -29,7 +30,7 @@ from manul.offpolicy.diagnosis.support import FAILURE, Support
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
-from manul.types import Policy, Within
+from manul.policies.policy import Policy
 from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_has_rows
 

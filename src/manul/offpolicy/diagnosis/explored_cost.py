@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.latest_rows import LatestRows, relative_decisions
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression, z_score
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.types import Floats, Within
 from manul.utils.rewards import outcome_names
+from manul.utils.validation import Floats
 
 LIKELY, CERTAIN = 2.5, 4.0  # standard errors
 _BLOCK = 32  # rows

@@ -8,8 +8,8 @@ import numpy as np
 
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.types import Floats
 from manul.utils.rewards import OutcomeNames, negate, outcome_names
+from manul.utils.validation import Floats
 
 SHORTEST_RUN = 5
 SURPRISE = 13.8  # minus the logarithm of the probability of a run, about 1 in a million

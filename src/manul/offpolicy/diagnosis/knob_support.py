@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Knobs, Span
 from manul.logs.batching import Rows
 from manul.logs.knob_views import volumes
@@ -15,7 +16,7 @@ from manul.offpolicy.diagnosis.leaks import LEAKED, Leaks
 from manul.offpolicy.diagnosis.policy_weights import MeanTest
 from manul.offpolicy.diagnosis.support import FAILURE, Support
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 ROUNDING = 1e-6  # how far, as a share, the product of the densities of knobs may be off
 _UNIT = (0.0, 1.0)

@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.logs.batching import Rows
 from manul.logs.knob_views import volumes
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 KEPT = 4096  # rows: enough for effects that matter, and few enough to take a fraction of a second
 _SAME_TIME = 100  # rows: fewer than a season has, and enough for a mean

@@ -12,10 +12,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom, name_columns
-from manul.types import Floats, Within
 from manul.utils.rewards import outcome_names
+from manul.utils.validation import Floats
 
 FAILURE = 1e-4  # the probability of a false alarm
 NEAR = 0.005  # of the range: an action this close to a prediction counts as predicted

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.offpolicy.diagnosis.latest_rows import LatestRows
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.types import Within
 from manul.utils.rewards import negate, outcome_names
 
 CERTAIN = 5.0  # standard errors

@@ -11,8 +11,8 @@ import numpy as np
 from manul.offpolicy.diagnosis.latest_rows import LatestRows
 from manul.offpolicy.diagnosis.smooth_regression import Numbers, SmoothRegression, z_score
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.types import Floats
 from manul.utils.rewards import outcome_names
+from manul.utils.validation import Floats
 
 LEAST_ROWS = 200  # fewer show nothing
 LEAST_OTHERS = 50  # losses that differ from the most common one: fewer are so rare that chance looks like an effect

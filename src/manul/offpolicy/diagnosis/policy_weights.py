@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.knobs import check_one_knob
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
-from manul.types import Floats, Policy, Within
+from manul.policies.policy import Policy
+from manul.utils.validation import Floats
 
 SMALL, TINY = 100, 30  # effective sample sizes below which there is a warning and an error
 HEAVY = 0.05  # of the total weight, in one row

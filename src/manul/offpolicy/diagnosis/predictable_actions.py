@@ -15,7 +15,7 @@ import numpy as np
 from manul.offpolicy.diagnosis.latest_rows import LatestRows
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 FAILURE = 1e-4  # the probability of a false alarm
 LEAST_ROWS = 400

@@ -8,7 +8,7 @@ import numpy as np
 
 from manul.offpolicy.diagnosis.latest_rows import LatestRows
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 CERTAIN = 4.5  # standard errors
 FINE = 0.05  # of the width of the policy's windows: a finer grid changes no estimate

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 WAVES = 100  # random Fourier features: enough for a few columns that matter, and 4,096 rows take some 20 ms
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e6)  # of the squared weights; the last one predicts about the mean

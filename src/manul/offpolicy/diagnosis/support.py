@@ -10,11 +10,12 @@ import math
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.policy_weights import EffectiveSize, MeanTest
 from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.offpolicy.evaluation.estimated_densities import are_rounded
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 BINS = 10  # parts of the range that are tested separately
 FAILURE = 1e-4  # the probability of a false alarm, for each group of tests

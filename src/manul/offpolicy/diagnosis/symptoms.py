@@ -7,11 +7,11 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Choice
 from manul.logs.batching import Rows
-from manul.types import Floats, Within
 from manul.utils.rewards import negate, negate_pair, outcome_names
-from manul.utils.validation import USABLE, are_within, range_advice, usable_densities
+from manul.utils.validation import USABLE, Floats, are_within, range_advice, usable_densities
 
 Symptom = tuple[str, str, str]
 Hashes = npt.NDArray[np.uint64]

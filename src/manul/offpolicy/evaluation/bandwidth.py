@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.smoothing import explored_densities
 from manul.logs.batching import Logs, pieces
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.policy_densities import Deterministic, centres_of
-from manul.types import Floats, Within
-from manul.utils.validation import check_has_rows
+from manul.utils.validation import Floats, check_has_rows
 
 STEPS = 8  # bandwidths, from 1/2 to 1/256 of the range
 MIN_ROWS = 30  # with fewer rows in the window, the standard error is unreliable

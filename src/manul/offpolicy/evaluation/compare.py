@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, has_rewards, pieces
 from manul.offpolicy import named_logs
+from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
 from manul.offpolicy.evaluation.context_column import Column
@@ -24,9 +26,9 @@ from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
-from manul.types import Floats, Objection, Policy, Within
+from manul.policies.policy import Policy
 from manul.utils.rewards import AnyRange
-from manul.utils.validation import check_has_rows, check_number
+from manul.utils.validation import Floats, check_has_rows, check_number
 
 AnyPolicy = Policy | policy_densities.Deterministic
 Mask = npt.NDArray[np.bool_]

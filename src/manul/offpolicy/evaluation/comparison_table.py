@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from manul.types import Objection
+from manul.offpolicy.estimate import Objection
 from manul.utils.atomic_files import write_csv
 from manul.utils.html_cards import text_block
 from manul.utils.rewards import negate, negate_pair, outcome_names

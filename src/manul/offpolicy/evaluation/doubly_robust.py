@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.knobs import Knobs
 from manul.logs.batching import Logs, Rows, batches, pieces, repeatable
@@ -20,8 +21,8 @@ from manul.offpolicy.evaluation.intervals import NONE, Terms
 from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.outcome_model import CrossFitted, Regressor, cross_fit
-from manul.types import Floats, Policy, Within
-from manul.utils.validation import check_has_rows
+from manul.policies.policy import Policy
+from manul.utils.validation import Floats, check_has_rows
 
 CHANCE = 2.0  # standard errors that a mean control may be from 0 by chance
 POINTS = 16  # equally likely actions at which a predicted loss is averaged, per part of a distribution

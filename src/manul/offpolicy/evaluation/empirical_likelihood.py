@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.offpolicy.evaluation.likelihood_cells import Cells, Sums
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     from manul.offpolicy.evaluation.intervals import Terms

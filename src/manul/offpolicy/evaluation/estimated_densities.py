@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.errors import InputError, ParameterError
 from manul.logs.action_resolution import resolution
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 LOWEST, HIGHEST = 0.8, 1.25  # mean weights outside show that the model does not know the actions of the policy
 # Steps of a quarter of the standard deviation add half a percent to the variance, and estimates are as good as without steps.

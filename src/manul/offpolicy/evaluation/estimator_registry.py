@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.types import Floats
 from manul.utils.registry import Registry
+from manul.utils.validation import Floats
 
 TermsOf = Callable[[Rows, Floats, Floats], Terms]
 Fit = Callable[..., TermsOf]

@@ -12,11 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Knobs, check_one_knob
 from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, has_rewards, pieces, repeatable
 from manul.offpolicy import named_logs
+from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.evaluation import intervals, policy_densities
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
@@ -30,9 +32,9 @@ from manul.offpolicy.evaluation.outcome_model import Regressor
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
-from manul.types import Estimate, Floats, Policy, Within
+from manul.policies.policy import Policy
 from manul.utils.rewards import AnyRange
-from manul.utils.validation import check_bandwidth, check_choice, check_has_rows, check_number, check_seed
+from manul.utils.validation import Floats, check_bandwidth, check_choice, check_has_rows, check_number, check_seed
 
 _WITH_BOUNDS = ("empirical-likelihood", *intervals.BOUNDED)
 

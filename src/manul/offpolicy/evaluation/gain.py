@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.offpolicy.evaluation.empirical_likelihood import SMALLEST_BOUND, Moments, interval, profile
 from manul.offpolicy.evaluation.likelihood_cells import Cells
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 
 class Gain:

@@ -8,7 +8,7 @@ import numpy as np
 from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.estimator_registry import register_estimator
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 
 @register_estimator("ips")

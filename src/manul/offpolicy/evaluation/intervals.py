@@ -14,8 +14,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
-from manul.types import Floats, Within
+from manul.utils.validation import Floats
 
 REPLICATES = 400  # of the bootstrap
 _ROWS = 1024  # per step of the bootstrap, so that its counts fit into the cache

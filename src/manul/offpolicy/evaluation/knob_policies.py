@@ -13,7 +13,7 @@ from manul.errors import InputError, ParameterError
 from manul.logs.batching import Rows
 from manul.logs.log import Log
 from manul.offpolicy.evaluation.smoothed_knobs import SmoothedKnobs
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 DRAWS = 4  # actions per row, at which predicted losses are averaged
 

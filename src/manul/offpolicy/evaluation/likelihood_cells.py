@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 _PER_OCTAVE = 8  # cells per doubling of a weight
 _OCTAVES = 64  # weights beyond 2^-32 ... 2^32 share the outermost cells

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.logs.batching import Rows
-from manul.types import Floats, Within
-from manul.utils.validation import USABLE, are_within, check_losses, reject, usable_densities
+from manul.utils.validation import USABLE, Floats, are_within, check_losses, reject, usable_densities
 
 _ADVICE = "Log the density of each decision, or estimate it with manul.offpolicy.estimate_densities."
 _FLOOR_ADVICE = "Log the smallest density of any action, or omit floors."

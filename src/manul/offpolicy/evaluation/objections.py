@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.logs.batching import Rows
+from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.types import Floats, Objection, Within
 from manul.utils.rewards import negate_pair, outcome_names
+from manul.utils.validation import Floats
 
 EVIDENCE = 5.4  # against a mean weight of 1; 1 false alarm in 6,000 logs
 SMALL = 30.0  # effective size: below, the normal interval covers at most 55 %

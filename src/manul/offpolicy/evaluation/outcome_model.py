@@ -19,9 +19,8 @@ from manul.logs.batching import Logs, Rows, pieces
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import FOLDS, IN_ORDER, CriticSettings
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
-from manul.types import Floats
 from manul.utils.registry import Registry
-from manul.utils.validation import check_workers
+from manul.utils.validation import Floats, check_workers
 
 Predict = Callable[[Rows, Floats], Floats]
 """Predicts the losses of several actions per row, scaled to [0, 1]."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 TERMS = 6
 

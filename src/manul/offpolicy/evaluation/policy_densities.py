@@ -9,14 +9,17 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.smoothing import explored_densities, explored_moments, smooth
+from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Rows
 from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
 from manul.offpolicy.evaluation.smoothed_knobs import SmoothedKnobs
-from manul.types import Context, Floats, Policy, Within
+from manul.policies.policy import Policy
 from manul.utils.model_files import FileMixin
+from manul.utils.validation import Floats
 
 Deterministic = Callable[[Any], Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from manul.logs.batching import Rows
 from manul.logs.row_hashes import known_rows
 from manul.offpolicy.converted_contexts import TITLE, converted_sentence
+from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
 from manul.offpolicy.evaluation.policy_densities import Smoothed, owner_of
 from manul.offpolicy.evaluation.smoothed_knobs import SmoothedKnobs
-from manul.types import Objection
 from manul.utils.model_files import FileMixin
 
 MOST = 0.5  # of the rows: the estimate is mostly about what the policy knows by heart

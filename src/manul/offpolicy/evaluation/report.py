@@ -12,8 +12,8 @@ from typing import NamedTuple
 from manul.actions.knobs import Knobs
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
+from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation.comparison_table import Comparison
-from manul.types import Estimate
 
 _BATCH = 65_536
 _HEADER = ("estimator", "loss", "low", "high", "interval", "rows", "effective size", "mean weight", "largest weight")
@@ -85,7 +85,7 @@ def comparison_json(comparison: Comparison) -> str:
 def reward_field(rewards: NamedTuple | None) -> dict[str, object]:
     """The field `reward` of JSON, which stands beside the losses if the log has rewards.
 
-    >>> from manul.types import Reward
+    >>> from manul.offpolicy.estimate import Reward
     >>> reward_field(Reward(43.0, 40.0, 46.0)), reward_field(None)
     ({'reward': {'value': 43.0, 'low': 40.0, 'high': 46.0}}, {})
     """

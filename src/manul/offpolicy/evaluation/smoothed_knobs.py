@@ -9,7 +9,7 @@ import numpy as np
 
 from manul.actions.knobs import Choice, Knobs, Span
 from manul.errors import InputError, ParameterError
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 SHARE = 1 / 16  # of the range of a knob: the half-width of its window, unless it is given
 Function = Callable[[Any], Mapping[str, Any]]

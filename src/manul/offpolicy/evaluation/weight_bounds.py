@@ -8,7 +8,7 @@ from manul.errors import ParameterError
 from manul.logs.batching import Rows
 from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
-from manul.types import Policy
+from manul.policies.policy import Policy
 
 LARGEST_BOUND = 1e12  # larger bounds say no more, and overflow
 

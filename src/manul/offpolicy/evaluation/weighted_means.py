@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from manul.actions.decision import Within
+from manul.offpolicy.estimate import Estimate, Objection
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.objections import SMALL, Evidence
-from manul.types import Estimate, Floats, Objection, Within
+from manul.utils.validation import Floats
 
 LEVEL = 0.95
 

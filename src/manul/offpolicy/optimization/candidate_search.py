@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from tqdm import tqdm
 
+from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon, describe
 from manul.agents import Mapped
 from manul.agents.auto import Auto
@@ -18,6 +19,7 @@ from manul.logs.batching import Rows, pieces
 from manul.logs.log import Log
 from manul.offpolicy import cross_fitting, named_logs
 from manul.offpolicy.cross_fitting import CriticSettings
+from manul.offpolicy.estimate import Objection
 from manul.offpolicy.optimization import critic_candidates, critic_search, tree_candidates
 from manul.offpolicy.optimization.critic_search import CriticSearch, LocalPhases, Phases
 from manul.offpolicy.optimization.engines import TrainingResult, local
@@ -28,7 +30,6 @@ from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty
 from manul.offpolicy.optimization.verdict import Verdict, VerdictSums
-from manul.types import Objection, Within
 from manul.utils.validation import check_workers
 
 Engine = Literal["local", "ray"]

@@ -21,7 +21,7 @@ from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import is_supported
 from manul.offpolicy.evaluation.paired_values import PairedValue
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 SHARES = tuple(2.0**-power for power in range(7, 2, -1))  # bandwidths as shares of the range: 1/128 to 1/8
 POINTS = 16  # at which the predicted loss is averaged over a window

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Any, Literal, Self
 
+from manul.actions.decision import Within
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
 from manul.agents import Cats
@@ -15,7 +16,6 @@ from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.agents.base import BaseAgent
 from manul.agents.learners import CoinBetting
 from manul.errors import ParameterError
-from manul.types import Within
 from manul.utils.validation import check_bandwidth, check_choice, check_leaves
 
 Rule = Literal["path", "paper", "margin"]

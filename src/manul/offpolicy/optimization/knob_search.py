@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Knobs
 from manul.actions.schedules import Epsilon
 from manul.errors import ParameterError
@@ -30,7 +31,6 @@ from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.offpolicy.optimization.log_survey import survey
 from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.verdict import Verdict, VerdictSums
-from manul.types import Within
 from manul.utils.validation import check_workers
 
 

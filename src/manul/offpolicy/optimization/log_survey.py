@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Knobs
 from manul.errors import InputError
 from manul.logs.batching import Logs, batches, has_rewards, same_outcomes
 from manul.logs.log import Log
-from manul.types import Within
 from manul.utils.validation import (
     LOG_DENSITIES,
     USABLE,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.errors import ParameterError
@@ -29,8 +30,7 @@ from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidths
 from manul.offpolicy.optimization.verdict import Verdict
-from manul.policies.restricted import Restricted
-from manul.types import Within
+from manul.offpolicy.restricted import Restricted
 from manul.utils.atomic_files import table_beside
 from manul.utils.html_cards import text_block
 from manul.utils.rewards import known_range
@@ -94,7 +94,7 @@ class Optimized:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the objective over bandwidth and leaves, and mark the chosen tree; the critic, which has no leaves, is named."""
-        from manul.utils.plotting import cell_map
+        from manul.plotting import cell_map
 
         rows = [row.mirrored() if self.rewards else row for row in self.table]
         cells = [(row.bandwidth, row.leaves, row.objective) for row in rows if row.bandwidth and row.leaves]

@@ -2,7 +2,7 @@
 
 A log shows nothing about actions that it never played, where a critic extrapolates. The policy is therefore restricted to
 actions whose estimated logging density is at least a fifth of the uniform one and of the densest action's
-(`manul.policies.restricted`). Logged actions are jittered by the bandwidth before their density is estimated: rounded
+(`manul.offpolicy.restricted`). Logged actions are jittered by the bandwidth before their density is estimated: rounded
 actions would otherwise be spikes between the actions that are compared. The loss of the policy is estimated on held-out
 rows, with critics of the other rows.
 """
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from manul.actions.decision import Decisions, Within
 from manul.agents.auto import Auto
 from manul.agents.density_critic import fit_critic
 from manul.errors import InputError
@@ -23,14 +24,14 @@ from manul.logs.density_models import contexts_of, folds, ranges_of, select
 from manul.logs.log import Log
 from manul.logs.row_hashes import sketch_log
 from manul.offpolicy.converted_contexts import context_objections
+from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation import intervals
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.policies.restricted import Restricted
-from manul.types import Decisions, Estimate, Floats, Within
+from manul.offpolicy.restricted import Restricted
 from manul.utils.rewards import AnyRange, negate
-from manul.utils.validation import check_has_rows, check_number, check_outcomes, check_seed
+from manul.utils.validation import Floats, check_has_rows, check_number, check_outcomes, check_seed
 
 FOLDS = 3
 BANDWIDTH = 1 / 32  # of the range

@@ -15,9 +15,8 @@ from manul.contexts import conversion
 from manul.logs.batching import has_rewards
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.types import Floats
 from manul.utils.rewards import known_range, numeric_range
-from manul.utils.validation import check_outcomes, check_seed, check_workers
+from manul.utils.validation import Floats, check_outcomes, check_seed, check_workers
 
 PIECE = 16_384  # rows
 Logs = Log | Iterable[Log]

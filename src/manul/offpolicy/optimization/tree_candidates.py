@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from manul.actions.decision import Decisions
 from manul.agents.auto import Auto
 from manul.errors import ParameterError
 from manul.logs.batching import Logs, Rows, pieces
@@ -17,8 +18,7 @@ from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.offpolicy.optimization.results import Row
-from manul.paper import theory
-from manul.types import Decisions
+from manul.policies import theory
 from manul.utils.rewards import known_range
 
 Penalty = float | Literal["measured", "paper"]

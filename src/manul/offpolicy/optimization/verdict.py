@@ -9,7 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.logs.batching import Rows
+from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.gain import Gain
 from manul.offpolicy.evaluation.intervals import NONE, Terms
@@ -18,8 +20,8 @@ from manul.offpolicy.evaluation.objections import ENOUGH, Evidence
 from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.offpolicy.evaluation.weight_bounds import LARGEST_BOUND
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
-from manul.types import Floats, Objection, Within
 from manul.utils.rewards import negate
+from manul.utils.validation import Floats
 
 LEVEL = 0.95
 TRY = "Try it on a share of the decisions to find out."

@@ -15,8 +15,8 @@ from manul.paper.experiments import methods, published
 from manul.paper.experiments.offline.sweep import INITIAL, RULES
 from manul.paper.experiments.result_tables import Row, power_of_two
 from manul.paper.experiments.timing.sweep import BANDWIDTH, LEAVES
+from manul.plotting import COLOURS, GREY
 from manul.utils.atomic_files import write_whole
-from manul.utils.plotting import COLOURS, GREY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

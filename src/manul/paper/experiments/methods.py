@@ -10,7 +10,7 @@ from typing import Any
 from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree
 from manul.agents.learners import CoinBetting
 from manul.offpolicy import Grid
-from manul.types import Agent
+from manul.policies.policy import Agent
 
 EPSILON = 0.05
 DEFAULT_CELL = (512, 1 / 32)

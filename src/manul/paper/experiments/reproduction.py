@@ -216,4 +216,4 @@ def _has_vw(*, requested: bool | None) -> bool:
 
 
 def _require_plots() -> None:
-    from manul.utils import plotting as plots  # noqa: F401 - its error says what to install
+    from manul import plotting as plots  # noqa: F401 - its error says what to install

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from manul.actions.decision import Within
 from manul.offpolicy.evaluation.intervals import ClopperPearson
-from manul.types import Within
 from manul.utils.atomic_files import write_csv
 
 Row = dict[str, Any]

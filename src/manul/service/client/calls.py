@@ -13,17 +13,18 @@ import httpx
 import msgspec
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.contexts.dates import to_json
 from manul.errors import FileError, ParameterError
-from manul.service import schema
+from manul.service import wire
 from manul.service.client.exchange import Exchange, Request, call, decode, send
 from manul.service.rollout_schema import Rollout
-from manul.types import Floats, Within
 from manul.utils.rewards import AnyRange
+from manul.utils.validation import Floats
 
 T = TypeVar("T")
 Context: TypeAlias = Sequence[float] | Floats | Mapping[str, Any] | None
-DecisionOrId: TypeAlias = schema.Decision | schema.Observed | str
+DecisionOrId: TypeAlias = wire.Decision | wire.Observed | str
 # Elements of one request of `decide_many` and `report_losses`.
 BATCH = 1000
 
@@ -56,9 +57,9 @@ class Calls:
         wait: float | None = None,
         default_loss: float | None = None,
         default_reward: float | None = None,
-        combine: schema.Combination = "first",
+        combine: wire.Combination = "first",
         apprentice: bool = False,
-    ) -> Exchange[schema.Status]:
+    ) -> Exchange[wire.Status]:
         """Create a loop of losses or rewards; if it exists with the same settings, return it.
 
         `actions` are a range, or map the names of several knobs to ranges, `Stepped` or `Choice`. With a `wait`, a loss is
@@ -74,17 +75,17 @@ class Calls:
         }
         settings |= {"default_loss": default_loss, "default_reward": default_reward}
         settings |= {"combine": combine, "apprentice": apprentice}
-        return (yield from self._post("/v1/loops", settings, schema.Status))
+        return (yield from self._post("/v1/loops", settings, wire.Status))
 
     @call
-    def loops(self) -> Exchange[list[schema.Status]]:
+    def loops(self) -> Exchange[list[wire.Status]]:
         """Return the status of every loop."""
-        return (yield from self._get("/v1/loops", schema.Loops)).loops
+        return (yield from self._get("/v1/loops", wire.Loops)).loops
 
     @call
-    def status(self, loop: str) -> Exchange[schema.Status]:
+    def status(self, loop: str) -> Exchange[wire.Status]:
         """Return the status of a loop."""
-        return (yield from self._get(_path(loop), schema.Status))
+        return (yield from self._get(_path(loop), wire.Status))
 
     @call
     def decide(
@@ -95,14 +96,14 @@ class Calls:
         within: Within | Mapping[str, Any] | None = None,
         id: str | None = None,  # noqa: A002
         action: float | None = None,
-    ) -> Exchange[schema.Decision]:
+    ) -> Exchange[wire.Decision]:
         """Decide. An `id` seeds the randomness: the same request with the same id gets the same decision.
 
         `action` is what you would choose yourself, for a rollout with the baseline "caller".
         """
         body: dict[str, Any] = {"context": to_json(context), "within": within, "id": id or _new_id()}
         body |= {} if action is None else {"action": action}
-        return (yield from self._post(_path(loop, "decisions"), body, schema.Decision))
+        return (yield from self._post(_path(loop, "decisions"), body, wire.Decision))
 
     @call
     def decide_many(
@@ -113,7 +114,7 @@ class Calls:
         withins: Sequence[Within | Mapping[str, Any] | None] | None = None,
         ids: Sequence[str] | None = None,
         actions: Sequence[float] | None = None,
-    ) -> Exchange[list[schema.Decision]]:
+    ) -> Exchange[list[wire.Decision]]:
         """Decide in many contexts, a thousand per request; `actions` are what you would choose yourself."""
         columns = {"context": contexts, "within": withins, "id": ids, "action": actions}
         for name, column in columns.items():
@@ -126,10 +127,10 @@ class Calls:
             {name: column[place] for name, column in columns.items() if column is not None}
             for place in range(len(contexts))
         ]
-        decisions: list[schema.Decision] = []
+        decisions: list[wire.Decision] = []
         for batch in _batches([{"id": _new_id()} | row for row in rows]):
             path = _path(loop, "decisions", "batch")
-            decisions += (yield from self._post(path, {"decisions": batch}, schema.Decisions)).decisions
+            decisions += (yield from self._post(path, {"decisions": batch}, wire.Decisions)).decisions
         return decisions
 
     @call
@@ -141,13 +142,13 @@ class Calls:
         *,
         reward: float | None = None,
         key: str | None = None,
-    ) -> Exchange[schema.Loss]:
+    ) -> Exchange[wire.Loss]:
         """Report the loss of a decision, or its reward if the loop has rewards.
 
         If a loop combines losses, `key` distinguishes a repeat from another loss.
         """
         path = _path(loop, "decisions", _id_of(decision), "loss")
-        return (yield from self._post(path, {"loss": loss, "reward": reward, "key": key or _new_id()}, schema.Loss))
+        return (yield from self._post(path, {"loss": loss, "reward": reward, "key": key or _new_id()}, wire.Loss))
 
     @call
     def report_losses(
@@ -156,13 +157,13 @@ class Calls:
         losses: Sequence[tuple[DecisionOrId, float]] = (),
         *,
         rewards: Sequence[tuple[DecisionOrId, float]] = (),
-    ) -> Exchange[list[schema.Loss]]:
+    ) -> Exchange[list[wire.Loss]]:
         """Report many losses or rewards, each with its decision, a thousand per request."""
         outcomes = [("loss", *each) for each in losses] + [("reward", *each) for each in rewards]
         rows = [{"id": _id_of(decision), name: value, "key": _new_id()} for name, decision, value in outcomes]
-        answers: list[schema.Loss] = []
+        answers: list[wire.Loss] = []
         for batch in _batches(rows):
-            answers += (yield from self._post(_path(loop, "losses"), {"losses": batch}, schema.Losses)).losses
+            answers += (yield from self._post(_path(loop, "losses"), {"losses": batch}, wire.Losses)).losses
         return answers
 
     @call
@@ -179,7 +180,7 @@ class Calls:
         loss: float | None = None,
         reward: float | None = None,
         id: str | None = None,  # noqa: A002
-    ) -> Exchange[schema.Observed]:
+    ) -> Exchange[wire.Observed]:
         """Report an action that the caller chose itself, for an apprentice to learn from."""
         body = {
             "context": to_json(context),
@@ -191,22 +192,22 @@ class Calls:
         }
         body |= {} if floor is None else {"floor": floor}
         body |= {} if densities is None else {"densities": densities}
-        return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, schema.Observed))
+        return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, wire.Observed))
 
     @call
-    def pause(self, loop: str) -> Exchange[schema.Status]:
+    def pause(self, loop: str) -> Exchange[wire.Status]:
         """Pause learning; losses are stored and learned after `resume`."""
-        return (yield from self._post(_path(loop, "pause"), None, schema.Status))
+        return (yield from self._post(_path(loop, "pause"), None, wire.Status))
 
     @call
-    def resume(self, loop: str) -> Exchange[schema.Status]:
+    def resume(self, loop: str) -> Exchange[wire.Status]:
         """Resume learning, beginning with the losses that arrived during the pause."""
-        return (yield from self._post(_path(loop, "resume"), None, schema.Status))
+        return (yield from self._post(_path(loop, "resume"), None, wire.Status))
 
     @call
-    def promote(self, loop: str) -> Exchange[schema.Status]:
+    def promote(self, loop: str) -> Exchange[wire.Status]:
         """Let an apprentice decide. A rollout ends, and the learner makes all decisions."""
-        return (yield from self._post(_path(loop, "promote"), None, schema.Status))
+        return (yield from self._post(_path(loop, "promote"), None, wire.Status))
 
     @call
     def start_rollout(
@@ -273,21 +274,21 @@ class Calls:
         return (yield from self._post(_path(loop, "rollout", "abort"), None, Rollout))
 
     @call
-    def reset(self, loop: str) -> Exchange[schema.Status]:
+    def reset(self, loop: str) -> Exchange[wire.Status]:
         """Delete all data of a loop and restart it with the settings it was created with."""
         # Sent twice, it would delete what arrived after the first time.
-        return (yield from self._request(schema.Status, method="POST", path=_path(loop, "reset"), repeatable=False))
+        return (yield from self._request(wire.Status, method="POST", path=_path(loop, "reset"), repeatable=False))
 
     @call
-    def delete(self, loop: str) -> Exchange[schema.Deleted]:
+    def delete(self, loop: str) -> Exchange[wire.Deleted]:
         """Delete a loop with all its decisions, losses and models."""
         # Sent twice, it would report that the loop does not exist, or delete one created in between.
-        return (yield from self._request(schema.Deleted, method="DELETE", path=_path(loop), repeatable=False))
+        return (yield from self._request(wire.Deleted, method="DELETE", path=_path(loop), repeatable=False))
 
     @call
-    def report(self, loop: str) -> Exchange[schema.Report]:
+    def report(self, loop: str) -> Exchange[wire.Report]:
         """Return the agent's estimates, and the estimated losses of the model and of alternatives."""
-        return (yield from self._get(_path(loop, "report"), schema.Report))
+        return (yield from self._get(_path(loop, "report"), wire.Report))
 
     @call
     def log(self, loop: str, path: str | Path) -> Exchange[Path]:
@@ -300,14 +301,12 @@ class Calls:
         return (yield from self._download(_path(loop, "model"), Path(path)))
 
     @call
-    def replace(self, loop: str, path: str | Path) -> Exchange[schema.Status]:
+    def replace(self, loop: str, path: str | Path) -> Exchange[wire.Status]:
         """Replace the model of a loop by that of a `.manul` file."""
         body = _read(Path(path))
         # Sent twice, it would undo what was learned in between.
         return (
-            yield from self._request(
-                schema.Status, method="PUT", path=_path(loop, "model"), body=body, repeatable=False
-            )
+            yield from self._request(wire.Status, method="PUT", path=_path(loop, "model"), body=body, repeatable=False)
         )
 
     def _get(self, path: str, kind: type[T]) -> Exchange[T]:

@@ -13,7 +13,7 @@ import httpx
 import msgspec
 
 from manul.errors import ServiceError
-from manul.service import schema
+from manul.service import wire
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -135,7 +135,7 @@ def decode(response: httpx.Response, kind: type[T]) -> T:
 def refusal(response: httpx.Response) -> ServiceError:
     """An error response as an exception, with the service's own message."""
     try:
-        error = msgspec.json.decode(response.content, type=schema.Error).error
+        error = msgspec.json.decode(response.content, type=wire.Error).error
     except msgspec.DecodeError:
         return ServiceError(
             f"Unexpected response with status {response.status_code}. Check the URL, and proxies before the service.",

@@ -8,15 +8,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from manul.actions.decision import Decision, Decisions, KnobsDecision, KnobsDecisions, Within
 from manul.actions.knobs import Choice, Knob, Knobs, KnobValue, Span, Stepped
 from manul.errors import ManulError, ParameterError
 from manul.logs.knob_views import volumes
-from manul.service import schema
+from manul.service import wire
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop
 from manul.service.store.blocks import DecisionRow
-from manul.types import Decision, Decisions, Floats, KnobsDecision, KnobsDecisions, Within
-from manul.utils.validation import AS_DECIDED, USABLE, are_within, check_range, reject, usable_densities
+from manul.utils.validation import AS_DECIDED, USABLE, Floats, are_within, check_range, reject, usable_densities
 
 
 class ActionSpace(Protocol):
@@ -157,7 +157,7 @@ class SeveralKnobs:
 def action_space(settings: NewLoop) -> ActionSpace:
     """The actions of a loop.
 
-    >>> action_space(NewLoop(name="offers", actions={"days": schema.Knob(low=1, high=14, step=1)})).actions
+    >>> action_space(NewLoop(name="offers", actions={"days": wire.Knob(low=1, high=14, step=1)})).actions
     {'days': Stepped(low=1.0, high=14.0, step=1.0)}
     """
     try:
@@ -170,7 +170,7 @@ def action_space(settings: NewLoop) -> ActionSpace:
 
 def _knob(name: str, knob: Any) -> Any:
     """A knob as a user of Python writes it."""
-    if not isinstance(knob, schema.Knob):
+    if not isinstance(knob, wire.Knob):
         return check_range(name, knob)
     steps = {"low": knob.low, "high": knob.high, "step": knob.step}
     if (knob.options is None) == all(value is None for value in steps.values()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from manul.actions.decision import Within
 from manul.errors import ManulError
 from manul.service.configuration import Limits
 from manul.service.engine import models
@@ -12,7 +13,6 @@ from manul.service.engine.action_space import action_space
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop
-from manul.types import Within
 from manul.utils.rewards import check_any_range, numeric_range
 
 

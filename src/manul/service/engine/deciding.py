@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 
 import numpy as np
 
+from manul.actions.decision import Decisions, KnobsDecision
 from manul.errors import ManulError
-from manul.service import schema
+from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine import models
 from manul.service.engine.action_space import check_density
@@ -27,7 +28,6 @@ from manul.service.engine.write_operations import (
 from manul.service.errors import Conflict, Invalid
 from manul.service.store import Store
 from manul.service.store.blocks import DecisionRow, pack_columns
-from manul.types import Decisions, KnobsDecision
 from manul.utils.validation import check_losses
 
 
@@ -47,26 +47,26 @@ class Decider:
         self._refills: dict[int, asyncio.Task[None]] = {}
         self._needed: dict[int, int] = {}
 
-    def decide(self, loop: Loop, request: schema.NewDecision) -> Future | None:
+    def decide(self, loop: Loop, request: wire.NewDecision) -> Future | None:
         """A future of the stored decision; None if decision numbers have to be read from the store first."""
         check_deciding(loop)
         number = self._take(loop, 1)
         return None if number is None else self._decide(loop, request, number)
 
-    async def decide_later(self, loop: Loop, request: schema.NewDecision) -> DecisionRow:
+    async def decide_later(self, loop: Loop, request: wire.NewDecision) -> DecisionRow:
         """The stored decision; reads decision numbers from the store if necessary."""
         check_deciding(loop)
         decision: DecisionRow = await self._decide(loop, request, await self._reserve(loop, 1))
         return decision
 
-    def _decide(self, loop: Loop, request: schema.NewDecision, number: int) -> Future:
+    def _decide(self, loop: Loop, request: wire.NewDecision, number: int) -> Future:
         try:
             return self._enqueue(loop, self._draw(loop, request, number))
         except Exception:
             loop.void([number])
             raise
 
-    def _draw(self, loop: Loop, request: schema.NewDecision, number: int) -> DecisionRow:
+    def _draw(self, loop: Loop, request: wire.NewDecision, number: int) -> DecisionRow:
         context = loop.context(request.context)
         check_context(loop, context, self._limits)
         loop.space.check_within(request.within)
@@ -125,7 +125,7 @@ class Decider:
         if not task.cancelled():
             task.exception()
 
-    async def decide_many(self, loop: Loop, requests: Sequence[schema.NewDecision]) -> list[schema.Decision]:
+    async def decide_many(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
         """Decide in many contexts; the decisions are stored together."""
         check_deciding(loop)
         contexts = [loop.context(each.context) for each in requests]
@@ -157,7 +157,7 @@ class Decider:
             await future
             drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
             return [
-                schema.Decision(id=own_id(number, loop.epoch), action=action, density=density, model=model)
+                wire.Decision(id=own_id(number, loop.epoch), action=action, density=density, model=model)
                 for number, action, density in drawn
             ]
         rows_to_store = [
@@ -181,7 +181,7 @@ class Decider:
         self._writer.submit(WriteDecisions(loop, rows_to_store, [future], self._note_first, self._learn, together=True))
         return [decision_answer(each) for each in await future]
 
-    async def _decide_by_rollout(self, loop: Loop, requests: Sequence[schema.NewDecision]) -> list[schema.Decision]:
+    async def _decide_by_rollout(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
         """Decide one by one, because each decision changes what the guarantee leaves for the next one."""
         first = await self._reserve(loop, len(requests))
         numbers = range(first, first + len(requests))
@@ -195,7 +195,7 @@ class Decider:
         self._writer.submit(WriteDecisions(loop, rows, [future], self._note_first, self._learn, together=True))
         return [decision_answer(each) for each in await future]
 
-    async def observe(self, loop: Loop, observation: schema.NewObservation) -> DecisionRow:
+    async def observe(self, loop: Loop, observation: wire.NewObservation) -> DecisionRow:
         """Store an action that the caller chose itself."""
         context = loop.context(observation.context)
         check_context(loop, context, self._limits)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from manul.service import schema
+from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine import models as agents
 from manul.service.engine.admission import check_settings
@@ -223,39 +223,39 @@ class Engine:
             self.learner.forget(loop)
         self._purging = True
 
-    def decide(self, name: str, request: schema.NewDecision) -> Future:
+    def decide(self, name: str, request: wire.NewDecision) -> Future:
         if not self._is_known(name):
             return asyncio.ensure_future(self._decide_later(name, request))
         return self._decider.decide(self.loop(name), request) or asyncio.ensure_future(
             self._decide_later(name, request)
         )
 
-    async def _decide_later(self, name: str, request: schema.NewDecision) -> DecisionRow:
+    async def _decide_later(self, name: str, request: wire.NewDecision) -> DecisionRow:
         """Decide after reading a new loop or decision numbers from the store."""
         return await self._decider.decide_later(await self.find(name), request)
 
-    async def decide_many(self, loop: Loop, requests: Sequence[schema.NewDecision]) -> list[schema.Decision]:
+    async def decide_many(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
         """Decide in many contexts; the decisions are stored together."""
         return await self._decider.decide_many(loop, requests)
 
-    async def observe(self, loop: Loop, observation: schema.NewObservation) -> DecisionRow:
+    async def observe(self, loop: Loop, observation: wire.NewObservation) -> DecisionRow:
         """Store an action that the caller chose itself, and its loss if there is one."""
         stored = await self._decider.observe(loop, observation)
         if observation.loss is not None or observation.reward is not None:
-            loss = schema.LossOf(id=id_of(stored), loss=observation.loss, reward=observation.reward, key=observation.id)
+            loss = wire.LossOf(id=id_of(stored), loss=observation.loss, reward=observation.reward, key=observation.id)
             await self._store_losses(loop, [loss], alone=True)
         return stored
 
-    def report_losses(self, name: str, losses: Sequence[schema.LossOf], *, alone: bool = False) -> Future:
+    def report_losses(self, name: str, losses: Sequence[wire.LossOf], *, alone: bool = False) -> Future:
         """A future of the answers to losses, which completes once all are durable; `alone` if there is one, by itself."""
         if not self._is_known(name):
             return asyncio.ensure_future(self._report_losses_later(name, losses, alone=alone))
         return self._store_losses(self.loop(name), losses, alone=alone)
 
-    async def _report_losses_later(self, name: str, losses: Sequence[schema.LossOf], *, alone: bool) -> Any:
+    async def _report_losses_later(self, name: str, losses: Sequence[wire.LossOf], *, alone: bool) -> Any:
         return await self._store_losses(await self.find(name), losses, alone=alone)
 
-    def _store_losses(self, loop: Loop, losses: Sequence[schema.LossOf], *, alone: bool) -> Future:
+    def _store_losses(self, loop: Loop, losses: Sequence[wire.LossOf], *, alone: bool) -> Future:
         reported = [
             ReportedLoss(each.id, stated_loss(loop.settings, each, "" if alone else f"losses[{place}]."), each.key)
             for place, each in enumerate(losses)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from manul.actions.decision import Decision, Decisions, KnobsDecision
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_progress import Ticket
 from manul.errors import ManulError
@@ -27,7 +28,6 @@ from manul.service.insights.traffic import Traffic
 from manul.service.loop_settings import stored_loop
 from manul.service.store import OUTCOMES, Event, LoopRow, Membership, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import DecisionRow, RolloutTicket, new_epoch
-from manul.types import Decision, Decisions, KnobsDecision
 from manul.utils import model_files
 from manul.utils.rewards import outcome_of, outcomes_of
 

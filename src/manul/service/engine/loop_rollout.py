@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from manul.actions.decision import Within
 from manul.agents.rollout import arms, rollout_files
 from manul.agents.rollout.baselines import Baseline, check_baseline
 from manul.agents.rollout.in_flight import InFlight
@@ -21,7 +22,6 @@ from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, SavedPolicy, Step
 from manul.service.store import OUTCOMES, Event
 from manul.service.store.blocks import DecisionRow, RolloutTicket
-from manul.types import Within
 from manul.utils.rewards import known_range
 
 # Looks that are kept for pictures; if there are more, every second one is dropped.

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 from manul.service.errors import Conflict, Invalid
 from manul.service.loop_settings import NewLoop
-from manul.service.schema import Combination, NewLoss, NewObservation
 from manul.service.store import OUTCOMES, Event, Kind
+from manul.service.wire import Combination, NewLoss, NewObservation
 from manul.utils.rewards import negate, numeric_range
 
 LARGEST = sys.float_info.max  # a sum of losses without a range may be infinite

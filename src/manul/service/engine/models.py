@@ -10,15 +10,17 @@ from typing import Any, Protocol
 import numpy as np
 
 import manul
+from manul.actions.decision import Decision, Decisions, KnobsDecision
 from manul.actions.knobs import Knobs
 from manul.actions.schedules import from_description
 from manul.agents.agent_registry import AGENTS
+from manul.contexts.schema import Context
 from manul.errors import InputError, ManulError
 from manul.service.engine.action_space import action_space
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
-from manul.types import Context, Decision, Decisions, Floats, KnobsDecision
 from manul.utils.rewards import AnyRange
+from manul.utils.validation import Floats
 
 Rows = Floats
 # A range, or ranges by knob.

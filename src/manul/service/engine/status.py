@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from manul.service import schema
+from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.loop_settings import agent_settings
 from manul.service.store import Store
 
 
-def status(store: Store, loop: Loop) -> schema.Status:
+def status(store: Store, loop: Loop) -> wire.Status:
     """The current status of a loop; reads the store."""
     counts, settings = store.counts(loop.number), loop.settings
     assert settings.losses is not None
-    return schema.Status(
+    return wire.Status(
         name=loop.name,
         actions=settings.actions,
         losses=settings.losses,

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from manul.service import schema
+from manul.service import wire
 from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Fact, Loop
@@ -36,13 +36,13 @@ def id_of(decision: DecisionRow) -> str:
     return own_id(decision.number, decision.epoch) if decision.id is None else decision.id
 
 
-def decision_answer(decision: DecisionRow) -> schema.Decision:
+def decision_answer(decision: DecisionRow) -> wire.Decision:
     density = decision.density
     assert density is not None
     densities = UNSET if decision.densities is None else decision.densities
     arm: Any = UNSET if decision.ticket is None else "learner" if decision.ticket.learner else "baseline"
     answered = {"id": id_of(decision), "action": decision.action, "density": density, "model": decision.model}
-    return schema.Decision(**answered, densities=densities, arm=arm)
+    return wire.Decision(**answered, densities=densities, arm=arm)
 
 
 def own_number(id_: str) -> int | None:
@@ -252,7 +252,7 @@ class WriteLosses(Operation):
         self._loop, self._losses, self._time, self._future = loop, losses, time, future
         self._learn, self._alone = learn, alone
         self._facts: list[Fact] = []
-        self._answers: list[schema.Loss] = []
+        self._answers: list[wire.Loss] = []
 
     def begin(self) -> Lookup:
         named = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
@@ -278,7 +278,7 @@ class WriteLosses(Operation):
                 events.append(Event(0, each.number, kind, loss.loss, self._time, loss.key))
                 known.append(events[-1])
                 of.append(each)
-            self._answers.append(schema.Loss(id=loss.id, status=status))
+            self._answers.append(wire.Loss(id=loss.id, status=status))
         if events:
             self._facts = list(zip(transaction.add_events(self._loop.number, events), of, strict=True))
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from manul.service import schema
+from manul.service import wire
 from manul.service.errors import Invalid, Malformed, Problem, TooLarge, Unavailable
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def encode(value: Any) -> bytes:
 
 def error_body(problem: Problem) -> bytes:
     field = msgspec.UNSET if problem.field is None else problem.field
-    return _encode(schema.Error(error=schema.ErrorBody(code=problem.code, message=problem.message, field=field)))
+    return _encode(wire.Error(error=wire.ErrorBody(code=problem.code, message=problem.message, field=field)))
 
 
 class Disconnected(Exception):  # noqa: N818 - an event, not an error

@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
-from manul.service import schema
+from manul.service import wire
 from manul.service.engine.engine import Engine
 from manul.service.engine.loop import Loop
 from manul.service.engine.rollout_control import Act, describe
@@ -44,13 +44,12 @@ ACCESS = "manul.access"
 DOCS = Path(__file__).with_name("docs.html")
 DASHBOARD = Path(__file__).with_name("dashboard")
 ONLY_HERE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "Cache-Control": "no-cache"}
-_decision = bodies.decoder(schema.NewDecision)
-_loss = bodies.decoder(schema.NewLoss)
+_decision = bodies.decoder(wire.NewDecision)
+_loss = bodies.decoder(wire.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
 Encode = Callable[[Any], bytes]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
-    kind: bodies.decoder(kind)
-    for kind in (NewLoop, NewRollout, schema.NewDecisions, schema.NewObservation, schema.NewLosses)
+    kind: bodies.decoder(kind) for kind in (NewLoop, NewRollout, wire.NewDecisions, wire.NewObservation, wire.NewLosses)
 }
 
 
@@ -66,7 +65,7 @@ def start_decision(engine: Engine, name: str, body: bytes) -> tuple[Future, Enco
 def start_loss_report(engine: Engine, name: str, decision: str, body: bytes) -> tuple[Future, Encode]:
     """Start to store one loss: its future, and the encoder of its response."""
     new = bodies.decode(body, _loss)
-    loss = schema.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key)
+    loss = wire.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key)
     return engine.report_losses(name, [loss], alone=True), _encode_loss
 
 
@@ -74,7 +73,7 @@ def _encode_decision(decision: DecisionRow) -> bytes:
     return bodies.encode(decision_answer(decision))
 
 
-def _encode_loss(losses: list[schema.Loss]) -> bytes:
+def _encode_loss(losses: list[wire.Loss]) -> bytes:
     return bodies.encode(losses[0])
 
 
@@ -96,7 +95,7 @@ class Routes:
         loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
         loops = [loop for loop in loops if access.includes(loop.name)]
         read = asyncio.to_thread(lambda: [status(self.engine.store, loop) for loop in loops])
-        return json(schema.Loops(loops=await read))
+        return json(wire.Loops(loops=await read))
 
     async def status(self, request: Request) -> Response:
         return json(await self._status(await self._loop(request)))
@@ -104,7 +103,7 @@ class Routes:
     async def delete(self, request: Request) -> Response:
         name = request.path_params["loop"]
         await self.engine.delete(name)
-        return json(schema.Deleted(name=name))
+        return json(wire.Deleted(name=name))
 
     async def reset(self, request: Request) -> Response:
         """Delete the data of a loop and restart it."""
@@ -121,21 +120,21 @@ class Routes:
         return Response(answer(await written), media_type="application/json")
 
     async def decide_many(self, request: Request) -> Response:
-        batch = await self._parse(request, schema.NewDecisions)
+        batch = await self._parse(request, wire.NewDecisions)
         self._check_batch(request, "decisions", len(batch.decisions))
         decisions = await self.engine.decide_many(await self._loop(request), batch.decisions)
-        return json(schema.Decisions(decisions=decisions))
+        return json(wire.Decisions(decisions=decisions))
 
     async def observe(self, request: Request) -> Response:
         """Store an action that the caller chose itself."""
-        observation = await self._parse(request, schema.NewObservation)
+        observation = await self._parse(request, wire.NewObservation)
         stored = await self.engine.observe(await self._loop(request), observation)
-        return json(schema.Observed(id=id_of(stored)))
+        return json(wire.Observed(id=id_of(stored)))
 
     async def report_losses(self, request: Request) -> Response:
-        batch = await self._parse(request, schema.NewLosses)
+        batch = await self._parse(request, wire.NewLosses)
         self._check_batch(request, "losses", len(batch.losses))
-        return json(schema.Losses(losses=await self.engine.report_losses(request.path_params["loop"], batch.losses)))
+        return json(wire.Losses(losses=await self.engine.report_losses(request.path_params["loop"], batch.losses)))
 
     async def pause(self, request: Request) -> Response:
         return await self._change(request, paused=True)
@@ -227,14 +226,14 @@ class Routes:
         return Response(DOCS.read_bytes(), media_type="text/html")
 
     async def healthz(self, request: Request) -> Response:  # noqa: ARG002
-        return json(schema.Health(status="ok"))
+        return json(wire.Health(status="ok"))
 
     async def readyz(self, request: Request) -> Response:  # noqa: ARG002
         """All loops are loaded, and the store is writable; with tokens, names of loops are not for everybody."""
         trouble = self.engine.trouble(names=not self.tokens)
         if trouble is not None:
             raise Unavailable(f"Not ready: {trouble}.")
-        return json(schema.Health(status="ok"))
+        return json(wire.Health(status="ok"))
 
     async def metrics(self, request: Request) -> Response:
         """Metrics for Prometheus, also while the store is unavailable."""
@@ -247,7 +246,7 @@ class Routes:
     async def _loop(self, request: Request) -> Loop:
         return await self.engine.find(request.path_params["loop"])
 
-    async def _status(self, loop: Loop) -> schema.Status:
+    async def _status(self, loop: Loop) -> wire.Status:
         return await asyncio.to_thread(status, self.engine.store, loop)
 
     async def _parse(self, request: Request, kind: type[T]) -> T:
@@ -261,7 +260,7 @@ class Routes:
     def _body_limit(self, kind: type) -> int:
         if kind is NewRollout:
             return self.engine.limits.model  # it can contain a policy
-        batches = (schema.NewDecisions, schema.NewLosses)
+        batches = (wire.NewDecisions, wire.NewLosses)
         return self.engine.limits.batch_body if kind in batches else self.engine.limits.body
 
     def _access(self, request: Request) -> Access:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from manul.service import schema
+from manul.service import wire
 from manul.service.engine.engine import Engine
 from manul.service.engine.rollout_control import describe_all
 from manul.service.engine.status import status
@@ -32,7 +32,7 @@ LOOP = {
     "events": ("counter", "Events in the store."),
     "model": ("counter", "Number of the last event that the model contains."),
 }
-Statuses = Sequence[schema.Status]
+Statuses = Sequence[wire.Status]
 
 
 class LoopCounts:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 import manul
-from manul.service import schema
+from manul.service import wire
 from manul.service.errors import KINDS
 from manul.service.http.route_table import OPERATIONS, Operation
 
@@ -23,7 +23,7 @@ def document() -> dict[str, Any]:
     '3.1.0'
     """
     kinds = {kind for each in OPERATIONS for kind in (each.asks, each.answers) if isinstance(kind, type)}
-    ordered = sorted({*kinds, schema.Error}, key=lambda kind: kind.__name__)
+    ordered = sorted({*kinds, wire.Error}, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=REFERENCE)
     paths: dict[str, Any] = {}
     for each in OPERATIONS:
@@ -47,7 +47,7 @@ def _operation(each: Operation) -> dict[str, Any]:
     answer = {"description": "Success.", "content": _content(each.answers)}
     responses = {str(status): answer for status in each.status}
     responses |= {
-        str(status): {"description": summary, "content": _content(schema.Error)} for status, summary in ERRORS.items()
+        str(status): {"description": summary, "content": _content(wire.Error)} for status, summary in ERRORS.items()
     }
     described: dict[str, Any] = {
         "operationId": each.name,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.knobs import Choice, Knob, KnobValue, Span, Stepped
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 # The most cells of a knob; there are no more options, and more steps share cells.
 CELLS = 32

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from manul.service import schema
+from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.insights import loop_report
 from manul.service.store import Store
@@ -21,10 +21,10 @@ class Examinations:
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
         self._store, self._now = store, now
-        self._latest: dict[int, schema.Examined] = {}
+        self._latest: dict[int, wire.Examined] = {}
         self._running: dict[int, asyncio.Task[None]] = {}
 
-    def latest(self, loop: Loop) -> schema.Examined | None:
+    def latest(self, loop: Loop) -> wire.Examined | None:
         """The latest examination; if it is outdated, the next one is started."""
         latest = self._latest.get(loop.number)
         changed = latest is None or latest.report.model != loop.model

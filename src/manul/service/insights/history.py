@@ -18,7 +18,7 @@ from manul.errors import ManulError
 from manul.service.insights import cells
 from manul.service.store import OUTCOMES, Event
 from manul.service.store.blocks import DecisionRow
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 Span = Literal["minutes", "day", "all"]
 # Time intervals of each span, and parts of the range of actions.

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from manul.actions.knobs import Choice, Knob
-from manul.service import schema
+from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
 from manul.service.insights.cells import cell_count, cell_densities, middles
-from manul.types import Floats
 from manul.utils.suggestions import remedy
+from manul.utils.validation import Floats
 
 # Combinations of options whose distributions are computed, values per knob of a pair, and contexts of its predictions.
 MOST_COMBINATIONS, PAIR_VALUES, PAIR_CONTEXTS = 64, 16, 4
@@ -50,7 +50,7 @@ def find_knob(loop: Loop, name: str | None, field: str, place: int = 0) -> tuple
     return place, names[place], loop.space.knobs[place][1]
 
 
-def pair_view(loop: Loop, first: str | None, second: str | None) -> schema.PairView:
+def pair_view(loop: Loop, first: str | None, second: str | None) -> wire.PairView:
     """The losses of pairs of values of two knobs; by default, of the first two knobs."""
     named = None if second is None else find_knob(loop, second, "second")
     one = find_knob(loop, first, "first", place=0 if named is None or named[0] else 1)
@@ -65,7 +65,7 @@ def pair_view(loop: Loop, first: str | None, second: str | None) -> schema.PairV
     np.add.at(sums, (rows, columns), recent[:, -1])
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     values = [middles(knob, PAIR_VALUES) for _, knob in knobs]
-    return schema.PairView(
+    return wire.PairView(
         first=one[1],
         second=other[1],
         first_values=values[0],

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from manul.actions.decision import Within
 from manul.actions.knobs import Choice, Knob, KnobValue
 from manul.agents import AdaptiveCats, Auto
 from manul.agents.auto_knobs import AutoKnobs
@@ -19,38 +20,38 @@ from manul.logs.batching import observed_range
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
 from manul.offpolicy import doctor, evaluate
+from manul.offpolicy.estimate import Estimate, Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.objections import SMALL
 from manul.offpolicy.evaluation.weighted_means import mean_estimate, weighted_estimate
-from manul.service import schema
+from manul.service import wire
 from manul.service.engine import models
 from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
 from manul.service.insights import cells, log_export
 from manul.service.store import Snapshot, Store
-from manul.types import Estimate, Objection, Within
 from manul.utils.rewards import AnyRange
 
 # Decisions that a report is based on, constant actions that are compared, and columns that the doctor examines.
 LATEST, CONSTANTS, MAX_COLUMNS = 4000, 9, 256
 
 
-def report(store: Store, loop: Loop, snapshot: Snapshot) -> schema.Report:
+def report(store: Store, loop: Loop, snapshot: Snapshot) -> wire.Report:
     """The report of a loop; `snapshot` is its current model."""
     return _report(loop, snapshot, _latest(store, loop))
 
 
-def examine(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> schema.Examined:
+def examine(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> wire.Examined:
     """The report of a loop with the doctor's findings on the same rows."""
     rows = _latest(store, loop)
     problems = doctor(_numeric(loop, rows), losses=_losses(loop)) if rows else None
-    findings = None if problems is None else [schema.Finding(**dataclasses.asdict(each)) for each in problems]
-    return schema.Examined(time=time, report=_report(loop, snapshot, rows), findings=findings)
+    findings = None if problems is None else [wire.Finding(**dataclasses.asdict(each)) for each in problems]
+    return wire.Examined(time=time, report=_report(loop, snapshot, rows), findings=findings)
 
 
-def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> schema.Report:
+def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> wire.Report:
     agent = models.from_bytes(snapshot.model)
-    return schema.Report(
+    return wire.Report(
         name=loop.name,
         model=snapshot.event,
         rows=len(rows),
@@ -60,11 +61,11 @@ def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> s
     )
 
 
-def _exploration(rows: Sequence[log_export.Row], loop: Loop) -> schema.Exploration | None:
+def _exploration(rows: Sequence[log_export.Row], loop: Loop) -> wire.Exploration | None:
     if not rows:
         return None
     found = exploration_cost(log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0))))
-    return None if found is None else msgspec.convert(found.as_dict(), schema.Exploration)
+    return None if found is None else msgspec.convert(found.as_dict(), wire.Exploration)
 
 
 def _beliefs(agent: Any) -> dict[str, Any]:
@@ -126,7 +127,7 @@ def _column(pair: tuple[str, float | str | None]) -> tuple[str, float]:
     return (f"{name}={value}", 1.0) if isinstance(value, str) else (name, value or 0.0)
 
 
-def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[schema.Candidate]:
+def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[wire.Candidate]:
     log = log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0)))
     span = log.loss_range or observed_range(log)
     greedy = greedy_rows(log) & ~np.array([decision.observed for decision, _ in rows])
@@ -146,7 +147,7 @@ def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[schema.Candi
     return [*candidates, best_constant(log, loop.space.actions, losses=_losses(loop))]
 
 
-def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Within) -> schema.Candidate:
+def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Within) -> wire.Candidate:
     """The value of one knob that is best on every other row, the other knobs as they were set, judged on the remaining
     rows by the densities of this knob alone."""
     losses = np.array([loss for _, loss in rows])
@@ -166,7 +167,7 @@ def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Wit
     return _judged_on_other_half(f"constant {name}", actions, judge, knob=name)
 
 
-def best_constant(log: Log, actions: Within, *, losses: AnyRange | None = None) -> schema.Candidate:
+def best_constant(log: Log, actions: Within, *, losses: AnyRange | None = None) -> wire.Candidate:
     """The constant action that is best on every other row of a log, judged on the remaining rows."""
     low, high = actions
     constants = [low + (place + 0.5) / CONSTANTS * (high - low) for place in range(CONSTANTS)]
@@ -193,7 +194,7 @@ def best_constant(log: Log, actions: Within, *, losses: AnyRange | None = None) 
 
 def _judged_on_other_half(
     name: str, actions: Sequence[KnobValue], judge: Callable[[int, int], Estimate], knob: str | None = None
-) -> schema.Candidate:
+) -> wire.Candidate:
     """The action with the lowest loss on the first half of the rows, as it is judged on the second.
 
     `judge` takes the number of an action and of a half. An action to which there is an objection is not chosen: it may
@@ -211,13 +212,13 @@ def _judged_on_other_half(
 
 
 def _candidate(
-    name: str, estimate: Estimate, *, action: schema.Option | None = None, knob: str | None = None
-) -> schema.Candidate:
+    name: str, estimate: Estimate, *, action: wire.Option | None = None, knob: str | None = None
+) -> wire.Candidate:
     """A candidate with its objections; if there are any, its numbers are not known."""
-    objections = [schema.Objection(**dataclasses.asdict(each)) for each in estimate.objections]
+    objections = [wire.Objection(**dataclasses.asdict(each)) for each in estimate.objections]
     known = (estimate.value, estimate.low, estimate.high)
     loss, low, high = (None, None, None) if objections else known
-    return schema.Candidate(
+    return wire.Candidate(
         name=name,
         loss=loss,
         low=low,

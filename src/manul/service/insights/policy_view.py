@@ -15,13 +15,13 @@ from manul.actions.knobs import Choice, Knob
 from manul.contexts import dates
 from manul.contexts.table_encoding import flatten_fields
 from manul.contexts.typical import typical_value, vary
-from manul.service import schema
+from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
 from manul.service.insights.cells import middles
 from manul.service.insights.history import RECENT
 from manul.service.insights.knob_insights import find_knob, marginals
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 # Parts of the range of actions, values of a feature, and contexts that the current density is averaged over.
 ACTIONS, VALUES, LATEST = 64, 17, 8
@@ -37,7 +37,7 @@ def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
     return np.mean(rows, axis=0).tolist() if rows else []
 
 
-def policy_view(loop: Loop, feature: str | None, knob: str | None = None) -> schema.PolicyView:
+def policy_view(loop: Loop, feature: str | None, knob: str | None = None) -> wire.PolicyView:
     """The density over actions, or over the cells of one of several knobs, as a function of a feature."""
     chosen = find_knob(loop, knob, "knob") if isinstance(loop.settings.actions, dict) or knob is not None else None
     contexts = loop.latest_contexts(RECENT)
@@ -47,10 +47,10 @@ def policy_view(loop: Loop, feature: str | None, knob: str | None = None) -> sch
     elif feature not in known:
         raise Invalid(_unknown(feature, list(known)), "feature")
     if feature is None:
-        return schema.PolicyView(feature=None, values=[], typical=None, density=[], mean=[])
+        return wire.PolicyView(feature=None, values=[], typical=None, density=[], mean=[])
     values = spread(known[feature])
     varied = vary(known if isinstance(contexts[-1], dict) else contexts, feature, values)
-    view = schema.PolicyView(
+    view = wire.PolicyView(
         feature=feature,
         values=[display_value(value) for value in values],
         typical=display_value(typical_value(known[feature])),
@@ -68,8 +68,8 @@ def policy_view(loop: Loop, feature: str | None, knob: str | None = None) -> sch
 
 
 def _knob_view(
-    loop: Loop, view: schema.PolicyView, contexts: Sequence[Any], place: int, name: str, knob: Knob
-) -> schema.PolicyView:
+    loop: Loop, view: wire.PolicyView, contexts: Sequence[Any], place: int, name: str, knob: Knob
+) -> wire.PolicyView:
     rows = [marginals(loop, context)[place] for context in contexts]
     cells = middles(knob)
     numbers = None if isinstance(knob, Choice) or not rows[0].size else np.array(cells, np.float64)

@@ -8,21 +8,19 @@ import numpy as np
 from msgspec import UNSET
 
 from manul.actions.knobs import Knob
-from manul.service import schema
+from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.insights.cells import cell_count, middles
 from manul.service.insights.history import PARTS, Buckets, Span
 from manul.service.insights.knob_insights import marginals_now
 from manul.service.insights.policy_view import LATEST, density_now, features
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 # Time intervals are merged until each has about so many outcomes, but at least so many intervals remain.
 OUTCOMES_PER_INTERVAL, MIN_INTERVALS = 25, 12
 
 
-def summary(
-    loop: Loop, status: schema.Status, examined: schema.Examined | None, time: float, span: Span
-) -> schema.Summary:
+def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, time: float, span: Span) -> wire.Summary:
     contexts = loop.latest_contexts(LATEST)
     knobs = loop.space.knobs
     several = isinstance(loop.settings.actions, dict)
@@ -34,12 +32,12 @@ def summary(
     past.best_constant = constants.get(None)
     marginals = marginals_now(loop, contexts) if several else []
     summaries = [
-        schema.KnobSummary(
+        wire.KnobSummary(
             name=name, values=middles(knob), played=times, density=density, best_constant=constants.get(name)
         )
         for (name, knob), times, density in zip(knobs, counted, marginals, strict=several)
     ]
-    return schema.Summary(
+    return wire.Summary(
         time=time,
         status=status,
         history=past,
@@ -52,7 +50,7 @@ def summary(
     )
 
 
-def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> schema.History:
+def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> wire.History:
     """The sums of a span as means and confidence intervals; `several` knobs have summaries of their own.
 
     >>> from manul.actions import knobs
@@ -65,7 +63,7 @@ def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> schema.Hi
     mean = loss / counted
     spread = np.sqrt(np.maximum(square / counted - mean * mean, 0) * counted / np.maximum(counted - 1, 1))
     error = 1.96 * spread / np.sqrt(counted)
-    return schema.History(
+    return wire.History(
         start=buckets.start,
         seconds=buckets.seconds * factor,
         outcomes=_whole(outcomes),
@@ -98,11 +96,11 @@ def _merge(table: Floats, factor: int) -> Floats:
     return merged
 
 
-def best_constants(examined: schema.Examined | None) -> dict[str | None, schema.Constant]:
+def best_constants(examined: wire.Examined | None) -> dict[str | None, wire.Constant]:
     """The constant of each knob in the latest report to which there is no objection; one knob has no name."""
     candidates = [] if examined is None else examined.report.candidates
     return {
-        each.knob: schema.Constant(
+        each.knob: wire.Constant(
             action=each.action, loss=each.loss, effective_size=each.effective_size, low=each.low, high=each.high
         )
         for each in candidates

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from manul.service import schema
+from manul.service import wire
 
 # Seconds of an interval, and number of intervals.
 SECONDS, INTERVALS = 5.0, 60
@@ -38,7 +38,7 @@ class Traffic:
         step = int(math.log(seconds / SHORTEST) / LOG_STEP) if seconds > SHORTEST else 0
         self._counts[self._latest % INTERVALS, min(step, STEPS - 1)] += decisions
 
-    def table(self, time: float) -> schema.Traffic:
+    def table(self, time: float) -> wire.Traffic:
         """The last intervals, including the current one; latencies in milliseconds."""
         self._advance_to(int(time / SECONDS))
         order = (self._latest + 1 + np.arange(INTERVALS)) % INTERVALS
@@ -46,7 +46,7 @@ class Traffic:
         totals = counts.sum(axis=1)
         lengths = np.full(INTERVALS, SECONDS)
         lengths[-1] = min(SECONDS, max(1.0, time - self._latest * SECONDS))
-        return schema.Traffic(
+        return wire.Traffic(
             start=(self._latest - INTERVALS + 1) * SECONDS,
             seconds=SECONDS,
             decisions=(totals / lengths).tolist(),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 Context = list[float] | dict[str, Any]
 # A number and a range, or values and ranges by knob.

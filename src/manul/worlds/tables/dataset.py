@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manul.actions.decision import Within
 from manul.contexts.table_encoding import LEVELS, encode_column
 from manul.errors import InputError
-from manul.types import Within
 from manul.worlds import Regression
 from manul.worlds.tables.table_columns import columns, read_columns, target_numbers
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from manul.offpolicy.optimization.grid import AnyAgent
 from manul.offpolicy.optimization.replay import LogSummary
-from manul.types import Floats
+from manul.utils.validation import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,28 +1,21 @@
-"""Values and protocols that all packages share."""
+"""Decisions: an action, its density, and what is needed to learn from it and to log it."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.distribution import Atoms, Distribution
 from manul.errors import require_package
-from manul.utils.html_cards import card
-from manul.utils.rewards import negate, negate_pair
+from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.axes import Axes
 
-Floats = npt.NDArray[np.float64]
-Context = npt.ArrayLike | Mapping[str, object] | tuple[object, ...] | None
-Contexts = npt.ArrayLike | Mapping[str, object] | Iterable[object]
 Within = tuple[float, float]
 
 
@@ -98,22 +91,6 @@ class Decisions:
         """
         names = ("action", "density", "low", "high", "floor")
         return _frame(dict(zip(names, self._columns(), strict=True)))
-
-
-@dataclass(frozen=True)
-class Objection:
-    """A reason not to trust an estimate; with an `error`, the estimate must not be used, and is not printed or drawn.
-
-    >>> print(Objection("warning", "small sample", "12 of 5,000 decisions match: not enough to say."))
-    warning: small sample. 12 of 5,000 decisions match: not enough to say.
-    """
-
-    severity: Literal["error", "warning"]
-    title: str
-    sentence: str
-
-    def __str__(self) -> str:
-        return f"{self.severity}: {self.title}. {self.sentence}"
 
 
 class KnobsDecision(NamedTuple):
@@ -195,115 +172,3 @@ def _frame(columns: Mapping[str, Any]) -> pandas.DataFrame:
     import pandas
 
     return pandas.DataFrame({name: column for name, column in columns.items() if column is not None})
-
-
-class Reward(NamedTuple):
-    """A mean reward with its confidence interval; higher is better."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The estimated loss of a policy with its confidence interval, diagnostics of the weights, and objections, if any.
-
-    `effective_size` is the effective sample size: the number of decisions by the policy itself that would be as
-    informative. A mean weight far from 1 means that the logged densities are wrong. `bandwidth` is the half-width of the
-    window around the actions of a deterministic policy, and `smoothing` says it in words, also for several knobs. If the log
-    has `rewards`, `value`, `low` and `high` are negative rewards all the same; `reward` has the rewards, which texts and
-    plots show.
-
-    >>> print(Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000))
-    0.25 [0.2, 0.3] (95 % empirical-likelihood, snips), 1,000 rows, effective sample size 120
-    """
-
-    value: float
-    low: float
-    high: float
-    effective_size: float
-    largest_weight: float
-    mean_weight: float
-    rows: int
-    estimator: str = "snips"
-    interval: str = "empirical-likelihood"
-    level: float = 0.95
-    bandwidth: float | None = None
-    objections: tuple[Objection, ...] = ()
-    rewards: bool = False
-    smoothing: str = ""
-
-    @property
-    def reward(self) -> Reward | None:
-        """The estimated mean reward and its interval; None if the log has losses.
-
-        >>> sizes = {"effective_size": 120.0, "largest_weight": 4.0, "mean_weight": 1.0, "rows": 1000}
-        >>> Estimate(-43.0, -46.0, -40.0, **sizes, rewards=True).reward
-        Reward(value=43.0, low=40.0, high=46.0)
-        """
-        return Reward(negate(self.value), *negate_pair((self.low, self.high))) if self.rewards else None
-
-    def __str__(self) -> str:
-        value, low, high = self.reward or (self.value, self.low, self.high)
-        name = "mean reward " if self.rewards else ""
-        ends = f"{name}{value:.4g} [{low:.4g}, {high:.4g}] ({100 * self.level:g} % {self.interval}, {self.estimator})"
-        if not self.usable:
-            ends = f"{name or 'loss '}cannot be known ({self.estimator})"
-        elif self.interval == "none":
-            ends = f"{name}{value:.4g} (no interval, {self.estimator})"
-        size = f"{self.rows:,} rows, effective sample size {self.effective_size:,.0f}"
-        smoothed = f", smoothed over {self.smoothing}" if self.smoothing else ""
-        return "\n".join([f"{ends}, {size}{smoothed}", *map(str, self.objections)])
-
-    def _repr_html_(self) -> str:
-        value, low, high = self.reward or (self.value, self.low, self.high)
-        interval = "none" if self.interval == "none" else f"{low:.4g} to {high:.4g}, {self.interval}"
-        name = "mean reward (higher is better)" if self.rewards else "value"
-        rows: list[tuple[str, object]] = [(name, value), (f"{100 * self.level:g} % interval", interval)]
-        rows = [*(rows if self.usable else [(name, "cannot be known")]), ("estimator", self.estimator)]
-        rows += [("rows", f"{self.rows:,}"), ("effective sample size", f"{self.effective_size:,.0f}")]
-        rows += [("smoothed over", self.smoothing)] if self.smoothing else []
-        return card(
-            "Estimate", [*rows, *((each.severity, f"{each.title}. {each.sentence}") for each in self.objections)]
-        )
-
-    @property
-    def usable(self) -> bool:
-        """Whether no objection is an error."""
-        return all(objection.severity != "error" for objection in self.objections)
-
-    def plot(self, axes: Axes | None = None, *, label: str | None = None) -> Axes:
-        """Draw the estimate and its interval; several estimates may share axes. If one cannot be known, its row is empty."""
-        from manul.utils.plotting import interval_plot
-
-        value, low, high = self.reward or (self.value, self.low, self.high)
-        name = label or self.estimator
-        if not self.usable:
-            value, low, high, name = math.nan, math.nan, math.nan, f"{name}: cannot be known"
-        return interval_plot(value, low, high, axes, label=name, rewards=self.rewards)
-
-
-@runtime_checkable
-class Policy(Protocol):
-    """Maps a context to a distribution over actions."""
-
-    def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
-        """The distribution of the action for a context."""
-
-
-@runtime_checkable
-class Agent(Policy, Protocol):
-    """A policy that decides and learns; the batch methods give exactly the results of the single ones."""
-
-    def decide(self, context: Context, within: Within | None = None) -> Decision:
-        """Draw an action."""
-
-    def learn(self, context: Context, decision: Decision, loss: float) -> None:
-        """Learn from the loss of a decision."""
-
-    def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
-        """Draw an action for each row."""
-
-    def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
-        """Learn from the losses of many decisions, in order."""

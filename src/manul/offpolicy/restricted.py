@@ -7,15 +7,16 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Within
 from manul.actions.distribution import Distribution
 from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore
 from manul.agents.auto import Auto
 from manul.agents.density_critic import CriticDensity
+from manul.contexts.schema import Context
 from manul.policies.plot_mixin import PlotMixin
-from manul.types import Context, Floats, Within
 from manul.utils import model_files
-from manul.utils.validation import check_bandwidth, check_epsilon, check_number, check_shape
+from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_number, check_shape
 
 POINTS = 64  # actions that are compared
 LEAST_DENSITY = 0.2  # of the densest action, and of a uniform policy: the estimated density of a supported action

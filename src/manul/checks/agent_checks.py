@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from manul.agents.checks.action_spaces import check_no_limits, space_of
-from manul.agents.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
+from manul.actions.decision import Decision, Decisions, Within
 from manul.agents.mapped import SaveableAgent
-from manul.types import Context, Decision, Decisions, Within
+from manul.checks.action_spaces import check_no_limits, space_of
+from manul.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
+from manul.contexts.schema import Context
 from manul.utils import model_files
 from manul.utils.rewards import outcome_of, outcomes_of
 

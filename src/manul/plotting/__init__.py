@@ -16,8 +16,7 @@ import numpy.typing as npt
 from manul.actions.ranges import fraction
 from manul.contexts.typical import sweep
 from manul.errors import InputError, ParameterError
-from manul.utils.atomic_files import atomic_path, table_beside, write_csv
-from manul.utils.plot_style import (
+from manul.plotting.plot_style import (
     COLOURS,
     GREY,
     Axes,
@@ -38,10 +37,11 @@ from manul.utils.plot_style import (
     spread_ticks,
     style,
 )
+from manul.utils.atomic_files import atomic_path, table_beside, write_csv
 from manul.utils.validation import check_shape
 
 if TYPE_CHECKING:
-    from manul.types import Policy
+    from manul.policies.policy import Policy
 
 HIGHER_IS_BETTER = "mean reward (higher is better)"
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.decision import Decision, Decisions, KnobsDecision, KnobsDecisions, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.knobs import Choice, Knob, Knobs, Stepped
 from manul.actions.knobs_distribution import KnobsDistribution
 from manul.errors import ParameterError
-from manul.types import Decision, Decisions, KnobsDecision, KnobsDecisions, Within
 
 Floats = npt.NDArray[np.float64]
 _POINTS = 200  # actions at which a density with several knobs is checked

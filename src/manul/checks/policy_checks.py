@@ -9,12 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manul.agents.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
+from manul.actions.decision import Within
+from manul.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
 from manul.logs.log import Log
 from manul.offpolicy.optimization.pessimism import optimize_without_densities
-from manul.policies.restricted import Restricted
+from manul.offpolicy.restricted import Restricted
+from manul.policies.policy import Policy
 from manul.policies.tree_training import train_tree
-from manul.types import Policy, Within
 from manul.utils import model_files
 
 

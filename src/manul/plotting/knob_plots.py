@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.utils.plot_style import COLOURS, from_zero, label_options, new_axes, spread_ticks, style
+from manul.plotting.plot_style import COLOURS, from_zero, label_options, new_axes, spread_ticks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,36 @@
+"""What a policy and an agent are: the protocols that everything else is written against."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy.typing as npt
+
+from manul.actions.decision import Decision, Decisions, Within
+from manul.actions.distribution import Atoms, Distribution
+from manul.contexts.schema import Context
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Maps a context to a distribution over actions."""
+
+    def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
+        """The distribution of the action for a context."""
+
+
+@runtime_checkable
+class Agent(Policy, Protocol):
+    """A policy that decides and learns; the batch methods give exactly the results of the single ones."""
+
+    def decide(self, context: Context, within: Within | None = None) -> Decision:
+        """Draw an action."""
+
+    def learn(self, context: Context, decision: Decision, loss: float) -> None:
+        """Learn from the loss of a decision."""
+
+    def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
+        """Draw an action for each row."""
+
+    def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
+        """Learn from the losses of many decisions, in order."""
