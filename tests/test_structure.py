@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import manul
 
 ROOT = Path(__file__).parent.parent
@@ -26,6 +28,7 @@ SHARED_NAMES = {
 ALLOWED = {"_replace", "_asdict", "_fields", "_core"}  # of named tuples, and the native module
 
 
+@pytest.mark.whole
 def test_the_stub_is_what_the_core_says(tmp_path):
     stub = tmp_path / "_core.pyi"
     subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "manul._core", "-o", stub], check=True)
