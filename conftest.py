@@ -13,6 +13,13 @@ collect_ignore = [] if find_spec("ray") else ["src/manul/offpolicy/optimization/
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+def pytest_collection_modifyitems(items):
+    """Pages play worlds and start services."""
+    for item in items:
+        if item.path.suffix == ".md":
+            item.add_marker(pytest.mark.whole)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """Only tests that are marked as `whole` start programs, so that `make test` stays quick."""

@@ -52,6 +52,7 @@ def test_the_estimate_is_what_a_loop_comes_to_take(kind, leaves, width, rounds):
     assert estimated / 2 <= taken <= 2 * estimated
 
 
+@pytest.mark.whole
 def test_the_estimate_of_the_largest_loops_takes_no_memory():
     agent = "loop_settings.KINDS['adaptive'](leaves=65536)"
     settings = f'loop_settings.NewLoop(name="a", actions=(0, 1), agent={agent})'

@@ -16,8 +16,8 @@ from tests.service.wire import exchanged, request
 
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
 PROGRAMS = {"fast": (MANUL,), "router": (sys.executable, Path(__file__).with_name("router_only.py"))}
-# Slow enough that no bucket fills by one request while a test runs, on a busy machine too.
-SLOW = 0.01
+# Slow enough that no bucket fills by one request while a test runs, on a busy machine too: the least.
+SLOW = 0.1
 DECIDE = ("POST", "/v1/loops/heat/decisions", {"context": [1, 2]})
 
 
@@ -68,9 +68,9 @@ def test_a_batch_counts_as_its_elements_and_only_one_at_a_time_goes_into_debt():
 def test_a_request_over_the_limit_gets_429_and_stores_nothing(server):
     assert [send(server, "slow", *DECIDE).status for _ in range(3)] == [200, 429, 429]
     answer = send(server, "slow", *DECIDE)
-    assert 1 <= int(answer.headers["retry-after"]) <= 100
+    assert 1 <= int(answer.headers["retry-after"]) <= 10
     assert answer.error["code"] == "too_many_requests"
-    assert answer.error["message"].startswith("The token's limit of 0.01 requests per second is exceeded. Nothing")
+    assert answer.error["message"].startswith("The token's limit of 0.1 requests per second is exceeded. Nothing")
     assert send(server, "slow", "POST", "/v1/loops/heat/decisions/~1/loss", {"loss": 0.5}).status == 429
     assert send(server, "slow", "GET", "/v1/loops").status == 429
     assert send(server, "slow", "GET", "/readyz").status == 200
@@ -100,7 +100,7 @@ def test_a_batch_takes_the_requests_of_the_next_seconds(server):
     )
     answer = send(server, "slow", *DECIDE)
     assert (answer.status, decisions(server)) == (429, 50)
-    assert 4800 < int(answer.headers["retry-after"]) <= 5000
+    assert 400 < int(answer.headers["retry-after"]) <= 500
 
 
 @pytest.mark.whole
@@ -130,7 +130,7 @@ def test_without_tokens_all_callers_share_one_bucket(tmp_path):
     assert send(server, "first", "GET", "/v1/loops").status == 200
     refused = send(server, "second", "GET", "/v1/loops")
     assert refused.status == 429
-    assert refused.error["message"].startswith("The limit of 0.01 requests per second is exceeded.")
+    assert refused.error["message"].startswith("The limit of 0.1 requests per second is exceeded.")
     assert server.stop() == 0
 
 
