@@ -36,6 +36,11 @@ def test_the_stub_is_what_the_core_says(tmp_path):
     assert stub.read_text() == committed, "run: python -m nanobind.stubgen -m manul._core -o src/manul/_core.pyi"
 
 
+def test_a_test_that_is_not_marked_as_whole_cannot_start_a_program():
+    with pytest.raises(AssertionError, match=r"must be marked with pytest\.mark\.whole"):
+        subprocess.run([sys.executable, "--version"], check=True)
+
+
 def test_only_the_bindings_know_python():
     core = ROOT / "src/core"
     knowing = {path.parent.name for path in core.rglob("*.?pp") if "nanobind" in path.read_text()}
