@@ -215,10 +215,9 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
         raise Invalid("A rollout takes one knob; this loop has several.", "loop")
     if settings.webhook is not None:
         check_url(settings.webhook.url)
-    names = ("tolerance", "confidence", "steps", "holdout", "least_decisions", "budget", "patience", "patience_seconds")
     try:
         assert loop.losses is not None
-        plan = RolloutPlan(**{name: getattr(settings, name) for name in names})
+        plan = settings.plan
         losses = known_range(loop.losses, "a rollout", rewards=loop.rewards is not None)
         return check_baseline(_baseline(settings.baseline), space.actions), plan, losses
     except Invalid:
