@@ -10,7 +10,6 @@ import time
 import pytest
 
 from manul.service.engine.engine import Engine
-from manul.service.engine.write_operations import id_of
 from manul.service.store import OUTCOMES
 from manul.service.store.store_registry import open_store
 from tests.service.processes import Process
@@ -86,7 +85,7 @@ def stored(store, loop=1):
     decided, after = {}, 0
     while blocks := store.blocks(loop, after, 1000):
         for each in (each for block in blocks for each in block.decisions()):
-            name = id_of(each)
+            name = each.public_id
             assert name not in decided
             decided[name] = each
         after = blocks[-1].last

@@ -22,8 +22,6 @@ from manul.service.engine.write_operations import (
     WriteBlock,
     WriteDecisions,
     WriteVoids,
-    decision_answer,
-    own_id,
 )
 from manul.service.errors import Conflict, Invalid
 from manul.service.store import Store
@@ -137,7 +135,7 @@ class Decider:
         if loop.rollout is not None:
             return await self._decide_by_rollout(loop, requests)
         try:
-            rows = models.matrix(contexts)
+            matrix = models.matrix(contexts)
         except ManulError as error:
             raise refusal(error) from None
         first, now = await self._reserve(loop, len(requests)), self._now()
@@ -146,40 +144,24 @@ class Decider:
         if named:
             pairs = zip(numbers, requests, strict=True)
             keys = [number if each.id is None else models.key(loop.name, each.id) for number, each in pairs]
-        decisions, model = loop.draw_many(keys, contexts, rows, withins)
-        future = asyncio.get_running_loop().create_future()
-        self._measure(loop, future, requests, now)
-        if not named and isinstance(decisions, Decisions):
-            actions, densities = decisions.actions, decisions.densities
-            columns = (numbers, actions, densities, contexts if rows is None else rows, withins, decisions.floors)
-            block = pack_columns(now, model, *columns, epoch=loop.epoch)
-            self._writer.submit(WriteBlock(loop, block, future, self._note_first))
-            await future
-            drawn = zip(numbers, actions.tolist(), densities.tolist(), strict=True)
-            return [
-                wire.Decision(id=own_id(number, loop.epoch), action=action, density=density, model=model)
-                for number, action, density in drawn
-            ]
-        rows_to_store = [
+        decisions, model = loop.draw_many(keys, contexts, matrix, withins)
+        drawn = zip(numbers, requests, contexts, models.split(decisions), strict=True)
+        rows = [
             DecisionRow(
-                number,
-                each.id,
-                context,
-                each.within,
-                action,
-                density,
-                now,
-                model,
-                floor=floor,
-                densities=by_knob,
-                epoch=loop.epoch,
+                number, each.id, context, each.within, action, density, now, model, False, *known, epoch=loop.epoch
             )
-            for number, each, context, (action, density, floor, by_knob) in zip(
-                numbers, requests, contexts, models.split(decisions), strict=True
-            )
+            for number, each, context, (action, density, *known) in drawn
         ]
-        self._writer.submit(WriteDecisions(loop, rows_to_store, [future], self._note_first, self._learn, together=True))
-        return [decision_answer(each) for each in await future]
+        future = asyncio.get_running_loop().create_future()
+        self._measure(loop, future, rows, now)
+        if named or not isinstance(decisions, Decisions):
+            self._writer.submit(WriteDecisions(loop, rows, [future], self._note_first, self._learn, together=True))
+            return [wire.Decision.of(each) for each in await future]
+        columns = (numbers, decisions.actions, decisions.densities, contexts if matrix is None else matrix, withins)
+        block = pack_columns(now, model, *columns, decisions.floors, epoch=loop.epoch)
+        self._writer.submit(WriteBlock(loop, block, future, self._note_first))
+        await future
+        return [wire.Decision.of(each) for each in rows]
 
     async def _decide_by_rollout(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
         """Decide one by one, because each decision changes what the guarantee leaves for the next one."""
@@ -193,7 +175,7 @@ class Decider:
         future = asyncio.get_running_loop().create_future()
         self._measure(loop, future, rows, rows[0].time)
         self._writer.submit(WriteDecisions(loop, rows, [future], self._note_first, self._learn, together=True))
-        return [decision_answer(each) for each in await future]
+        return [wire.Decision.of(each) for each in await future]
 
     async def observe(self, loop: Loop, observation: wire.NewObservation) -> DecisionRow:
         """Store an action that the caller chose itself."""

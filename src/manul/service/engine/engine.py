@@ -26,7 +26,7 @@ from manul.service.engine.lost_numbers import LostNumbers
 from manul.service.engine.recovery import load_in_flight, restore_loop
 from manul.service.engine.rollout_control import RolloutControl, keep_rollout
 from manul.service.engine.webhooks import Webhooks
-from manul.service.engine.write_operations import EndWaits, Future, Purge, WriteLosses, id_of, resolve
+from manul.service.engine.write_operations import EndWaits, Future, Purge, WriteLosses, resolve
 from manul.service.errors import Conflict, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop
 from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction
@@ -242,7 +242,9 @@ class Engine:
         """Store an action that the caller chose itself, and its loss if there is one."""
         stored = await self._decider.observe(loop, observation)
         if observation.loss is not None or observation.reward is not None:
-            loss = wire.LossOf(id=id_of(stored), loss=observation.loss, reward=observation.reward, key=observation.id)
+            loss = wire.LossOf(
+                id=stored.public_id, loss=observation.loss, reward=observation.reward, key=observation.id
+            )
             await self._store_losses(loop, [loss], alone=True)
         return stored
 

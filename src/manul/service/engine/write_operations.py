@@ -8,41 +8,15 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from msgspec import UNSET
-
 from manul.service import wire
 from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Fact, Loop
 from manul.service.errors import Conflict, Unknown
 from manul.service.store import Collision, Event, Lookup, Transaction
-from manul.service.store.blocks import Block, DecisionRow, pack
+from manul.service.store.blocks import OWN, Block, DecisionRow, pack
 
 Future = asyncio.Future[Any]
-OWN = "~"
-
-
-def own_id(number: int, epoch: str | None) -> str:
-    """The id that the service gives to a decision; those of earlier versions have no epoch.
-
-    >>> own_id(17, "k3f7x2ab"), own_id(17, None)
-    ('~17.k3f7x2ab', '~17')
-    """
-    return f"{OWN}{number}" if epoch is None else f"{OWN}{number}.{epoch}"
-
-
-def id_of(decision: DecisionRow) -> str:
-    """The id of a decision: the caller's, or one made from its number and its epoch."""
-    return own_id(decision.number, decision.epoch) if decision.id is None else decision.id
-
-
-def decision_answer(decision: DecisionRow) -> wire.Decision:
-    density = decision.density
-    assert density is not None
-    densities = UNSET if decision.densities is None else decision.densities
-    arm: Any = UNSET if decision.ticket is None else "learner" if decision.ticket.learner else "baseline"
-    answered = {"id": id_of(decision), "action": decision.action, "density": density, "model": decision.model}
-    return wire.Decision(**answered, densities=densities, arm=arm)
 
 
 def own_number(id_: str) -> int | None:
@@ -268,7 +242,7 @@ class WriteLosses(Operation):
         name = "loss" if settings.rewards is None else "reward"
         for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
             # A number is used again after a reset or a restore, an epoch is not.
-            if each is None or (loss.id.startswith(OWN) and id_of(each) != loss.id):
+            if each is None or (loss.id.startswith(OWN) and each.public_id != loss.id):
                 raise self._unknown(place)
             known = before.setdefault(each.number, [])
             matured = settings.wait is not None and each.time < self._time - settings.wait

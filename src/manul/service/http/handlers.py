@@ -20,7 +20,7 @@ from manul.service.engine.engine import Engine
 from manul.service.engine.loop import Loop
 from manul.service.engine.rollout_control import Act, describe
 from manul.service.engine.status import status
-from manul.service.engine.write_operations import Future, decision_answer, id_of
+from manul.service.engine.write_operations import Future
 from manul.service.errors import Forbidden, Invalid, Unavailable
 from manul.service.http import bodies, metrics
 from manul.service.http.openapi import document
@@ -70,7 +70,7 @@ def start_loss_report(engine: Engine, name: str, decision: str, body: bytes) -> 
 
 
 def _encode_decision(decision: DecisionRow) -> bytes:
-    return bodies.encode(decision_answer(decision))
+    return bodies.encode(wire.Decision.of(decision))
 
 
 def _encode_loss(losses: list[wire.Loss]) -> bytes:
@@ -129,7 +129,7 @@ class Routes:
         """Store an action that the caller chose itself."""
         observation = await self._parse(request, wire.NewObservation)
         stored = await self.engine.observe(await self._loop(request), observation)
-        return json(wire.Observed(id=id_of(stored)))
+        return json(wire.Observed(id=stored.public_id))
 
     async def report_losses(self, request: Request) -> Response:
         batch = await self._parse(request, wire.NewLosses)

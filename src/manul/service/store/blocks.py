@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from base64 import b32encode
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ Context = list[float] | dict[str, Any]
 Action = Any
 Within = Any
 UNKNOWN = float("nan")
+OWN = "~"  # begins the ids that the service makes; those of callers begin with a letter or a digit
 
 
 def new_epoch() -> str:
@@ -62,6 +63,22 @@ class DecisionRow(NamedTuple):
     densities: dict[str, float] | None = None
     ticket: RolloutTicket | None = None
     epoch: str | None = None
+
+    @property
+    def public_id(self) -> str:
+        """The id for callers: their own, or one made from the number and the epoch, which earlier versions did not have.
+
+        >>> DecisionRow(17, None, [], None, 0.5, 1.0, 1.5, 3, epoch="k3f7x2ab").public_id
+        '~17.k3f7x2ab'
+        """
+        if self.id is not None:
+            return self.id
+        return f"{OWN}{self.number}" if self.epoch is None else f"{OWN}{self.number}.{self.epoch}"
+
+    @property
+    def arm(self) -> Literal["learner", "baseline"] | None:
+        """Who made the decision, if a rollout was running."""
+        return None if self.ticket is None else "learner" if self.ticket.learner else "baseline"
 
 
 class DamagedBlock(Exception):  # noqa: N818 - the state of a row
