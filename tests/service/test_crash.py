@@ -123,8 +123,8 @@ def check_model(store, row, outcomes):
     """What a start recovers is what a replay from nothing gives, and each outcome is in it once."""
     engine = Engine(store)
     loop = engine.recover(row)
-    assert replayed(engine, row.name) == (model_of(loop), outcomes, loop.model)
-    assert (loop.learned, loop.refused) == (outcomes, 0)
+    assert replayed(engine, row.name) == (model_of(loop), outcomes, loop.model.event)
+    assert (loop.model.learned, loop.model.refused) == (outcomes, 0)
 
 
 def wait_for_decisions(known, count):

@@ -56,7 +56,7 @@ async def test_a_backup_under_load_is_the_store_of_one_moment(service, restored,
     async with restored.running():
         await restored.learned("heat", len(events))
         loop = restored.engine.loop("heat")
-        assert replayed(restored.engine, "heat") == (manul.dumps(loop.agent), len(events), len(events))
+        assert replayed(restored.engine, "heat") == (manul.dumps(loop.model.agent), len(events), len(events))
 
 
 async def go_on(service):

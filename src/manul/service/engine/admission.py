@@ -8,9 +8,9 @@ from typing import Any
 from manul.actions.decision import Within
 from manul.errors import ManulError
 from manul.service.configuration import Limits
-from manul.service.engine import models
 from manul.service.engine.action_space import action_space
 from manul.service.engine.loop import Loop
+from manul.service.engine.loop_agent import make_agent
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop
 from manul.utils.rewards import check_any_range, numeric_range
@@ -18,14 +18,14 @@ from manul.utils.rewards import check_any_range, numeric_range
 
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
-    outcomes = "losses" if settings.rewards is None else "rewards"
+    losses = settings.rewards is None
+    outcomes, default = ("losses", "default_loss") if losses else ("rewards", "default_reward")
     action_space(settings)
     try:
-        span = numeric_range(check_any_range(outcomes, getattr(settings, outcomes), kind=None))
+        span = numeric_range(check_any_range(outcomes, settings.rewards or settings.losses or (0, 1), kind=None))
     except ManulError as error:
         raise Invalid(str(error), error.field) from None
-    default = "default_loss" if settings.rewards is None else "default_reward"
-    _check_default(default, getattr(settings, default), outcomes, span)
+    _check_default(default, settings.default_loss if losses else settings.default_reward, outcomes, span)
     if (settings.wait is None) != (settings.default_loss is None):
         given, absent = ("wait", default) if settings.default_loss is None else (default, "wait")
         raise Invalid(f"{given} is set, but {absent} is not. Set both or neither.", absent)
@@ -50,8 +50,9 @@ def check_context(loop: Loop, context: Any, limits: Limits, field: str = "contex
             f"context has more than {limits.features} features. Send fewer, or raise --max-features.",
             field,
         )
-    if not loop.has_shape:
-        needed = models.estimated_bytes(loop.settings, len(context) if isinstance(context, list) else None)
+    if not loop.model.has_shape:
+        agent: Any = make_agent(loop.settings)
+        needed = agent.expected_nbytes(len(context) if isinstance(context, list) else None)
         if needed > limits.loop_bytes:
             raise Invalid(
                 f"An agent for contexts of {len(context)} features needs {needed >> 20} MiB of memory, more than the limit "

@@ -13,23 +13,31 @@ import msgspec
 
 from manul.service import wire
 from manul.service.configuration import Limits
-from manul.service.engine import models as agents
 from manul.service.engine.admission import check_settings
 from manul.service.engine.clock import SteadyClock
 from manul.service.engine.deciding import Decider
 from manul.service.engine.following import Following
 from manul.service.engine.group_commit import Answers, Task, Writer, deliver_answers
 from manul.service.engine.learner import Learner
-from manul.service.engine.loop import Fact, Loop
+from manul.service.engine.loop import Loop
+from manul.service.engine.loop_agent import load_model, make_agent
 from manul.service.engine.losses import ReportedLoss, stated_loss
-from manul.service.engine.lost_numbers import LostNumbers
 from manul.service.engine.recovery import load_in_flight, restore_loop
 from manul.service.engine.rollout_control import RolloutControl, keep_rollout
 from manul.service.engine.webhooks import Webhooks
-from manul.service.engine.write_operations import EndWaits, Future, Purge, WriteLosses, resolve
+from manul.service.engine.write_operations import (
+    EndWaits,
+    Future,
+    LeaveOut,
+    Purge,
+    VoidLost,
+    WriteLosses,
+    WriteVoids,
+    resolve,
+)
 from manul.service.errors import Conflict, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop
-from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction
+from manul.service.store import Event, Fact, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
 
 log = logging.getLogger("manul.service")
@@ -66,8 +74,7 @@ class Engine:
             events=snapshot_events,
             following=self._following,
         )
-        self._decider = Decider(store, self.writer, self.limits, self.now, self._learn)
-        self._lost_numbers = LostNumbers(self.writer, self._learn)
+        self._decider = Decider(self.writer, self.limits, self.now, self._learn)
         self.rollouts = RolloutControl(store, self.write, self.now, self._learn)
         self._webhooks = Webhooks(self.rollouts, lambda: list(self.loops.values()), self.learner.learns)
         self._purging = True
@@ -159,7 +166,7 @@ class Engine:
     async def create(self, settings: NewLoop) -> Loop:
         """Create a loop; if it exists with the same settings, return it."""
         check_settings(settings)
-        agents.make_agent(settings)
+        make_agent(settings)
         existing = self.loops.get(settings.name)
         if existing is not None and _same(existing.settings, settings):
             return existing
@@ -182,10 +189,10 @@ class Engine:
     def _serve_new(self, number: int, settings: NewLoop, body: bytes, created: float) -> Loop:
         row = _new_row(number, settings, body, created)
         known = self.loops.get(settings.name)
-        loop = known if known is not None and known.number == number else Loop(row)
+        loop = known if known is not None and known.number == number else Loop(row, self.store)
         self._tell_replicas(loop)
         self.loops[settings.name] = loop
-        loop.update_behind(0)
+        loop.feed.keep_up(0, 0)
         return loop
 
     async def delete(self, name: str) -> None:
@@ -205,7 +212,7 @@ class Engine:
             number = transaction.add_loop(name, body, created, apprentice=loop.settings.apprentice)
             assert number is not None, "the name is free once its loop is deleted"
             row = _new_row(number, loop.settings, body, created)
-            keep_rollout(transaction, loop, Loop(row), created)
+            keep_rollout(transaction, loop, Loop(row, self.store), created)
             return row
 
         row = await self.write(replace)
@@ -220,7 +227,6 @@ class Engine:
         if loop is not None and loop.number == number:
             del self.loops[name]
             loop.stop_waiting()
-            self.learner.forget(loop)
         self._purging = True
 
     def decide(self, name: str, request: wire.NewDecision) -> Future:
@@ -269,10 +275,7 @@ class Engine:
     async def change(self, loop: Loop, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
         await self.write(lambda tx: tx.change_loop(loop.number, paused=paused, apprentice=apprentice))
         loop.changed = time.monotonic()
-        loop.paused = loop.paused if paused is None else paused
-        loop.apprentice = loop.apprentice if apprentice is None else apprentice
-        if loop.paused:
-            loop.stop_waiting()
+        loop.set_state(paused=paused, apprentice=apprentice)
         self.learner.wake()
 
     async def promote(self, loop: Loop) -> None:
@@ -284,7 +287,7 @@ class Engine:
         """Replace the model of a loop, after checking that the new one fits."""
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused and cannot import a model. Resume it first.", "loop")
-        await asyncio.to_thread(agents.load_model, model, loop.settings, loop.first)
+        await asyncio.to_thread(load_model, model, loop.settings, loop.model.first)
 
         def add(transaction: Transaction) -> Event:
             event = transaction.add_events(loop.number, [Event(0, 0, "import", 0.0, self.now())])[0]
@@ -322,11 +325,27 @@ class Engine:
             if loop.settings.wait is not None and self.learner.learns(loop):
                 self.writer.submit(EndWaits(loop, self.now(), EXPIRED_PER_TRANSACTION, self._learn, self.end_waits))
 
+    def _settle_numbers(self, loop: Loop) -> None:
+        """Store what a rollout need not wait for, also if no further decision is made here."""
+        now, numbers = self.now(), loop.numbers
+        numbers.void_unused()
+        if numbers.has_void:
+            self.writer.submit(WriteVoids(loop, now, self._learn))
+        if not self.learner.learns(loop):
+            return
+        if lost := numbers.lost(now):
+            self.writer.submit(VoidLost(loop, lost, now, self._learn))
+        overdue, late, seconds = ((), (), None) if loop.paused else numbers.overdue()
+        if overdue:
+            self.writer.submit(LeaveOut(loop, overdue, now, self._learn, made_before=now))
+        if late and seconds is not None:
+            self.writer.submit(LeaveOut(loop, late, now, self._learn, made_before=now - seconds))
+
     async def _sweep(self) -> None:
         while True:
             self.end_waits()
-            self._decider.store_voids(list(self.loops.values()))
-            self._lost_numbers.look(filter(self.learner.learns, list(self.loops.values())), self.now())
+            for loop in list(self.loops.values()):
+                self._settle_numbers(loop)
             self.purge()
             waits = [loop.settings.wait for loop in list(self.loops.values()) if loop.settings.wait is not None]
             await asyncio.sleep(min(1.0, max(0.05, min(waits, default=1.0) / 4)))
@@ -342,18 +361,18 @@ class Engine:
         generation = 0 if self.store.replicas is None else self.store.replicas.membership().generation
         loop = restore_loop(self.store, row)
         self._tell_replicas(loop)
-        loop.generation = generation
+        loop.model.generation = generation
         self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
         return loop
 
     def _tell_replicas(self, loop: Loop) -> None:
         if self.store.replicas is not None:
-            loop.membership = self.store.replicas.membership
-            loop.generation = loop.membership().generation
+            loop.model.membership = self.store.replicas.membership
+            loop.model.generation = loop.model.membership().generation
 
     def _learn(self, loop: Loop, facts: list[Fact]) -> None:
         if self._following is None:
-            loop.enqueue(facts)
+            loop.feed.add(facts)
         self.learner.wake()
 
     def _deliver(self, answers: Answers) -> None:

@@ -15,8 +15,8 @@ from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 from manul.errors import ManulError
-from manul.service.engine import models
 from manul.service.engine.action_space import SeveralKnobs, action_space
+from manul.service.engine.loop_agent import from_bytes
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, SavedPolicy, Step
@@ -61,7 +61,8 @@ _encode, _decoder = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(_S
 
 
 class LoopRollout:
-    """A rollout that was started by an event of its loop. Its methods are called under the lock of the loop."""
+    """A rollout that was started by an event of its loop, and its decisions that are not judged (`in_flight`). Its methods are
+    called under the lock of the model."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class LoopRollout:
         self.settings, self.event, self.started = settings, event, time
         self.baseline, self.plan, losses = check(loop, settings)
         self.seed = agent_settings(loop)["seed"]
-        self.progress = Progress(self.plan, losses, next=first, owed=owed)
+        self.progress, self.in_flight = Progress(self.plan, losses, next=first, owed=owed), InFlight()
         self.paused, self.step_began, self.notified = False, time, 0
         self.counts = [0, 0]
         self.moves: list[RolloutMove] = []
@@ -91,16 +92,17 @@ class LoopRollout:
         context: Any,
         within: Within | None,
         callers_action: float | None,
-        in_flight: InFlight | None,
+        *,
+        playing: bool,
     ) -> tuple[arms.ArmDraw, RolloutTicket]:
-        """Draw from one of the arms; `in_flight` are the decisions that are not judged, None if the learner gets no traffic."""
+        """Draw from one of the arms; the learner gets no traffic unless it is `playing`."""
         ends = agent.actions if within is None else agent.narrow(within)
         action = callers_action if self.settings.baseline == "caller" else None
         baseline = self.baseline.arm(context, ends, action)
         learner = agent.decide_again(key, context, within)
         if learner.floor is None:
             raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
-        share = 0.0 if in_flight is None else in_flight.share(self.progress)
+        share = self.in_flight.share(self.progress) if playing else 0.0
 
         def look_up(action: float) -> tuple[float, float | None]:
             narrowed = None if within is None else [within]
@@ -126,6 +128,51 @@ class LoopRollout:
             self.step_began = event.time
         if self.progress.judged // COHORT > looks:
             self._look(event.time)
+        if event.kind in OUTCOMES and event.decision in self.progress.arrived:
+            self.in_flight.arrive(event.decision)
+
+    def keep(self, number: int, ticket: Ticket, replicas: int = 1) -> None:
+        """Add a decision to those in flight; one without traffic for the learner is not kept, because it costs nothing."""
+        if ticket.share > 0:
+            self.in_flight.add(number, ticket, max(1, replicas))
+        else:
+            self.in_flight.omit(number, ticket)
+
+    def load_in_flight(self, decisions: Iterable[DecisionRow]) -> None:
+        """Take the decisions in flight from those that are stored."""
+        self.in_flight = InFlight()
+        for each in decisions:
+            ticket = self.own_ticket(each)
+            if ticket is not None and each.number >= self.progress.next:
+                self.keep(each.number, ticket)
+        self._note_arrived()
+
+    def join_in_flight(self, stored: dict[int, Ticket | None], reserved: int) -> None:
+        """Add the decisions of other replicas; one that is not stored yet counts with the largest share."""
+        progress = self.progress
+        largest = Ticket(learner=True, share=max(self.plan.shares), level=0, period=progress.period)
+        numbers = [number for number in range(progress.next, reserved + 1) if number not in progress.arrived]
+        tickets = dict.fromkeys(numbers, largest) | stored
+        self.in_flight.join(
+            {number: each for number, each in tickets.items() if each is not None and number >= progress.next}
+        )
+        self._note_arrived()
+
+    def continue_from(self, before: LoopRollout | None) -> None:
+        """Keep the decisions in flight if the rollout before was the same one, at an earlier event."""
+        if before is not None and before.event == self.event:
+            self.in_flight = before.in_flight
+        self._note_arrived()
+        self.forget_judged()
+
+    def forget_judged(self) -> None:
+        self.in_flight.forget_before(self.progress.next)
+
+    def _note_arrived(self) -> None:
+        """Note which decisions have losses, although they are not judged yet."""
+        for number, (_, loss) in self.progress.arrived.items():
+            if loss is not None:
+                self.in_flight.arrive(number)
 
     def own_ticket(self, decision: DecisionRow) -> Ticket | None:
         """The ticket of a decision of this rollout; None if another rollout made it, or none."""
@@ -165,9 +212,19 @@ class LoopRollout:
         return [] if self.settings.webhook is None else self.moves[self.notified :]
 
     def to_bytes(self) -> bytes:
-        names = ("event", "started", "settings", "paused", "step_began", "counts", "moves", "looks", "notified")
         return _encode(
-            _Saved(progress=rollout_files.describe(self.progress), **{name: getattr(self, name) for name in names})
+            _Saved(
+                event=self.event,
+                started=self.started,
+                settings=self.settings,
+                progress=rollout_files.describe(self.progress),
+                paused=self.paused,
+                step_began=self.step_began,
+                counts=(self.counts[0], self.counts[1]),
+                moves=self.moves,
+                looks=self.looks,
+                notified=self.notified,
+            )
         )
 
     @classmethod
@@ -246,7 +303,7 @@ def _baseline(given: float | str | SavedPolicy) -> Any:
     if not isinstance(given, SavedPolicy):
         return given
     try:
-        return models.from_bytes(given.policy)
+        return from_bytes(given.policy)
     except Invalid as error:
         raise Invalid(str(error), "baseline") from None
 
@@ -259,29 +316,3 @@ def check_contexts(rollout: LoopRollout, context: Any) -> None:
         rollout.baseline.arm(context, rollout.baseline.actions, None)
     except ManulError as error:
         raise Invalid(f"The baseline does not accept this loop's contexts: {error}", "baseline") from None
-
-
-def in_flight(rollout: LoopRollout, decisions: Iterable[DecisionRow]) -> InFlight:
-    """The decisions of a rollout that are stored but not judged, and that the learner could make."""
-    found = InFlight()
-    for each in decisions:
-        ticket = rollout.own_ticket(each)
-        if ticket is not None and each.number >= rollout.progress.next:
-            keep(found, each.number, ticket)
-    note_arrived(found, rollout)
-    return found
-
-
-def note_arrived(in_flight: InFlight, rollout: LoopRollout) -> None:
-    """Note which decisions have losses, although they are not judged yet."""
-    for number, (_, loss) in rollout.progress.arrived.items():
-        if loss is not None:
-            in_flight.arrive(number)
-
-
-def keep(in_flight: InFlight, number: int, ticket: Ticket, replicas: int = 1) -> None:
-    """Add a decision to those in flight; one without traffic for the learner is not kept, because it costs nothing."""
-    if ticket.share > 0:
-        in_flight.add(number, ticket, max(1, replicas))
-    else:
-        in_flight.omit(number, ticket)

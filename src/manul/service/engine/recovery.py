@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from manul.agents.rollout.rollout_progress import Ticket
 from manul.service.engine.loop import Loop
-from manul.service.engine.loop_rollout import in_flight, note_arrived
 from manul.service.insights.history import RECENT
 from manul.service.store import LoopRow, Store
 from manul.service.store.blocks import DecisionRow
@@ -19,7 +17,7 @@ MAX_BLOCK = 20_000
 
 def restore_loop(store: Store, row: LoopRow) -> Loop:
     """Restore a loop from its newest snapshot. A damaged snapshot is skipped for an older one or a full replay."""
-    loop, snapshot = Loop(row), store.snapshot(row.number)
+    loop, snapshot = Loop(row, store), store.snapshot(row.number)
     while snapshot is not None:
         try:
             loop.restore(snapshot)
@@ -27,37 +25,27 @@ def restore_loop(store: Store, row: LoopRow) -> Loop:
         except Exception:
             extra = {"loop": row.name, "event": snapshot.event}
             log.exception("snapshot is damaged; using an older one or replaying all events", extra=extra)
-            loop, snapshot = Loop(row), store.snapshot(row.number, before=snapshot.event)
+            loop, snapshot = Loop(row, store), store.snapshot(row.number, before=snapshot.event)
     if snapshot is not None:
         loop.history.add_contexts(store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
-    loop.read_first(store)
+    loop.read_first()
     load_in_flight(store, loop)
     return loop
 
 
 def load_in_flight(store: Store, loop: Loop) -> None:
     """Read the decisions of the loop's rollout that are not judged."""
-    if loop.rollout is not None:
-        loop.in_flight = in_flight(loop.rollout, _recent_decisions(store, loop, loop.rollout.progress.next))
+    if loop.model.rollout is not None:
+        loop.model.load_in_flight(_recent_decisions(store, loop, loop.model.rollout.progress.next))
 
 
 def add_decisions_of_others(store: Store, loop: Loop) -> None:
-    """Read the decisions of other replicas that are not judged. One that is not stored yet counts with the largest share."""
-    rollout = loop.rollout
-    if rollout is None:
-        return
-    first, reserved = rollout.progress.next, store.counts(loop.number).numbers
-    stored = {each.number: rollout.own_ticket(each) for each in _recent_decisions(store, loop, first)}
-    with loop.lock:
-        if loop.rollout is None or loop.rollout.event != rollout.event:
-            return
-        rollout, progress = loop.rollout, loop.rollout.progress
-        largest = Ticket(learner=True, share=max(rollout.plan.shares), level=0, period=progress.period)
-        numbers = [number for number in range(progress.next, reserved + 1) if number not in progress.arrived]
-        tickets = dict.fromkeys(numbers, largest) | stored
-        others = {number: each for number, each in tickets.items() if each is not None and number >= progress.next}
-        loop.in_flight.join(others)
-        note_arrived(loop.in_flight, rollout)
+    """Read the decisions of other replicas that are not judged."""
+    rollout = loop.model.rollout
+    if rollout is not None:
+        reserved = store.counts(loop.number).numbers
+        decisions = _recent_decisions(store, loop, rollout.progress.next)
+        loop.model.join_in_flight(rollout, {each.number: rollout.own_ticket(each) for each in decisions}, reserved)
 
 
 def _recent_decisions(store: Store, loop: Loop, first: int) -> Iterator[DecisionRow]:

@@ -108,12 +108,12 @@ class Webhooks:
                     log.error("moves of a rollout cannot be sent", exc_info=error)
 
     def _is_due(self, loop: Loop) -> bool:
-        rollout = loop.rollout
+        rollout = loop.model.rollout
         _, after = self._failures.get(loop.number, (0, 0.0))
         return rollout is not None and bool(rollout.unsent) and not loop.paused and time.monotonic() >= after
 
     async def _send_all(self, loop: Loop) -> None:
-        rollout = loop.rollout
+        rollout = loop.model.rollout
         assert rollout is not None
         webhook, moves, sent = rollout.settings.webhook, rollout.unsent, rollout.notified
         assert webhook is not None

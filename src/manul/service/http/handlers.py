@@ -166,7 +166,7 @@ class Routes:
 
     async def model(self, request: Request) -> Response:
         loop = await self._loop(request)
-        snapshot = await asyncio.to_thread(loop.snapshot)
+        snapshot = await asyncio.to_thread(loop.model.snapshot)
         headers = {
             "Content-Disposition": f'attachment; filename="{loop.name}.manul"',
             "X-Manul-Event": str(snapshot.event),
@@ -181,7 +181,7 @@ class Routes:
     async def report(self, request: Request) -> Response:
         """The agent's estimates, and the estimated losses of alternatives."""
         loop = await self._loop(request)
-        snapshot = await asyncio.to_thread(loop.snapshot)
+        snapshot = await asyncio.to_thread(loop.model.snapshot)
         return json(await asyncio.to_thread(loop_report.report, self.engine.store, loop, snapshot))
 
     async def summary(self, request: Request) -> Response:

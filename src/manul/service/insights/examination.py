@@ -27,7 +27,7 @@ class Examinations:
     def latest(self, loop: Loop) -> wire.Examined | None:
         """The latest examination; if it is outdated, the next one is started."""
         latest = self._latest.get(loop.number)
-        changed = latest is None or latest.report.model != loop.model
+        changed = latest is None or latest.report.model != loop.model.event
         old = latest is None or self._now() - latest.time > (SECONDS if latest.report.rows else 1.0)
         if changed and old and loop.number not in self._running:
             self._running[loop.number] = asyncio.create_task(self._examine(loop))
@@ -35,7 +35,7 @@ class Examinations:
 
     async def _examine(self, loop: Loop) -> None:
         try:
-            snapshot = await asyncio.to_thread(loop.snapshot)
+            snapshot = await asyncio.to_thread(loop.model.snapshot)
             time = self._now()
             self._latest[loop.number] = await asyncio.to_thread(loop_report.examine, self._store, loop, snapshot, time)
         except Exception:

@@ -15,6 +15,8 @@ from manul.actions.decision import Within
 from manul.actions.knobs import Choice, Knob, KnobValue
 from manul.agents import AdaptiveCats, Auto
 from manul.agents.auto_knobs import AutoKnobs
+from manul.agents.base import BaseAgent
+from manul.agents.mapped import Mapped
 from manul.errors import ManulError
 from manul.logs.batching import observed_range
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
@@ -25,9 +27,9 @@ from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.objections import SMALL
 from manul.offpolicy.evaluation.weighted_means import mean_estimate, weighted_estimate
 from manul.service import wire
-from manul.service.engine import models
 from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
+from manul.service.engine.loop_agent import from_bytes
 from manul.service.insights import cells, log_export
 from manul.service.store import Snapshot, Store
 from manul.utils.rewards import AnyRange
@@ -50,7 +52,7 @@ def examine(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> wire.E
 
 
 def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> wire.Report:
-    agent = models.from_bytes(snapshot.model)
+    agent = from_bytes(snapshot.model)
     return wire.Report(
         name=loop.name,
         model=snapshot.event,
@@ -76,8 +78,10 @@ def _beliefs(agent: Any) -> dict[str, Any]:
         pairs = zip(agent.bandwidths, agent.estimates.tolist(), agent.risks.tolist(), strict=True)
         members = [{"bandwidth": each[0], "estimate": _finite(each[1]), "risk": _finite(each[2])} for each in pairs]
         return {"bandwidth": agent.bandwidth, "epsilon": agent.current_epsilon, "members": members}
-    parameters = getattr(agent, "parameters", {}) | {"epsilon": getattr(agent, "current_epsilon", None)}
-    return {name: _finite(value) for name, value in parameters.items()}
+    if isinstance(agent, Mapped):
+        return _beliefs(agent.agent)
+    parameters = agent.parameters if isinstance(agent, BaseAgent) else {}
+    return {name: _finite(value) for name, value in (parameters | {"epsilon": agent.current_epsilon}).items()}
 
 
 def _finite(value: Any) -> Any:
@@ -94,7 +98,7 @@ def _latest(store: Store, loop: Loop) -> list[log_export.Row]:
     """The latest rows whose contexts have the same shape as the last one."""
     first = max(0, store.counts(loop.number).numbers - 2 * LATEST)
     rows = deque((row for page in log_export.pages(store, loop.number, first) for row in page), LATEST)
-    filled = [(decision._replace(context=loop.context(decision.context)), loss) for decision, loss in rows]
+    filled = [(decision._replace(context=loop.model.context(decision.context)), loss) for decision, loss in rows]
     return [row for row in filled if _shape(row) == _shape(filled[-1])]
 
 

@@ -40,7 +40,7 @@ def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
 def policy_view(loop: Loop, feature: str | None, knob: str | None = None) -> wire.PolicyView:
     """The density over actions, or over the cells of one of several knobs, as a function of a feature."""
     chosen = find_knob(loop, knob, "knob") if isinstance(loop.settings.actions, dict) or knob is not None else None
-    contexts = loop.latest_contexts(RECENT)
+    contexts = loop.model.latest_contexts(RECENT)
     known = table(contexts)
     if feature is None:
         feature = next(iter(known), None)
@@ -132,9 +132,7 @@ def spread(column: Sequence[Value]) -> list[Value]:
 
 
 def densities(loop: Loop, context: Any, edges: Floats) -> Floats:
-    with loop.lock:
-        distribution = loop.agent.distribution(context)
-    means: Floats = distribution.mean_densities(edges)
+    means: Floats = loop.model.distribution(context).mean_densities(edges)
     return means
 
 

@@ -11,7 +11,7 @@ from manul.actions.knobs import Knob
 from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.insights.cells import cell_count, middles
-from manul.service.insights.history import PARTS, Buckets, Span
+from manul.service.insights.history import Buckets, Span
 from manul.service.insights.knob_insights import marginals_now
 from manul.service.insights.policy_view import LATEST, density_now, features
 from manul.utils.validation import Floats
@@ -21,7 +21,7 @@ OUTCOMES_PER_INTERVAL, MIN_INTERVALS = 25, 12
 
 
 def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, time: float, span: Span) -> wire.Summary:
-    contexts = loop.latest_contexts(LATEST)
+    contexts = loop.model.latest_contexts(LATEST)
     knobs = loop.space.knobs
     several = isinstance(loop.settings.actions, dict)
     with loop.history.snapshot() as current:
@@ -45,7 +45,7 @@ def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, tim
         density=[] if several else density_now(loop, contexts),
         features=features(contexts),
         examined=examined,
-        rollout=loop.rollout is not None,
+        rollout=loop.model.rollout is not None,
         knobs=summaries if several else UNSET,
     )
 
@@ -79,7 +79,7 @@ def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> wire.Hist
 
 def played(buckets: Buckets, place: int, knob: Knob) -> list[list[int]]:
     """How often each cell of the knob in a place was played, by time."""
-    counts = buckets.parts[: buckets.used, place, : cell_count(knob), PARTS.index("played")]
+    counts = buckets.played[: buckets.used, place, : cell_count(knob)]
     whole: list[list[int]] = _merge(counts, _merge_factor(buckets)).astype(np.int64).tolist()
     return whole
 

@@ -34,6 +34,10 @@ class Event(NamedTuple):
     key: str | None = None
 
 
+# An event with its decision, if it has one that can be read.
+Fact = tuple[Event, DecisionRow | None]
+
+
 class LoopRow(Struct, frozen=True, kw_only=True):
     """A loop as it is stored; `settings` is the JSON it was created with.
 
@@ -261,6 +265,7 @@ __all__ = [
     "Counts",
     "DecisionRow",
     "Event",
+    "Fact",
     "Kind",
     "Lookup",
     "LoopGone",
