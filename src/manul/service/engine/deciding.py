@@ -14,10 +14,9 @@ from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine.action_space import check_density
-from manul.service.engine.admission import check_context
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Loop
-from manul.service.engine.loop_agent import split
+from manul.service.engine.loop_agent import make_agent, split
 from manul.service.engine.losses import stated_loss
 from manul.service.engine.model import refusal
 from manul.service.engine.write_operations import Future, Learn, WriteBlock, WriteDecisions
@@ -205,3 +204,37 @@ def matrix_of(contexts: Sequence[Any]) -> Floats | None:
         return np.array(contexts, np.float64)
     except ValueError:
         raise Invalid("contexts of one batch must have the same number of values.", "context") from None
+
+
+def check_context(loop: Loop, context: Any, limits: Limits, field: str = "context") -> None:
+    """Refuse a context with too many features, or a first context for which the agent would need too much memory."""
+    if count_features(context, limits.features) > limits.features:
+        raise Invalid(
+            f"context has more than {limits.features} features. Send fewer, or raise --max-features.",
+            field,
+        )
+    if not loop.model.has_shape:
+        agent: Any = make_agent(loop.settings)
+        needed = agent.expected_nbytes(len(context) if isinstance(context, list) else None)
+        if needed > limits.loop_bytes:
+            raise Invalid(
+                f"An agent for contexts of {len(context)} features needs {needed >> 20} MiB of memory, more than the limit "
+                f"of {limits.loop_bytes >> 20} MiB (--max-loop-bytes). Send fewer features, or use fewer leaves.",
+                field,
+            )
+
+
+def count_features(context: Any, enough: int) -> int:
+    """Count the numbers, texts and booleans of a context; counting stops beyond `enough`."""
+    if isinstance(context, list):
+        return len(context)
+    count, rest = 0, [context]
+    while rest and count <= enough:
+        value = rest.pop()
+        if isinstance(value, dict):
+            rest.extend(value.values())
+        elif isinstance(value, list):
+            rest.extend(value)
+        else:
+            count += 1
+    return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,9 +12,11 @@ from typing import Any
 
 import msgspec
 
+from manul.actions.decision import Within
+from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
-from manul.service.engine.admission import check_settings
+from manul.service.engine.action_space import action_space
 from manul.service.engine.clock import SteadyClock
 from manul.service.engine.deciding import Decider
 from manul.service.engine.following import Following
@@ -22,7 +25,6 @@ from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_agent import load_model, make_agent
 from manul.service.engine.losses import ReportedLoss, stated_loss
-from manul.service.engine.recovery import load_in_flight, restore_loop
 from manul.service.engine.rollout_control import RolloutControl, keep_rollout
 from manul.service.engine.webhooks import Webhooks
 from manul.service.engine.write_operations import (
@@ -35,10 +37,11 @@ from manul.service.engine.write_operations import (
     WriteVoids,
     resolve,
 )
-from manul.service.errors import Conflict, Problem, Unavailable, Unknown
+from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop
 from manul.service.store import Event, Fact, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
+from manul.utils.rewards import check_any_range, numeric_range
 
 log = logging.getLogger("manul.service")
 # Decisions whose waits end per transaction, and rows of deleted loops that one transaction removes.
@@ -354,12 +357,12 @@ class Engine:
         """Load a loop from its newest snapshot and learn the events since."""
         loop = self.restore(row)
         self.learner.catch_up(loop)
-        load_in_flight(self.store, loop)  # the rollout may have begun after the snapshot
+        loop.load_in_flight()  # the rollout may have begun after the snapshot
         return loop
 
     def restore(self, row: LoopRow) -> Loop:
         generation = 0 if self.store.replicas is None else self.store.replicas.membership().generation
-        loop = restore_loop(self.store, row)
+        loop = Loop.recover(row, self.store)
         self._tell_replicas(loop)
         loop.model.generation = generation
         self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
@@ -390,3 +393,30 @@ def _new_row(number: int, settings: NewLoop, body: bytes, created: float) -> Loo
 def _same(one: NewLoop, other: NewLoop) -> bool:
     """Whether settings are equal as JSON, in which the order of knobs matters and 1 is not true."""
     return msgspec.json.encode(one) == msgspec.json.encode(other)
+
+
+def check_settings(settings: NewLoop) -> None:
+    """Refuse settings of a loop that contradict each other."""
+    losses = settings.rewards is None
+    outcomes, default = ("losses", "default_loss") if losses else ("rewards", "default_reward")
+    action_space(settings)
+    try:
+        span = numeric_range(check_any_range(outcomes, settings.rewards or settings.losses or (0, 1), kind=None))
+    except ManulError as error:
+        raise Invalid(str(error), error.field) from None
+    _check_default(default, settings.default_loss if losses else settings.default_reward, outcomes, span)
+    if (settings.wait is None) != (settings.default_loss is None):
+        given, absent = ("wait", default) if settings.default_loss is None else (default, "wait")
+        raise Invalid(f"{given} is set, but {absent} is not. Set both or neither.", absent)
+    if settings.combine != "first" and settings.wait is None:
+        raise Invalid(
+            f"combine={settings.combine!r} needs a wait, because losses are combined when it ends.",
+            "wait",
+        )
+
+
+def _check_default(name: str, value: float | None, outcomes: str, span: Within) -> None:
+    low, high = span
+    if value is not None and not (low <= value <= high and math.isfinite(value)):
+        rule = "finite" if math.isinf(low) else f"in the range of {outcomes}, [{low:g}, {high:g}]"
+        raise Invalid(f"{name} must be {rule}, got {value:g}.", name)

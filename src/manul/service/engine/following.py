@@ -8,7 +8,6 @@ import time
 from typing import Protocol
 
 from manul.service.engine.loop import Loop
-from manul.service.engine.recovery import add_decisions_of_others
 from manul.service.store import LoopRow, Replicas, State, Store
 
 log = logging.getLogger("manul.service")
@@ -85,7 +84,7 @@ class Following:
         """Read the decisions in flight again if replicas have come or gone; until then, the learner gets no traffic here."""
         generation = self._membership().generation
         if loop.model.generation != generation:
-            add_decisions_of_others(self._store, loop)
+            loop.join_in_flight()
             loop.model.generation = generation
 
     def _restore(self, loop: Loop) -> None:

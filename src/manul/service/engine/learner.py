@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 
 from manul.service.engine.following import Following
-from manul.service.engine.group_commit import Writer
+from manul.service.engine.group_commit import SpanMaker, Writer, no_span
 from manul.service.engine.loop import Loop
-from manul.service.engine.spans import SpanMaker, no_span
 from manul.service.errors import Problem
 from manul.service.store import Event, Fact, Store, StoreFailure
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 
+from manul.service import wire
 from manul.service.engine.decision_numbers import DecisionNumbers
 from manul.service.engine.feed import Feed
 from manul.service.engine.model import Model
+from manul.service.insights.history import RECENT
 from manul.service.insights.traffic import Traffic
-from manul.service.loop_settings import stored_loop
+from manul.service.loop_settings import agent_settings, stored_loop
 from manul.service.store import Fact, LoopRow, Snapshot, Store
-from manul.service.store.blocks import new_epoch
+from manul.service.store.blocks import DecisionRow, new_epoch
+
+log = logging.getLogger("manul.service")
+# Decisions of one block: a batch, or those that were written together.
+MAX_BLOCK = 20_000
 
 
 class Loop:
@@ -26,6 +33,44 @@ class Loop:
         self.space, self.history = self.model.space, self.model.history
         self.numbers = DecisionNumbers(store, row.number, self.model)
         self._store = store
+
+    @classmethod
+    def recover(cls, row: LoopRow, store: Store) -> Loop:
+        """A loop as of its newest snapshot. A damaged snapshot is skipped for an older one or a full replay."""
+        loop, snapshot = cls(row, store), store.snapshot(row.number)
+        while snapshot is not None:
+            try:
+                loop.restore(snapshot)
+                break
+            except Exception:
+                extra = {"loop": row.name, "event": snapshot.event}
+                log.exception("snapshot is damaged; using an older one or replaying all events", extra=extra)
+                loop, snapshot = cls(row, store), store.snapshot(row.number, before=snapshot.event)
+        if snapshot is not None:
+            loop.history.add_contexts(store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
+        loop.read_first()
+        loop.load_in_flight()
+        return loop
+
+    def load_in_flight(self) -> None:
+        """Read the decisions of the rollout that are not judged."""
+        if self.model.rollout is not None:
+            self.model.load_in_flight(self._recent_decisions(self.model.rollout.progress.next))
+
+    def join_in_flight(self) -> None:
+        """Read the decisions of other replicas that are not judged."""
+        rollout = self.model.rollout
+        if rollout is not None:
+            reserved = self._store.counts(self.number).numbers
+            decisions = self._recent_decisions(rollout.progress.next)
+            self.model.join_in_flight(rollout, {each.number: rollout.own_ticket(each) for each in decisions}, reserved)
+
+    def _recent_decisions(self, first: int) -> Iterator[DecisionRow]:
+        """The decisions from a number on; the block that contains it may start before it."""
+        after = max(0, first - MAX_BLOCK)
+        while blocks := self._store.blocks(self.number, after, 64):
+            yield from (each for block in blocks for each in block.decisions() if each.number >= first)
+            after = blocks[-1].last
 
     def set_state(self, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
         self.paused = self.paused if paused is None else paused
@@ -57,6 +102,35 @@ class Loop:
         future = self.feed.wait_for(event)
         self.feed.advance(None if self.paused else self.model.event)
         return future
+
+    def status(self) -> wire.Status:
+        """The current status; reads the store."""
+        counts, settings, model = self._store.counts(self.number), self.settings, self.model
+        assert settings.losses is not None
+        return wire.Status(
+            name=self.name,
+            actions=settings.actions,
+            losses=settings.losses,
+            rewards=settings.rewards,
+            agent=agent_settings(settings),
+            combine=settings.combine,
+            wait=settings.wait,
+            default_loss=settings.default_loss,
+            apprentice=self.apprentice,
+            paused=self.paused,
+            created=self.created,
+            decisions=counts.decisions,
+            learned=model.learned,
+            waiting=counts.decisions - counts.outcomes,
+            mean_loss=counts.loss_sum / counts.outcomes if counts.outcomes else None,
+            late=counts.late,
+            defaulted=counts.defaulted,
+            refused=model.refused,
+            events=counts.events,
+            model=model.event,
+            width=model.agent.width,
+            epsilon=model.agent.current_epsilon,
+        )
 
     def stop_waiting(self) -> None:
         """Complete all futures of `wait_for`: the loop does not learn any more."""

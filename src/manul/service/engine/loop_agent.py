@@ -51,11 +51,7 @@ class LoopAgent(Protocol):
 
 
 def make_agent(settings: NewLoop) -> LoopAgent:
-    """A fresh agent for a loop.
-
-    >>> make_agent(NewLoop(name="heating", actions=(20, 70)))
-    Auto(actions=(20.0, 70.0), epsilon='auto', losses=(0.0, 1.0), seed=0)
-    """
+    """A fresh agent for a loop."""
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
     outcomes = {"losses": settings.losses} if settings.rewards is None else {"rewards": settings.rewards}
     actions = action_space(settings).actions

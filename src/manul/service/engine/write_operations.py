@@ -23,11 +23,7 @@ SETTLED: tuple[Kind, ...] = (*OUTCOMES, "void", "overdue")
 
 
 def own_number(id_: str) -> int | None:
-    """The decision number in an id that the service made; None if it is not such an id.
-
-    >>> own_number("~17.k3f7x2ab"), own_number("~17"), own_number("~many")
-    (17, 17, None)
-    """
+    """The decision number in an id that the service made; None if it is not such an id."""
     digits = id_[1:].partition(".")[0]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 

@@ -102,11 +102,7 @@ def too_large(limit: int) -> TooLarge:
 
 
 def _plain(types: str) -> str:
-    """The types of a decoding error in plain words.
-
-    >>> _plain("float | null"), _plain("float <= 1.0")
-    ('a number or null', 'a number <= 1.0')
-    """
+    """The types of a decoding error in plain words."""
     return " or ".join(_TYPE.sub(lambda found: PLAIN_TYPES[found[0]], each) for each in types.split(" | "))
 
 

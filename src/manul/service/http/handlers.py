@@ -19,12 +19,11 @@ from manul.service import wire
 from manul.service.engine.engine import Engine
 from manul.service.engine.loop import Loop
 from manul.service.engine.rollout_control import Act, describe
-from manul.service.engine.status import status
 from manul.service.engine.write_operations import Future
 from manul.service.errors import Forbidden, Invalid, Unavailable
 from manul.service.http import bodies, metrics
+from manul.service.http.metrics import RequestMetrics
 from manul.service.http.openapi import document
-from manul.service.http.request_metrics import RequestMetrics
 from manul.service.http.route_table import OPERATIONS, PARQUET, Operation
 from manul.service.http.tokens import Access, Tokens
 from manul.service.insights import log_export, loop_report
@@ -94,7 +93,7 @@ class Routes:
         access = self._access(request)
         loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
         loops = [loop for loop in loops if access.includes(loop.name)]
-        read = asyncio.to_thread(lambda: [status(self.engine.store, loop) for loop in loops])
+        read = asyncio.to_thread(lambda: [loop.status() for loop in loops])
         return json(wire.Loops(loops=await read))
 
     async def status(self, request: Request) -> Response:
@@ -247,7 +246,7 @@ class Routes:
         return await self.engine.find(request.path_params["loop"])
 
     async def _status(self, loop: Loop) -> wire.Status:
-        return await asyncio.to_thread(status, self.engine.store, loop)
+        return await asyncio.to_thread(loop.status)
 
     async def _parse(self, request: Request, kind: type[T]) -> T:
         parsed: T = bodies.decode(await self._body(request, self._body_limit(kind)), DECODERS[kind])

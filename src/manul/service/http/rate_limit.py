@@ -17,12 +17,6 @@ class Bucket:
 
     A request takes one. A batch takes one for each element, even if the bucket does not hold as many: it goes below zero, and
     the caller waits until the debt is filled.
-
-    >>> bucket = Bucket(1.0, clock=lambda: 0.0)
-    >>> bucket.take(), bucket.take(), bucket.wait_seconds
-    (True, True, 1)
-    >>> bucket.take()
-    False
     """
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -49,13 +49,7 @@ class _SavedHistory(msgspec.Struct, omit_defaults=True):
 
 class Buckets:
     """Sums over time intervals, and outcomes by cell of each knob (`played`). When all intervals are used, the first ones are
-    dropped or, if it `grows`, pairs are merged and each interval is twice as long.
-
-    >>> buckets = Buckets(1.0, grows=True)
-    >>> buckets.add(np.array([119.0, 0.0, 200.0]), np.ones((3, 5)), np.array([[0], [0], [31]]))
-    >>> buckets.start, buckets.seconds, int(buckets.sums[:, 0].sum()), buckets.used
-    (0.0, 2.0, 3, 101)
-    """
+    dropped or, if it `grows`, pairs are merged and each interval is twice as long."""
 
     def __init__(self, seconds: float, *, grows: bool, knobs: int = 1) -> None:
         self.seconds, self.grows, self.start, self.used = seconds, grows, 0.0, 0

@@ -51,12 +51,7 @@ def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, tim
 
 
 def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> wire.History:
-    """The sums of a span as means and confidence intervals; `several` knobs have summaries of their own.
-
-    >>> from manul.actions import knobs
-    >>> history(Buckets(1.0, grows=True), knobs.Span(20, 70)).loss
-    []
-    """
+    """The sums of a span as means and confidence intervals; `several` knobs have summaries of their own."""
     factor = _merge_factor(buckets)
     outcomes, loss, square, late, defaulted = _merge(buckets.sums[: buckets.used], factor).T
     counted = np.maximum(outcomes, 1)

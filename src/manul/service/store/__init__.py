@@ -256,25 +256,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close the store."""
-
-
-__all__ = [
-    "OUTCOMES",
-    "Block",
-    "Collision",
-    "Counts",
-    "DecisionRow",
-    "Event",
-    "Fact",
-    "Kind",
-    "Lookup",
-    "LoopGone",
-    "LoopRow",
-    "Membership",
-    "Replicas",
-    "Snapshot",
-    "State",
-    "Store",
-    "StoreFailure",
-    "Transaction",
-]

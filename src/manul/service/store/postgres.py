@@ -63,7 +63,6 @@ class PostgresStore(Reading):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Everything inside is durable after the block; if it raises, everything is rolled back."""
         try:
             if self._writer is None or self._writer.closed:
                 self._writer = self._connections.connect()
@@ -84,11 +83,9 @@ class PostgresStore(Reading):
         current.on_commit()
 
     def reserve(self, loop: int, count: int) -> int | None:
-        """Reserve consecutive decision numbers; returns the first, or None if too few are at hand."""
         return self._numbers.take(loop, count)
 
     def refill(self, loop: int, count: int) -> None:
-        """Fetch decision numbers until at least `count` are at hand."""
         self._numbers.refill(loop, count)
 
     def keep_numbers(self, loop: int, *, ahead: bool) -> list[range]:
@@ -96,7 +93,6 @@ class PostgresStore(Reading):
         return self._numbers.keep(loop, ahead=ahead)
 
     def loops(self) -> list[LoopRow]:
-        """All loops in the order of their creation."""
         names = ("number", "name", "settings", "created", "paused", "apprentice", "stopped")
         rows = self._read(f"SELECT {', '.join(names)} FROM loops ORDER BY number")
         return [LoopRow(**dict(zip(names, row, strict=True))) for row in rows]
@@ -113,11 +109,9 @@ class PostgresStore(Reading):
         return Counts(**dict(zip(names, rows[0], strict=True)))
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All durable events of some decisions, in order; decisions without events are omitted."""
         return events_of(self._read, loop, numbers)
 
     def check(self) -> None:
-        """Raise StoreFailure if the store cannot be used."""
         self._read("SELECT 1")
 
     def close(self) -> None:

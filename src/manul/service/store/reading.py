@@ -33,13 +33,11 @@ class Reading:
         return blocks[0].decisions()[0] if blocks else None
 
     def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, DecisionRow | None]]:
-        """The next events in order, each with its decision."""
         query = f"SELECT {EVENT} FROM events WHERE loop = ? AND number > ? ORDER BY number LIMIT ?"
         events = [event_of(loop, row) for row in self._read(query, loop, after, limit)]
         return list(zip(events, self._decisions(loop, [event.decision for event in events]), strict=True))
 
     def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
-        """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
         query = "SELECT first, body FROM blocks WHERE loop = ? AND first > ? ORDER BY first LIMIT ?"
         while rows := self._read(query, loop, after, limit):
             blocks = [block for first, body in rows if (block := block_of(loop, first, body)) is not None]
@@ -54,7 +52,6 @@ class Reading:
         return bytes(rows[0][0]) if rows and isinstance(rows[0][0], bytes) else b""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
-        """The newest snapshot, or the newest one that contains only events before a number."""
         newest = (
             "SELECT event, body, learned, refused, history, rollout FROM snapshots WHERE loop = ? AND event < ? "
             "ORDER BY event DESC LIMIT 1"
@@ -67,7 +64,6 @@ class Reading:
         return None
 
     def snapshots(self, loop: int) -> list[int]:
-        """The last events of all snapshots, newest first."""
         return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC", loop)]
 
     def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:

@@ -53,7 +53,6 @@ class SqliteStore(Reading):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Everything inside is durable after the block; if it raises, everything is rolled back."""
         current = SqliteTransaction(self._writer, self._recent, self._counts)
         try:
             self._writer.execute("BEGIN IMMEDIATE")
@@ -91,7 +90,6 @@ class SqliteStore(Reading):
         return []
 
     def loops(self) -> list[LoopRow]:
-        """All loops in the order of their creation."""
         rows = self._read(
             "SELECT number, name, settings, created, paused, apprentice, stopped FROM loops ORDER BY number"
         )
@@ -114,11 +112,9 @@ class SqliteStore(Reading):
         return self._counts[loop]
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All durable events of some decisions, in order; decisions without events are omitted."""
         return events_of(self._read, loop, numbers)
 
     def check(self) -> None:
-        """Raise StoreFailure if the store cannot be used."""
         self._read("SELECT 1 FROM loops LIMIT 1")
 
     def close(self) -> None:

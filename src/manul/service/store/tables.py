@@ -60,21 +60,13 @@ TABLES = Registry[TableAccess]("store of a backup", "manul.service.store", sugge
 
 
 def selection(table: str, columns: Iterable[str]) -> str:
-    """The query for the rows of a table.
-
-    >>> selection("models", ["loop", "event", "body"])
-    'SELECT loop, event, body FROM models WHERE loop IN (SELECT number FROM loops) ORDER BY loop, event'
-    """
+    """The query for the rows of a table."""
     existing = "" if table == "loops" else " WHERE loop IN (SELECT number FROM loops)"
     return f"SELECT {', '.join(columns)} FROM {table}{existing} ORDER BY {KEYS[table]}"
 
 
 def converters(types: Iterable[str]) -> list[Callable[[Value], Value]]:
-    """Functions that convert values of any store to SQL types: stores differ in how they keep texts and booleans.
-
-    >>> [convert(b"1") for convert in converters(["TEXT", "bytea", "bigint"])]
-    ['1', b'1', b'1']
-    """
+    """Functions that convert values of any store to SQL types: stores differ in how they keep texts and booleans."""
     return [CONVERSIONS.get(each.lower(), _as_it_is) for each in types]
 
 
