@@ -268,5 +268,5 @@ async def test_a_damaged_act_is_skipped(service):
         event = (await service.engine.write(lambda tx: tx.add_events(1, add)))[0]
         service.engine.loop("a").feed.add([(event, None)])
         service.engine.learner.wake()
-        await until(lambda: service.engine.loop("a").model >= event.number)
+        await until(lambda: service.engine.loop("a").model.event >= event.number)
         assert (service.engine.loop("a").model.refused, service.engine.loop("a").model.rollout) == (1, None)

@@ -63,18 +63,9 @@ class Decider:
         loop.space.check_within(request.within)
         key = number if request.id is None else seed_of(loop.name, request.id)
         drawn, model, ticket = loop.model.draw(number, key, context, request.within, request.action)
-        decided = (request.within, drawn.action, drawn.density, self._now(), model)
+        decided = (request.within, drawn.action, drawn.density, self._now(), model, False, drawn.floor)
         densities = drawn.densities if isinstance(drawn, KnobsDecision) else None
-        return DecisionRow(
-            number,
-            request.id,
-            context,
-            *decided,
-            floor=drawn.floor,
-            densities=densities,
-            ticket=ticket,
-            epoch=loop.epoch,
-        )
+        return DecisionRow(number, request.id, context, *decided, densities, ticket, loop.epoch)
 
     async def decide_many(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
         """Decide in many contexts; the decisions are stored together."""
@@ -145,20 +136,8 @@ class Decider:
         if observation.floor is not None and not observation.floor <= (density or 0.0):
             raise Invalid(f"floor must be at most the density, got {observation.floor:g}.", "floor")
         number = await loop.numbers.reserve(1)
-        row = DecisionRow(
-            number,
-            observation.id,
-            context,
-            observation.within,
-            action,
-            density,
-            self._now(),
-            loop.model.event,
-            observed=True,
-            floor=observation.floor,
-            densities=observation.densities,
-            epoch=loop.epoch,
-        )
+        decided = (observation.within, action, density, self._now(), loop.model.event, True, observation.floor)
+        row = DecisionRow(number, observation.id, context, *decided, observation.densities, None, loop.epoch)
         stored: DecisionRow = await self._enqueue(loop, row)
         return stored
 

@@ -77,9 +77,9 @@ class Engine:
             events=snapshot_events,
             following=self._following,
         )
-        self._decider = Decider(self.writer, self.limits, self.now, self._learn)
-        self.rollouts = RolloutControl(store, self.write, self.now, self._learn)
-        self._webhooks = Webhooks(self.rollouts, lambda: list(self.loops.values()), self.learner.learns)
+        self.decider = Decider(self.writer, self.limits, self.now, self.learn)
+        self.rollouts = RolloutControl(self)
+        self._webhooks = Webhooks(self)
         self._purging = True
         self._background: list[asyncio.Task[None]] = []
         self.ready = False
@@ -235,21 +235,15 @@ class Engine:
     def decide(self, name: str, request: wire.NewDecision) -> Future:
         if not self._is_known(name):
             return asyncio.ensure_future(self._decide_later(name, request))
-        return self._decider.decide(self.loop(name), request) or asyncio.ensure_future(
-            self._decide_later(name, request)
-        )
+        return self.decider.decide(self.loop(name), request) or asyncio.ensure_future(self._decide_later(name, request))
 
     async def _decide_later(self, name: str, request: wire.NewDecision) -> DecisionRow:
         """Decide after reading a new loop or decision numbers from the store."""
-        return await self._decider.decide_later(await self.find(name), request)
-
-    async def decide_many(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
-        """Decide in many contexts; the decisions are stored together."""
-        return await self._decider.decide_many(loop, requests)
+        return await self.decider.decide_later(await self.find(name), request)
 
     async def observe(self, loop: Loop, observation: wire.NewObservation) -> DecisionRow:
         """Store an action that the caller chose itself, and its loss if there is one."""
-        stored = await self._decider.observe(loop, observation)
+        stored = await self.decider.observe(loop, observation)
         if observation.loss is not None or observation.reward is not None:
             loss = wire.LossOf(
                 id=stored.public_id, loss=observation.loss, reward=observation.reward, key=observation.id
@@ -272,7 +266,7 @@ class Engine:
             for place, each in enumerate(losses)
         ]
         future = self._events.create_future()
-        self.writer.submit(WriteLosses(loop, reported, self.now(), future, self._learn, alone=alone))
+        self.writer.submit(WriteLosses(loop, reported, self.now(), future, self.learn, alone=alone))
         return future
 
     async def change(self, loop: Loop, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
@@ -298,7 +292,7 @@ class Engine:
             return event
 
         event = await self.write(add)
-        self._learn(loop, [(event, None)])
+        self.learn(loop, [(event, None)])
         await asyncio.wrap_future(loop.wait_for(event.number))
 
     def now(self) -> float:
@@ -326,23 +320,23 @@ class Engine:
         """Store outcomes for decisions whose wait has ended; only the replica that learns the loop does so."""
         for loop in list(self.loops.values()):
             if loop.settings.wait is not None and self.learner.learns(loop):
-                self.writer.submit(EndWaits(loop, self.now(), EXPIRED_PER_TRANSACTION, self._learn, self.end_waits))
+                self.writer.submit(EndWaits(loop, self.now(), EXPIRED_PER_TRANSACTION, self.learn, self.end_waits))
 
     def _settle_numbers(self, loop: Loop) -> None:
         """Store what a rollout need not wait for, also if no further decision is made here."""
         now, numbers = self.now(), loop.numbers
         numbers.void_unused()
         if numbers.has_void:
-            self.writer.submit(WriteVoids(loop, now, self._learn))
+            self.writer.submit(WriteVoids(loop, now, self.learn))
         if not self.learner.learns(loop):
             return
         if lost := numbers.lost(now):
-            self.writer.submit(VoidLost(loop, lost, now, self._learn))
+            self.writer.submit(VoidLost(loop, lost, now, self.learn))
         overdue, late, seconds = ((), (), None) if loop.paused else numbers.overdue()
         if overdue:
-            self.writer.submit(LeaveOut(loop, overdue, now, self._learn, made_before=now))
+            self.writer.submit(LeaveOut(loop, overdue, now, self.learn, made_before=now))
         if late and seconds is not None:
-            self.writer.submit(LeaveOut(loop, late, now, self._learn, made_before=now - seconds))
+            self.writer.submit(LeaveOut(loop, late, now, self.learn, made_before=now - seconds))
 
     async def _sweep(self) -> None:
         while True:
@@ -373,7 +367,8 @@ class Engine:
             loop.model.membership = self.store.replicas.membership
             loop.model.generation = loop.model.membership().generation
 
-    def _learn(self, loop: Loop, facts: list[Fact]) -> None:
+    def learn(self, loop: Loop, facts: list[Fact]) -> None:
+        """Let the learner learn events that are durable."""
         if self._following is None:
             loop.feed.add(facts)
         self.learner.wake()

@@ -5,31 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from manul.service.engine.loop import Loop
-from manul.service.store import LoopRow, Replicas, State, Store
+from manul.service.store import Replicas, State, Store
+
+if TYPE_CHECKING:
+    from manul.service.engine.engine import Engine
 
 log = logging.getLogger("manul.service")
-
-
-class Served(Protocol):
-    """The loops of one replica: those it serves, and those that are out of service."""
-
-    loops: dict[str, Loop]
-    broken: dict[str, LoopRow]
-
-    def take_up(self, row: LoopRow) -> None:
-        """Serve a loop."""
-
-    def drop(self, name: str, number: int) -> None:
-        """Stop serving a deleted loop."""
 
 
 class Following:
     """Keeps the loops of one replica in line with those of the others."""
 
-    def __init__(self, store: Store, replicas: Replicas, served: Served) -> None:
+    def __init__(self, store: Store, replicas: Replicas, served: Engine) -> None:
         self._store, self._served = store, served
         self._states, self.leads, self.learns = replicas.states, replicas.leads, replicas.learns
         self._membership = replicas.membership

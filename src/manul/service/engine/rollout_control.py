@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -17,7 +17,10 @@ from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_conte
 from manul.service.engine.model import Model
 from manul.service.errors import Conflict, Unavailable, Unknown
 from manul.service.rollout_schema import NewRollout, Rollout, SavedPolicy, Status
-from manul.service.store import Event, Fact, Store, Transaction
+from manul.service.store import Event, Transaction
+
+if TYPE_CHECKING:
+    from manul.service.engine.engine import Engine
 
 Act = Literal["pause", "resume", "abort"]
 # How long the answer to an abort waits for the learner, so that it shows the move; the abort does not.
@@ -25,27 +28,18 @@ ABORT_SECONDS = 0.05
 ABORTED = "Aborted by its owner. The baseline makes all decisions."
 
 
-class Write(Protocol):
-    """Runs a function in a transaction; an urgent one waits for no other operation."""
-
-    def __call__(self, function: Callable[[Transaction], Any], *, urgent: bool = False) -> Awaitable[Any]:
-        """Run it."""
-
-
 class RolloutControl:
     """What owners do to rollouts. Each act is stored as an event, and applied by the learner in its turn."""
 
-    def __init__(
-        self, store: Store, write: Write, now: Callable[[], float], learn: Callable[[Loop, list[Fact]], None]
-    ) -> None:
-        self._store, self._write, self._now, self._learn = store, write, now, learn
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     async def start(self, loop: Loop, settings: NewRollout) -> None:
         """Start a rollout. If it is running with the same settings, nothing changes; other settings start a new test. One that
         has ended starts again only with `restart`."""
         running, again = loop.model.rollout, settings.restart
         settings = msgspec.structs.replace(settings, restart=False)
-        trial = LoopRollout(loop.settings, settings, event=0, time=self._now(), first=0)
+        trial = LoopRollout(loop.settings, settings, event=0, time=self._engine.now(), first=0)
         if loop.model.first is not None:
             check_contexts(trial, loop.model.first)
         ended = running is not None and has_ended(loop.model, running)
@@ -56,7 +50,7 @@ class RolloutControl:
                 "The rollout of this loop has ended, and other settings do not start it again. Send them with restart=true.",
                 "restart",
             )
-        counts = await asyncio.to_thread(self._store.counts, loop.number)
+        counts = await asyncio.to_thread(self._engine.store.counts, loop.number)
         await self._store_act(loop, OwnerAct(act="start", settings=settings, first=counts.numbers + 1))
 
     async def act(self, loop: Loop, act: Act) -> None:
@@ -77,19 +71,19 @@ class RolloutControl:
         loop.model.stop(rollout.event)
 
         def add(transaction: Transaction) -> Event:
-            event = add_act(transaction, loop.number, OwnerAct(act="abort"), self._now())
+            event = add_act(transaction, loop.number, OwnerAct(act="abort"), self._engine.now())
             transaction.change_loop(loop.number, stopped=event.number)
             return event
 
         try:
-            event = await self._write(add, urgent=True)
+            event = await self._engine.write(add, urgent=True)
         except Unavailable:
             raise Unavailable(
                 "The learner gets no more traffic here, but the abort could not be stored, so that a restart or another replica "
                 "would not know of it. Retry until it is."
             ) from None
         loop.model.stop(event.number)
-        self._learn(loop, [(event, None)])
+        self._engine.learn(loop, [(event, None)])
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.wrap_future(loop.wait_for(event.number)), ABORT_SECONDS)
 
@@ -107,8 +101,8 @@ class RolloutControl:
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused, and so is its rollout. Resume the loop first.", "loop")
 
-        event = await self._write(lambda transaction: add_act(transaction, loop.number, act, self._now()))
-        self._learn(loop, [(event, None)])
+        event = await self._engine.write(lambda transaction: add_act(transaction, loop.number, act, self._engine.now()))
+        self._engine.learn(loop, [(event, None)])
         await asyncio.wrap_future(loop.wait_for(event.number))
 
 
@@ -176,7 +170,7 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
         started=rollout.started,
         event=rollout.event,
         status="aborted" if stopped else _status(rollout, evidence),
-        sentence=ABORTED if stopped else _sentence(rollout, evidence, _outcome(loop)),
+        sentence=ABORTED if stopped else _sentence(rollout, evidence, rewards=loop.settings.rewards is not None),
         baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
         **asdict(rollout.plan) | {"budget": evidence.budget},
         least_seconds=settings.least_seconds,
@@ -203,19 +197,15 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     )
 
 
-def _outcome(loop: Loop) -> Literal["loss", "reward"]:
-    return "loss" if loop.settings.rewards is None else "reward"
-
-
 def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
     if evidence.status == "rolled back":
         return "aborted" if evidence.moves[-1].reason == "aborted" else "rolled back"
     return "paused" if rollout.paused else evidence.status
 
 
-def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Literal["loss", "reward"]) -> str:
+def _sentence(rollout: LoopRollout, evidence: Evidence, *, rewards: bool) -> str:
     if evidence.status == "rolled back" and evidence.moves[-1].reason == "aborted":
         return ABORTED
     started = "" if rollout.moves[0].reason == "started" else "This is a new test: earlier evidence does not count. "
     paused = " Paused: the learner can lose traffic, but does not get more." if rollout.paused else ""
-    return f"{started}{evidence.sentence(outcome)}{paused}"
+    return f"{started}{evidence.sentence('reward' if rewards else 'loss')}{paused}"

@@ -27,7 +27,6 @@ from manul.service.http.openapi import document
 from manul.service.http.route_table import OPERATIONS, PARQUET, Operation
 from manul.service.http.tokens import Access, Tokens
 from manul.service.insights import log_export, loop_report
-from manul.service.insights.examination import Examinations
 from manul.service.insights.knob_insights import pair_view
 from manul.service.insights.policy_view import policy_view
 from manul.service.insights.summary import summary
@@ -80,7 +79,7 @@ class Routes:
     def __init__(self, engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodies.BodyReader) -> None:
         self.engine, self.tokens, self.requests, self.reader = engine, tokens, requests, reader
         self.counts = metrics.LoopCounts(engine)
-        self.examinations = Examinations(engine.store, engine.now)
+        self.examinations = loop_report.Examinations(engine.store, engine.now)
 
     async def create(self, request: Request) -> Response:
         settings = await self._parse(request, NewLoop)
@@ -121,7 +120,7 @@ class Routes:
     async def decide_many(self, request: Request) -> Response:
         batch = await self._parse(request, wire.NewDecisions)
         self._check_batch(request, "decisions", len(batch.decisions))
-        decisions = await self.engine.decide_many(await self._loop(request), batch.decisions)
+        decisions = await self.engine.decider.decide_many(await self._loop(request), batch.decisions)
         return json(wire.Decisions(decisions=decisions))
 
     async def observe(self, request: Request) -> Response:
@@ -289,7 +288,7 @@ def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodi
     routes = Routes(engine, tokens, requests, reader)
 
     def authorise(each: Operation) -> Answer:
-        answer = getattr(routes, each.name)
+        answer = vars(Routes)[each.name]
 
         async def handle(request: Request) -> Any:
             request.scope[ROUTE] = each.name
@@ -298,7 +297,7 @@ def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodi
                 request.scope[ACCESS] = access
                 access.take()
                 access.check(each.right, request.path_params.get("loop"))
-            return await answer(request)
+            return await answer(routes, request)
 
         return handle
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -34,6 +36,9 @@ from manul.service.insights import cells, log_export
 from manul.service.store import Snapshot, Store
 from manul.utils.rewards import AnyRange
 
+log = logging.getLogger("manul.service")
+# The shortest time between two examinations of a loop.
+EXAMINE_SECONDS = 15.0
 # Decisions that a report is based on, constant actions that are compared, and columns that the doctor examines.
 LATEST, CONSTANTS, MAX_COLUMNS = 4000, 9, 256
 
@@ -233,3 +238,31 @@ def _candidate(
         action=action,
         knob=knob,
     )
+
+
+class Examinations:
+    """The latest examination of each loop that a dashboard shows: made in a thread, at most every few seconds."""
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store, self._now = store, now
+        self._latest: dict[int, wire.Examined] = {}
+        self._running: dict[int, asyncio.Task[None]] = {}
+
+    def latest(self, loop: Loop) -> wire.Examined | None:
+        """The latest examination; if it is outdated, the next one is started."""
+        latest = self._latest.get(loop.number)
+        changed = latest is None or latest.report.model != loop.model.event
+        old = latest is None or self._now() - latest.time > (EXAMINE_SECONDS if latest.report.rows else 1.0)
+        if changed and old and loop.number not in self._running:
+            self._running[loop.number] = asyncio.create_task(self._examine(loop))
+        return latest
+
+    async def _examine(self, loop: Loop) -> None:
+        try:
+            snapshot = await asyncio.to_thread(loop.model.snapshot)
+            time = self._now()
+            self._latest[loop.number] = await asyncio.to_thread(examine, self._store, loop, snapshot, time)
+        except Exception:
+            log.exception("could not compute the report of a loop; the previous one stays", extra={"loop": loop.name})
+        finally:
+            del self._running[loop.number]

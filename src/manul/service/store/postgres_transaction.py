@@ -9,8 +9,7 @@ import psycopg
 
 from manul.service.store import OUTCOMES, Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, block_of, block_with, event_of
-from manul.service.store.recent import Recent
+from manul.service.store.reading import EVENT, HISTORY, Recent, block_of, block_with, event_of
 from manul.service.store.watchdog import Connection, Watchdog
 
 SLOTS = 16

@@ -11,8 +11,7 @@ from msgspec.structs import astuple
 
 from manul.service.store import OUTCOMES, Counts, Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, block_with, event_of
-from manul.service.store.recent import Recent
+from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of
 
 _Value = TypeVar("_Value")
 # Values per query; SQLite limits the number of parameters.

@@ -1,9 +1,9 @@
-"""The client for programs on asyncio."""
+"""The two clients: `Client` waits for each response, and `AsyncClient` is for programs on asyncio."""
 
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
+import time
 from typing import TypeVar
 
 import httpx
@@ -12,6 +12,57 @@ from manul.service.client.calls import Calls
 from manul.service.client.exchange import Exchange, Outcome, Pause, Request
 
 T = TypeVar("T")
+
+
+class Client(Calls):
+    """A client of `manul serve`. It retries a request up to `retries` times if the service is busy or unreachable.
+
+    with manul.Client("http://127.0.0.1:8000", token) as client:
+        decision = client.decide("heating", [4.5, 0.3])
+        client.report_loss("heating", decision, 0.21)
+    """
+
+    def __init__(self, url: str, token: str | None = None, *, timeout: float = 10.0, retries: int = 8) -> None:
+        super().__init__(url, token, timeout, retries)
+        self._http = httpx.Client(**self._http_settings)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def run(self, exchange: Exchange[T]) -> T:
+        """Send the requests of a call and return its result."""
+        outcome: Outcome = None
+        while True:
+            try:
+                step = exchange.send(outcome)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            outcome = None
+            if isinstance(step, Pause):
+                time.sleep(step.seconds)
+            else:
+                outcome = self._send_once(step)
+
+    def _send_once(self, request: Request) -> httpx.Response | httpx.TransportError:
+        try:
+            with self._http.stream(request.method, request.path, content=request.body) as response:
+                if request.file is None or not response.is_success:
+                    response.read()
+                else:
+                    with request.file.open("wb") as file:
+                        for chunk in response.iter_bytes():
+                            file.write(chunk)
+                return response
+        except httpx.TransportError as error:
+            return error
 
 
 class AsyncClient(Calls):
@@ -29,9 +80,7 @@ class AsyncClient(Calls):
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
