@@ -138,7 +138,7 @@ def rollout_moves(place):
     """Why the rollout moved, from a full replay."""
     store = leading(place)
     row = next(row for row in store.loops() if row.name == "c")
-    reasons = [move.reason for move in Engine(store).recover(row).rollout.moves]
+    reasons = [move.reason for move in Engine(store).recover(row).model.rollout.moves]
     store.close()
     return reasons
 
