@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Generic, TypeVar
 
 import httpx
 
@@ -12,6 +13,25 @@ from manul.service.client.calls import Calls
 from manul.service.client.exchange import Exchange, Outcome, Pause, Request
 
 T = TypeVar("T")
+
+
+class Progress(Generic[T]):
+    """The steps of a call; what came of a step is set before the next one, and the value is known after the last one."""
+
+    value: T
+
+    def __init__(self, exchange: Exchange[T]) -> None:
+        self._exchange = exchange
+        self.outcome: Outcome = None
+
+    def __iter__(self) -> Iterator[Request | Pause]:
+        while True:
+            outcome, self.outcome = self.outcome, None
+            try:
+                yield self._exchange.send(outcome)
+            except StopIteration as end:
+                self.value = end.value
+                return
 
 
 class Client(Calls):
@@ -38,18 +58,13 @@ class Client(Calls):
 
     def run(self, exchange: Exchange[T]) -> T:
         """Send the requests of a call and return its result."""
-        outcome: Outcome = None
-        while True:
-            try:
-                step = exchange.send(outcome)
-            except StopIteration as end:
-                value: T = end.value
-                return value
-            outcome = None
+        progress = Progress(exchange)
+        for step in progress:
             if isinstance(step, Pause):
                 time.sleep(step.seconds)
             else:
-                outcome = self._send_once(step)
+                progress.outcome = self._send_once(step)
+        return progress.value
 
     def _send_once(self, request: Request) -> httpx.Response | httpx.TransportError:
         try:
@@ -89,18 +104,13 @@ class AsyncClient(Calls):
 
     async def run(self, exchange: Exchange[T]) -> T:
         """Send the requests of a call and return its result."""
-        outcome: Outcome = None
-        while True:
-            try:
-                step = exchange.send(outcome)
-            except StopIteration as end:
-                value: T = end.value
-                return value
-            outcome = None
+        progress = Progress(exchange)
+        for step in progress:
             if isinstance(step, Pause):
                 await asyncio.sleep(step.seconds)
             else:
-                outcome = await self._send_once(step)
+                progress.outcome = await self._send_once(step)
+        return progress.value
 
     async def _send_once(self, request: Request) -> httpx.Response | httpx.TransportError:
         try:

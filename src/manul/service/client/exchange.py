@@ -123,7 +123,6 @@ def wait_seconds(outcome: Outcome) -> float:
 
 
 def decode(response: httpx.Response, kind: type[T]) -> T:
-    """The body of a successful response."""
     try:
         return msgspec.json.decode(response.content, type=kind, strict=False)
     except msgspec.DecodeError as error:

@@ -119,7 +119,6 @@ class Decider:
         return [wire.Decision.of(each) for each in await future]
 
     async def observe(self, loop: Loop, observation: wire.NewObservation) -> DecisionRow:
-        """Store an action that the caller chose itself."""
         context = loop.model.context(observation.context)
         check_context(loop, context, self._limits)
         span, rewards = loop.settings.loss_range, loop.settings.rewards is not None

@@ -62,7 +62,6 @@ class DecisionNumbers:
         return bool(self._void)
 
     def take_void(self) -> list[int]:
-        """The void numbers, to be stored."""
         numbers = []
         while self._void:
             numbers.append(self._void.popleft())

@@ -52,12 +52,7 @@ class Learner(threading.Thread):
         self._has_more = False
         self.span: SpanMaker = no_span
 
-    @property
-    def _stopping(self) -> bool:
-        return self._stopped.is_set()
-
     def wake(self) -> None:
-        """Tell the thread that there is something to learn."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -67,26 +62,23 @@ class Learner(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        while not self._stopping:
+        while not self._stopped.is_set():
             try:
                 self._round()
             except StoreFailure as failure:
                 log.warning("the store cannot be read (%s); retrying", failure)
-                self._rest()
+                self._stopped.wait(FAILURE_SECONDS)
             except Exception:
                 log.exception("cannot follow the other replicas; no loop learns here until this succeeds; retrying")
-                self._rest()
+                self._stopped.wait(FAILURE_SECONDS)
         try:
             self._finish()
         except StoreFailure as failure:
             log.warning("the store cannot be read (%s); the last snapshots were not saved", failure)
 
-    def _rest(self) -> None:
-        self._stopped.wait(FAILURE_SECONDS)
-
     def _round(self) -> None:
         self._woken.clear()
-        if self._stopping:
+        if self._stopped.is_set():
             return
         if self._following is not None:
             self._following.refresh()
@@ -97,11 +89,8 @@ class Learner(threading.Thread):
             self._stopped.wait(0 if self._has_more else POLL_SECONDS)
             return
         if not any(busy):
-            self._woken.wait(self._idle_seconds())
+            self._woken.wait(min(self._seconds, FAILURE_SECONDS) if self.failing else self._seconds)
         time.sleep(0)
-
-    def _idle_seconds(self) -> float:
-        return min(self._seconds, FAILURE_SECONDS) if self.failing else self._seconds
 
     def _finish(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
@@ -132,7 +121,6 @@ class Learner(threading.Thread):
 
     @property
     def failing(self) -> list[str]:
-        """The names of loops that currently cannot learn."""
         return sorted(loop.name for loop in self._loops() if loop.feed.rests_until)
 
     def leads(self) -> bool:

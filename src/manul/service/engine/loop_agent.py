@@ -51,7 +51,6 @@ class LoopAgent(Protocol):
 
 
 def make_agent(settings: NewLoop) -> LoopAgent:
-    """A fresh agent for a loop."""
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
     outcomes = {"losses": settings.losses} if settings.rewards is None else {"rewards": settings.rewards}
     actions = action_space(settings).actions

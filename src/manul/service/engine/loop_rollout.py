@@ -182,7 +182,6 @@ class LoopRollout:
 
     @property
     def not_before(self) -> float:
-        """The earliest time of the next step up."""
         return self.step_began + self.settings.least_seconds
 
     def apply(self, event: Event, act: OwnerAct) -> None:
@@ -208,7 +207,6 @@ class LoopRollout:
 
     @property
     def unsent(self) -> list[RolloutMove]:
-        """The moves that the webhook has not received yet."""
         return [] if self.settings.webhook is None else self.moves[self.notified :]
 
     def to_bytes(self) -> bytes:
@@ -284,7 +282,6 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
 
 
 def check_url(url: str) -> None:
-    """Refuse a URL that nothing can be sent to."""
     try:
         parts = urlsplit(url)
         usable = bool(parts.hostname) and (parts.port is None or parts.port > 0) and url.isascii()

@@ -225,7 +225,6 @@ class Model:
         self.history.forget_judged()
 
     def _apply_act(self, event: Event, body: bytes) -> None:
-        """Apply what the owner did to the rollout."""
         act = msgspec.json.decode(body, type=OwnerAct)
         with self._lock:
             if act.act == "start":

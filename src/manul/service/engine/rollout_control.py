@@ -142,13 +142,11 @@ def require_rollout(loop: Loop) -> LoopRollout:
 
 
 def describe(loop: Loop, now: float) -> Rollout:
-    """The rollout of a loop for its owner."""
     with loop.model.hold():
         return _describe(loop, require_rollout(loop), now)
 
 
 def describe_all(loops: Iterable[Loop], now: float) -> list[Rollout]:
-    """The rollouts of all loops that have one."""
     described = []
     for loop in loops:
         with loop.model.hold() as model:

@@ -97,7 +97,6 @@ def _content(message: Any, limit: int, room: int) -> bytes:
 
 
 def too_large(limit: int) -> TooLarge:
-    """The problem of a body that exceeds the limit."""
     return TooLarge(f"The body exceeds {limit} bytes. Send smaller batches, or raise --max-body-bytes.")
 
 

@@ -104,7 +104,6 @@ class Routes:
         return json(wire.Deleted(name=name))
 
     async def reset(self, request: Request) -> Response:
-        """Delete the data of a loop and restart it."""
         return json(await self._status(await self.engine.reset(request.path_params["loop"])))
 
     async def decide(self, request: Request) -> Response:
@@ -124,7 +123,6 @@ class Routes:
         return json(wire.Decisions(decisions=decisions))
 
     async def observe(self, request: Request) -> Response:
-        """Store an action that the caller chose itself."""
         observation = await self._parse(request, wire.NewObservation)
         stored = await self.engine.observe(await self._loop(request), observation)
         return json(wire.Observed(id=stored.public_id))
@@ -177,7 +175,6 @@ class Routes:
         return json(await self._status(loop))
 
     async def report(self, request: Request) -> Response:
-        """The agent's estimates, and the estimated losses of alternatives."""
         loop = await self._loop(request)
         snapshot = await asyncio.to_thread(loop.model.snapshot)
         return json(await asyncio.to_thread(loop_report.report, self.engine.store, loop, snapshot))
@@ -192,12 +189,10 @@ class Routes:
         return json(summary(loop, await self._status(loop), examined, self.engine.now(), span))
 
     async def policy(self, request: Request) -> Response:
-        """The policy as a function of one feature."""
         given = request.query_params
         return json(policy_view(await self._loop(request), given.get("feature"), given.get("knob")))
 
     async def pair(self, request: Request) -> Response:
-        """The losses of pairs of values of two knobs."""
         loop, given = await self._loop(request), request.query_params
         return json(await asyncio.to_thread(pair_view, loop, given.get("first"), given.get("second")))
 

@@ -66,7 +66,6 @@ class RequestMetrics:
         self._sums[route] += seconds  # type: ignore[assignment]
 
     def lines(self) -> Iterator[str]:
-        """The metrics in the text format of Prometheus."""
         yield from ("# HELP manul_requests_total Responses by route and status.", "# TYPE manul_requests_total counter")
         for (route, status), count in sorted(self._answers.items()):
             yield f'manul_requests_total{{route="{route}",status="{status}"}} {count}'

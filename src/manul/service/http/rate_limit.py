@@ -47,7 +47,6 @@ class Bucket:
 
     @property
     def wait_seconds(self) -> int:
-        """Whole seconds until a request is accepted again."""
         return max(1, math.ceil((1.0 - self._level) / self.rate))
 
     def _fill(self) -> None:
@@ -57,7 +56,6 @@ class Bucket:
 
 
 def too_many(bucket: Bucket, whose: str) -> TooManyRequests:
-    """The refusal of a caller whose bucket is empty."""
     seconds = bucket.wait_seconds
     return TooManyRequests(
         f"{whose} limit of {bucket.rate:g} requests per second is exceeded. Nothing was changed; "

@@ -26,7 +26,6 @@ LEAST_RATE = 0.1
 
 
 def new_token() -> str:
-    """Generate a token of 32 random bytes."""
     return secrets.token_urlsafe(32)
 
 
@@ -92,7 +91,6 @@ class Access:
 
     @property
     def restricted(self) -> bool:
-        """Whether the token is for some loops only."""
         return not self._all
 
     @property

@@ -90,7 +90,6 @@ def features(contexts: Sequence[Any]) -> list[str]:
 
 
 def table(contexts: Sequence[Any]) -> Table:
-    """The values of each feature."""
     if not contexts:
         return {}
     if not isinstance(contexts[-1], dict):

@@ -121,7 +121,6 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         return self._at(place, number) if place < self.count and self._number(place) == number else None
 
     def decisions(self) -> list[DecisionRow]:
-        """All decisions, in the order of their numbers."""
         return [self._at(place, number) for place, number in enumerate(self.all_numbers())]
 
     @property
@@ -255,7 +254,6 @@ def ranges(blocks: Sequence[Block]) -> list[tuple[int, int]]:
 
 
 def encode(block: Block) -> bytes:
-    """Encode a block."""
     return _encoder.encode(block)
 
 

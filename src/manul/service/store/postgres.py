@@ -92,7 +92,6 @@ class PostgresStore(Reading):
         return self._numbers.keep(loop, ahead=ahead)
 
     def states(self) -> list[State]:
-        """The state of all loops that replicas share."""
         return [State(*row) for row in self._read(STATES)]
 
     def counts(self, loop: int) -> Counts:

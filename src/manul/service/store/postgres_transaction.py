@@ -77,7 +77,6 @@ class PostgresTransaction:
             self._execute(TALLY, loop, count, latest)
 
     def on_commit(self) -> None:
-        """Update the cache once the transaction is durable."""
         for loop, block in self._blocks:
             self._recent.add(loop, block)
             self._has_first.add(loop)

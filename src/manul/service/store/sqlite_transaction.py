@@ -38,7 +38,6 @@ class SqliteTransaction:
         self._connection.executemany(COUNT, rows)
 
     def on_commit(self) -> None:
-        """Update totals and cache once the transaction is durable."""
         for loop in self._created:
             self._counts[loop] = Counts()
         for loop in self._gone:

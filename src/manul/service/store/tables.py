@@ -54,7 +54,6 @@ TABLES = Registry[TableAccess]("store of a backup", "manul.service.store", sugge
 
 
 def selection(table: str, columns: Iterable[str]) -> str:
-    """The query for the rows of a table."""
     existing = "" if table == "loops" else " WHERE loop IN (SELECT number FROM loops)"
     return f"SELECT {', '.join(columns)} FROM {table}{existing} ORDER BY {KEYS[table]}"
 
