@@ -6,15 +6,17 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 
+from manul.agents.rollout.rollout_progress import Ticket
 from manul.service import wire
 from manul.service.engine.decision_numbers import DecisionNumbers
 from manul.service.engine.feed import Feed
+from manul.service.engine.loop_rollout import LoopRollout
 from manul.service.engine.model import Model
 from manul.service.insights.history import RECENT
 from manul.service.insights.traffic import Traffic
 from manul.service.loop_settings import agent_settings, stored_loop
 from manul.service.store import Fact, LoopRow, Snapshot, Store
-from manul.service.store.blocks import DecisionRow, new_epoch
+from manul.service.store.blocks import new_epoch
 
 log = logging.getLogger("manul.service")
 # Decisions of one block: a batch, or those that were written together.
@@ -54,22 +56,24 @@ class Loop:
 
     def load_in_flight(self) -> None:
         """Read the decisions of the rollout that are not judged."""
-        if self.model.rollout is not None:
-            self.model.load_in_flight(self._recent_decisions(self.model.rollout.progress.next))
+        rollout = self.model.rollout
+        if rollout is not None:
+            self.model.load_in_flight(rollout, dict(self._tickets(rollout)))
 
     def join_in_flight(self) -> None:
         """Read the decisions of other replicas that are not judged."""
         rollout = self.model.rollout
         if rollout is not None:
             reserved = self._store.counts(self.number).numbers
-            decisions = self._recent_decisions(rollout.progress.next)
-            self.model.join_in_flight(rollout, {each.number: rollout.own_ticket(each) for each in decisions}, reserved)
+            self.model.load_in_flight(rollout, dict(self._tickets(rollout)), reserved=reserved)
 
-    def _recent_decisions(self, first: int) -> Iterator[DecisionRow]:
-        """The decisions from a number on; the block that contains it may start before it."""
+    def _tickets(self, rollout: LoopRollout) -> Iterator[tuple[int, Ticket | None]]:
+        """The tickets of decisions that are not judged; the block that contains the first may start before it."""
+        first = rollout.progress.next
         after = max(0, first - MAX_BLOCK)
         while blocks := self._store.blocks(self.number, after, 64):
-            yield from (each for block in blocks for each in block.decisions() if each.number >= first)
+            decisions = (each for block in blocks for each in block.decisions() if each.number >= first)
+            yield from ((each.number, rollout.own_ticket(each)) for each in decisions)
             after = blocks[-1].last
 
     def set_state(self, *, paused: bool | None = None, apprentice: bool | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -138,24 +138,20 @@ class LoopRollout:
         else:
             self.in_flight.omit(number, ticket)
 
-    def load_in_flight(self, decisions: Iterable[DecisionRow]) -> None:
-        """Take the decisions in flight from those that are stored."""
-        self.in_flight = InFlight()
-        for each in decisions:
-            ticket = self.own_ticket(each)
-            if ticket is not None and each.number >= self.progress.next:
-                self.keep(each.number, ticket)
-        self._note_arrived()
-
-    def join_in_flight(self, stored: dict[int, Ticket | None], reserved: int) -> None:
-        """Add the decisions of other replicas; one that is not stored yet counts with the largest share."""
+    def load_in_flight(self, stored: Mapping[int, Ticket | None], *, reserved: int | None = None) -> None:
+        """Take the decisions in flight from those that are stored. With `reserved`, add those of other replicas instead, with
+        numbers up to this one; a decision that is not stored yet counts with the largest share."""
         progress = self.progress
-        largest = Ticket(learner=True, share=max(self.plan.shares), level=0, period=progress.period)
-        numbers = [number for number in range(progress.next, reserved + 1) if number not in progress.arrived]
-        tickets = dict.fromkeys(numbers, largest) | stored
-        self.in_flight.join(
-            {number: each for number, each in tickets.items() if each is not None and number >= progress.next}
-        )
+        own = {number: each for number, each in stored.items() if each is not None and number >= progress.next}
+        if reserved is None:
+            self.in_flight = InFlight()
+            for number, ticket in own.items():
+                self.keep(number, ticket)
+        else:
+            largest = Ticket(learner=True, share=max(self.plan.shares), level=0, period=progress.period)
+            unknown = [number for number in range(progress.next, reserved + 1) if number not in progress.arrived]
+            others = {number: largest for number in unknown if number not in stored} | own
+            self.in_flight.join(dict(sorted(others.items())))
         self._note_arrived()
 
     def continue_from(self, before: LoopRollout | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -166,18 +166,14 @@ class Model:
         """Give the learner no more traffic in rollouts that were started by events up to this one."""
         self.stopped = max(self.stopped, event)
 
-    def load_in_flight(self, decisions: Iterable[DecisionRow]) -> None:
-        """Take the decisions of the rollout that are not judged from the store."""
-        stored = list(decisions)
-        with self._lock:
-            if self.rollout is not None:
-                self.rollout.load_in_flight(stored)
-
-    def join_in_flight(self, rollout: LoopRollout, stored: dict[int, Ticket | None], reserved: int) -> None:
-        """Add decisions of other replicas, with numbers up to `reserved`, unless there is another rollout by now."""
+    def load_in_flight(
+        self, rollout: LoopRollout, stored: Mapping[int, Ticket | None], *, reserved: int | None = None
+    ) -> None:
+        """Take the decisions in flight from the store, unless there is another rollout by now; with `reserved`, add those of
+        other replicas, which have numbers up to this one."""
         with self._lock:
             if self.rollout is not None and self.rollout.event == rollout.event:
-                self.rollout.join_in_flight(stored, reserved)
+                self.rollout.load_in_flight(stored, reserved=reserved)
 
     def restore(self, snapshot: Snapshot) -> None:
         agent = loop_agent.from_bytes(snapshot.model)
