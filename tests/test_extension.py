@@ -117,6 +117,21 @@ def test_a_loop_of_the_service_has_the_agent_and_survives_a_restart(tmp_path):
     assert after["decisions"] == before["decisions"] == after["learned"] == 20
 
 
+def test_a_field_of_the_answer_is_added_in_one_place(tmp_path):
+    service = Process(tmp_path, program=(MANUL, "--plugin", EXAMPLE.with_name("answer_example.py")))
+    service.ask("POST", "/v1/loops", LOOP | {"agent": "auto"})
+    asked = {"context": [1.0, 2.0]}
+    _, fast = service.ask("POST", "/v1/loops/heating/decisions", asked)
+    _, routed = service.ask("POST", "/v1/loops/heating/decisions?", asked)
+    _, batch = service.ask("POST", "/v1/loops/heating/decisions/batch", {"decisions": [asked, asked | {"id": "a"}]})
+    service.ask("PUT", "/v1/loops/heating/rollout", {"baseline": 8.0})
+    _, arms = service.ask("POST", "/v1/loops/heating/decisions/batch", {"decisions": [asked]})
+    _, described = service.ask("GET", "/openapi.json")
+    service.stop()
+    assert all(each["made"] > 0 for each in (fast, routed, *batch["decisions"], *arms["decisions"]))
+    assert "made" in described["components"]["schemas"]["Decision"]["required"]
+
+
 def test_the_estimator_evaluates(log):
     estimate = manul.evaluate(lambda _: 0.5, log, "clipped", bandwidth=1 / 4)
     assert (estimate.estimator, estimate.low <= estimate.value <= estimate.high) == ("clipped", True)

@@ -75,6 +75,12 @@ class Mapped(PlotMixin, model_files.FileMixin):
         return self._width
 
     @property
+    def named(self) -> bool:
+        """Whether contexts are named fields, which the map may turn into rows."""
+        inside: bool = self.agent.named  # type: ignore[attr-defined]
+        return inside or (self._mapped_width is not None and self._width is None)
+
+    @property
     def decisions(self) -> int:
         """The number of decisions so far."""
         return int(getattr(self.agent, "decisions", 0))
@@ -144,6 +150,15 @@ class Mapped(PlotMixin, model_files.FileMixin):
         """Draw an action for each row; `within` has one (low, high) per row."""
         rows, mapped = self._map_many(contexts)
         decisions = self.agent.decide_many(mapped, within)
+        self._fix_many(rows, mapped)
+        return decisions
+
+    def decide_many_again(
+        self, numbers: npt.ArrayLike, contexts: Contexts, within: npt.ArrayLike | None = None
+    ) -> Decisions:
+        """Draw the decision with each row's number without counting them, if the agent inside can."""
+        rows, mapped = self._map_many(contexts)
+        decisions: Decisions = self.agent.decide_many_again(numbers, mapped, within)  # type: ignore[attr-defined]
         self._fix_many(rows, mapped)
         return decisions
 

@@ -6,7 +6,7 @@ import math
 from functools import partial
 from itertools import takewhile
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from manul.agents.rollout import arms, rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
-from manul.agents.rollout.rollout_plan import RolloutPlan
+from manul.agents.rollout.rollout_plan import PlanSettings, RolloutPlan
 from manul.agents.rollout.rollout_progress import Progress
 from manul.contexts import conversion
 from manul.contexts.schema import Context
@@ -82,6 +82,9 @@ class Rollout(PlotMixin, model_files.FileMixin):
     worst possible, so the budget limits how many of them the learner makes. While the arms are proven to be left out at different
     rates, the learner does not move up.
 
+    The settings of the `plan` are given by name: `tolerance`, `confidence`, `steps`, `holdout`, `least_decisions`, `budget`,
+    `patience` and `patience_seconds`.
+
     Set `agent` to replace the learner: the new one begins at the first step, with new evidence and what is left of the budget.
 
     >>> import manul
@@ -97,27 +100,11 @@ class Rollout(PlotMixin, model_files.FileMixin):
         agent: SaveableAgent,
         *,
         baseline: Any,
-        tolerance: float = 0.05,
-        confidence: float = 0.95,
-        steps: tuple[float, ...] = (0.05, 0.25, 1.0),
-        holdout: float = 0.02,
-        least_decisions: int = 200,
-        budget: float = 100.0,
-        patience: int = 10_000,
-        patience_seconds: float | None = None,
         seed: int = 0,
+        **plan: Unpack[PlanSettings],
     ) -> None:
         _check_agent(agent)
-        self.plan = RolloutPlan(
-            tolerance=tolerance,
-            confidence=confidence,
-            steps=steps,
-            holdout=holdout,
-            least_decisions=least_decisions,
-            budget=budget,
-            patience=patience,
-            patience_seconds=patience_seconds,
-        )
+        self.plan = RolloutPlan(**plan)
         if baseline is agent:
             raise ParameterError(
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
