@@ -15,6 +15,7 @@ MEANINGS = {
     "axes": "matplotlib axes to draw on; by default, those of a new figure.",
     "bandwidth": "the half-width of the window around the chosen action, in units of the action.",
     "baseline_loss": "the mean loss of the baseline.",
+    "by_name": "a value for each knob, by name.",
     "branches": "the combinations of options, with the distributions of the other knobs.",
     "cells": "the number of cells per knob, at most.",
     "classifier": "a classifier with the interface of scikit-learn, for every node.",
@@ -114,6 +115,10 @@ MEANINGS = {
     "value": "the value.",
     "width": "the number of columns of a context.",
     "within": "a narrower range of actions, (low, high), for this decision; in a batch, one per row.",
+    "space": "the space of actions.",
+    "what": "what the values are, for error messages.",
+    "description": "the space in JSON values, as `describe` returns it.",
+    "given": "values by the names of knobs.",
 }
 MEANINGS |= {
     "age": "the number of rounds learned.",
@@ -151,9 +156,8 @@ MEANINGS |= {
     "withins": "a narrower range, or None, for each context.",
 }
 MEANINGS |= {
-    "AutoKnobs.within": "narrower ranges by knob, or the options that are allowed; in a batch, one mapping per row.",
-    "KnobsDecision.within": "the narrower ranges by knob, if there were some.",
-    "KnobsDecisions.within": "the narrower ranges of each row, if there were some.",
+    "Decision.within": "the narrower ranges by knob, if there were some.",
+    "Decisions.within": "the narrower ranges of each row, if there were some.",
     "Log.losses": "the loss of each action.",
     "Log.outcome": "what the log has, an `Outcome`, instead of `rewards` and a range; the losses are negative rewards if higher is better.",
     "Estimate.outcome": "what the log has, which texts and plots show.",

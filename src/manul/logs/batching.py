@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knob_positions import position_table
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
 from manul.errors import InputError, ParameterError
 from manul.logs.column_fitting import LogColumns, fit_columns
@@ -64,7 +63,7 @@ class Rows:
     floors: Floats | None = None
     features: SparseFeatures | None = None
     columns: WholeLogColumns | None = None
-    knobs: Knobs | None = None
+    knobs: ActionSpace | None = None
     densities_by_knob: dict[str, Floats] | None = None
     knob_ranges: npt.NDArray[Any] | None = None
     outcome: Outcome = LOSSES
@@ -89,7 +88,7 @@ class Rows:
     @cached_property
     def positions(self) -> Floats:
         """The actions, or with several knobs, one row of positions per action, as the core takes them."""
-        return self.actions if self.knobs is None else position_table(self.knobs, self.actions)
+        return self.actions if self.knobs is None else self.knobs.table(self.actions)
 
     def select(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Rows:
         """A selection of the rows; `first` stays as it is."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
@@ -78,7 +78,7 @@ class Log(ViewMixin, FrameMixin):
         rewards: bool = False,
         outcome: Outcome | None = None,
         densities_estimated: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
         densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
         within: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
@@ -122,7 +122,7 @@ class Log(ViewMixin, FrameMixin):
         reward_range: Within | None = None,
         skip_bad: bool = False,
         density: Density = "logged",
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
     ) -> Log:
         """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
 
@@ -163,7 +163,7 @@ class Log(ViewMixin, FrameMixin):
         reward_range: Within | None = None,
         skip_bad: bool = False,
         density: Density = "logged",
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
         format: str | None = None,  # noqa: A002 - as in pandas and open
     ) -> Log:
         """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
@@ -196,7 +196,7 @@ class Log(ViewMixin, FrameMixin):
         loss_range: Within | None = None,
         reward_range: Within | None = None,
         skip_bad: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
         format: str | None = None,  # noqa: A002 - as in read
     ) -> Batches:
         """Read a file as logs of at most `size` rows, one after the other; the file may be larger than memory.
@@ -321,7 +321,7 @@ class Batches:
         *,
         skip_bad: bool,
         needs_density: bool = True,
-        knobs: Knobs | None = None,
+        knobs: ActionSpace | None = None,
         file_format: str | None = None,
     ) -> None:
         check_whole_number("size", size, 1, None, f"Try {BATCH}.")
@@ -360,7 +360,7 @@ class LogWriter:
     """
 
     def __init__(
-        self, path: str | Path, *, append: bool = False, knobs: Mapping[str, Any] | Knobs | None = None
+        self, path: str | Path, *, append: bool = False, knobs: Mapping[str, Any] | ActionSpace | None = None
     ) -> None:
         self._file = output_file.TableWriter(Path(path))
         self._existing = Log.batches(path, knobs=knobs) if append and Path(path).exists() else ()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.sparse_features import SparseFeatures
 from manul.logs.formats import arrays, knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
@@ -46,7 +46,7 @@ class ViewMixin:
         return self._metadata.action_range
 
     @property
-    def knobs(self) -> Knobs | None:
+    def knobs(self) -> ActionSpace | None:
         """The knobs of the actions, if they have several; otherwise None."""
         return self._metadata.knobs
 

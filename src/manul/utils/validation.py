@@ -52,14 +52,7 @@ def _as_float(value: Any) -> float:
 
 
 def check_whole_number(name: str, value: Any, low: int, high: int | None, remedy: str) -> int:
-    """Check that a number is whole and from low to high; None is no upper limit.
-
-    >>> check_whole_number("bins", 16, 2, 256, "Try 16.")
-    16
-    >>> check_whole_number("rounds", 0.5, 1, None, "Try 1000.")
-    Traceback (most recent call last):
-    manul.errors.ParameterError: rounds must be a whole number of at least 1, got 0.5. Try 1000.
-    """
+    """Check that a number is whole and from low to high; None is no upper limit."""
     fits = isinstance(value, int) and not isinstance(value, bool)
     if not (fits and low <= value and (high is None or value <= high)):
         rule = f"of at least {low}" if high is None else f"from {low} to {high}"
@@ -102,7 +95,6 @@ def check_bandwidth(bandwidth: float, actions: Actions) -> float:
 
 
 def check_epsilon(epsilon: float) -> float:
-    """Check the share of uniform exploration."""
     return check_number("epsilon", epsilon, 0, 1, "Try 0.05.")
 
 
@@ -123,7 +115,6 @@ def check_half_life(half_life: float | None) -> float | None:
 
 
 def check_seed(seed: int) -> int:
-    """Check that a seed fits into 64 bits."""
     if not (isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**64):
         raise ParameterError(f"seed must be an integer in [0, 2^64), got {seed!r}. Try 0.", "seed")
     return seed
@@ -179,14 +170,12 @@ def range_advice(name: str) -> str:
 
 def are_within(values: Floats, low: float | Floats, high: float | Floats) -> Flags:
     """Flag the values inside a range; NaN is outside."""
-    flags: Flags = (values >= low) & (values <= high)
-    return flags
+    return (values >= low) & (values <= high)
 
 
 def are_densities(values: Floats) -> Flags:
     """Flag the values that are above 0 and finite."""
-    flags: Flags = (values > 0) & np.isfinite(values)
-    return flags
+    return (values > 0) & np.isfinite(values)
 
 
 def usable_densities(densities: Floats) -> Flags:

@@ -110,7 +110,6 @@ class TableRun:
         return replace(cost, mean_loss=None) if cost is not None and self.log.outcome.higher else cost
 
     def as_dict(self) -> dict[str, Any]:
-        """The results, for JSON."""
         exploration = self._exploration
         stated = self.log.outcome.from_loss
         in_units = {name: self.table.in_units(loss, self.loss) for name, loss in self._losses.items()}
@@ -184,7 +183,6 @@ def describe_columns(table: TargetTable) -> str:
 
 
 def _mean_and_error(values: Floats) -> tuple[float, float]:
-    """The mean of values, and its standard error."""
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Distribution
-from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
+from manul.actions.space import check_one_knob
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import SaveableAgent
@@ -123,7 +123,8 @@ class Rollout(PlotMixin, model_files.FileMixin):
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
             )
         self._agent, self.seed = agent, check_seed(seed)
-        self.actions, self.outcome = agent.actions, agent.outcome
+        self.space, self.outcome = agent.space, agent.outcome
+        self.actions = self.space.ends
         self.losses = self.outcome.known_losses("a rollout")
         self.baseline: Baseline = check_baseline(baseline, self.actions)
         self.progress = Progress(self.plan, self.losses)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Choice
+from manul.actions.kinds.choice import Choice
 from manul.logs.batching import Rows
 from manul.outcomes import LOSSES
 from manul.utils.validation import USABLE, Floats, are_within, range_advice, usable_densities

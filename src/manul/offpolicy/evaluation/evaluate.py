@@ -13,8 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs, check_one_knob
 from manul.actions.ranges import Actions
+from manul.actions.space import ActionSpace, check_one_knob
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces, repeatable
 from manul.offpolicy import named_logs
@@ -203,7 +203,7 @@ def as_policy(
     actions: Within,
     losses: Within,
     bandwidth: float | Mapping[str, float] | None,
-    knobs: Knobs | None = None,
+    knobs: ActionSpace | None = None,
 ) -> Policy:
     """A policy as it is, or a function of a context smoothed with a bandwidth, by default the choice of SLOPE."""
     if knobs is not None:

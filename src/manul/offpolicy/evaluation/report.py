@@ -9,7 +9,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
 from manul.offpolicy.estimate import Estimate
@@ -30,7 +30,7 @@ class Stored:
     []
     """
 
-    def __init__(self, paths: Sequence[Path], knobs: Knobs | None = None, file_format: str | None = None) -> None:
+    def __init__(self, paths: Sequence[Path], knobs: ActionSpace | None = None, file_format: str | None = None) -> None:
         self.paths, self.knobs, self.file_format = paths, knobs, file_format
 
     def __iter__(self) -> Iterator[Log]:

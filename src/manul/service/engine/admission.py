@@ -7,15 +7,15 @@ from typing import Any
 from manul.errors import ManulError
 from manul.service.configuration import Limits
 from manul.service.engine import models
-from manul.service.engine.action_space import action_space
 from manul.service.engine.loop import Loop
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop
 
 
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
-    action_space(settings)
+    LoopSpace.of(settings)
     try:
         outcome = settings.learned
     except ManulError as error:
