@@ -236,6 +236,7 @@ def fingerprint():
 INSTRUCTION_SETS = ["baseline", "avx2", "avx512"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", INSTRUCTION_SETS[: INSTRUCTION_SETS.index(_core.instruction_set()) + 1])
 def test_every_instruction_set_gives_the_same_bytes(name):
     code = "import sys; sys.path.insert(0, '.'); from tests.agents.test_knobs import fingerprint; print(fingerprint())"
