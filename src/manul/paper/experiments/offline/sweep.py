@@ -14,8 +14,8 @@ import numpy as np
 from manul.agents import Cats
 from manul.errors import FileError
 from manul.logs.log import Log
-from manul.offpolicy import Grid, optimize
-from manul.offpolicy.optimization.grid import Rule
+from manul.offpolicy.optimization.grid import Grid, Rule
+from manul.offpolicy.optimization.optimize import optimize
 from manul.paper.experiments import hindsight
 from manul.paper.experiments.methods import EPSILON, INITIAL, RULES
 from manul.paper.experiments.problem_sets import Problem
@@ -25,7 +25,7 @@ from manul.worlds import Regression
 from manul.worlds.simulation import simulate
 
 GRID = Grid.paper()
-TRAIN = 0.8
+TRAIN = 0.8  # of the rows, as in the paper
 
 
 def sweep(problem: Problem, runner: TaskRunner, *, folder: Path) -> list[Row]:
