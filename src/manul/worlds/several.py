@@ -99,7 +99,8 @@ def separable(*, rounds: int, knobs: int, steps: int | None = None, width: int =
     scale = 1.0 if steps is None else float(steps)
 
     def expected(numbers: Numbers, columns: Columns) -> Floats:
-        return FLOOR + 0.8 * np.abs(_stack(columns) / scale - start.targets[numbers]).mean(axis=1)
+        losses: Floats = FLOOR + 0.8 * np.abs(_stack(columns) / scale - start.targets[numbers]).mean(axis=1)
+        return losses
 
     best = start.targets if steps is None else np.round(start.targets * scale)
     return start.world(expected, best, knob=(0.0, 1.0) if steps is None else Stepped(0, steps, 1))
@@ -115,7 +116,8 @@ def bowl(*, rounds: int, knobs: int, width: int = 20, seed: int = 0) -> Several:
 
     def expected(numbers: Numbers, columns: Columns) -> Floats:
         off = _stack(columns) - start.targets[numbers]
-        return FLOOR + 0.4 * ((off + 0.5 * np.roll(off, -1, axis=1)) ** 2).mean(axis=1)
+        losses: Floats = FLOOR + 0.4 * ((off + 0.5 * np.roll(off, -1, axis=1)) ** 2).mean(axis=1)
+        return losses
 
     return start.world(expected, start.targets)
 
@@ -134,7 +136,8 @@ def ridge(*, rounds: int, knobs: int, width: int = 20, seed: int = 0) -> Several
     def expected(numbers: Numbers, columns: Columns) -> Floats:
         off = _stack(columns) - start.targets[numbers]
         across = np.minimum(1.0, np.abs(off.sum(axis=1)))
-        return FLOOR + (0.6 * across + 0.2 * np.abs(off).mean(axis=1))
+        losses: Floats = FLOOR + (0.6 * across + 0.2 * np.abs(off).mean(axis=1))
+        return losses
 
     return start.world(expected, start.targets)
 
@@ -155,7 +158,8 @@ def valleys(*, rounds: int, knobs: int, valleys: int = 3, width: int = 20, seed:
         off = _stack(columns)[:, None, :] - places[None, :, :]
         distances = np.sqrt((off**2).mean(axis=2))
         depths = np.where(np.arange(valleys) == deep[numbers][:, None], 0.0, 0.4)
-        return FLOOR + np.minimum(0.8, (depths + 1.6 * distances).min(axis=1))
+        losses: Floats = FLOOR + np.minimum(0.8, (depths + 1.6 * distances).min(axis=1))
+        return losses
 
     return start.world(expected, places[deep])
 
@@ -173,7 +177,8 @@ def cliff(*, rounds: int, knobs: int, width: int = 20, seed: int = 0) -> Several
 
     def expected(numbers: Numbers, columns: Columns) -> Floats:
         below = edges[numbers] - _stack(columns)
-        return FLOOR + np.where(below >= 0, below, 0.8).mean(axis=1)
+        losses: Floats = FLOOR + np.where(below >= 0, below, 0.8).mean(axis=1)
+        return losses
 
     return start.world(expected, edges)
 
@@ -228,7 +233,8 @@ def templates(*, rounds: int, templates: int = 5, width: int = 20, seed: int = 0
     def expected(numbers: Numbers, columns: Columns) -> Floats:
         chosen = np.searchsorted(options, np.asarray(columns["template"], dtype=str))
         off = np.abs(columns["price"] - prices[numbers, chosen])
-        return FLOOR + (behind[numbers, chosen] + 0.4 * off)
+        losses: Floats = FLOOR + (behind[numbers, chosen] + 0.4 * off)
+        return losses
 
     chosen = scores.argmax(axis=1)
     return Several(

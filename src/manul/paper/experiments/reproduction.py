@@ -89,7 +89,8 @@ def reproduce(
     runner = TaskRunner(ResultsFile(folder / "cells.json"), threads, progress)
     with TemporaryDirectory() as scratch:
         run = _Run(problems, runner, folder, Path(scratch), with_vw)
-        sections, tables = [], {}
+        sections: list[Section] = []
+        tables: dict[str, list[result_tables.Row]] = {}
         for name in (name for name in NAMES if name in chosen):
             section, results = _EXPERIMENTS[name](run)
             for title, table in results.items():
