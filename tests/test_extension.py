@@ -12,7 +12,7 @@ import manul
 from manul.agents.agent_registry import AGENTS
 from manul.errors import ParameterError
 from manul.logs.formats import FORMATS
-from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
+from manul.offpolicy.evaluation.estimators import ESTIMATORS
 from manul.utils.model_files import KINDS
 from manul.utils.registry import import_plugin
 from tests.service.processes import MANUL, Process

@@ -214,7 +214,8 @@ NUMBER, INTEGER, FILE, KNOBS = Number(), Integer(), File(), Knobs()
 RANGE = (NUMBER, NUMBER)
 AGENT = Registered("manul.agents.agent_registry", "AGENTS")
 LOG_FORMAT = LogFormat()
-ESTIMATOR = Registered("manul.offpolicy.evaluation.estimator_registry", "ESTIMATORS")
+ESTIMATOR = Registered("manul.offpolicy.evaluation.estimators", "ESTIMATORS")
+INTERVAL = Registered("manul.offpolicy.evaluation.intervals", "INTERVALS")
 
 
 def usage_message(error: click.UsageError) -> str:

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
+from manul.errors import InputError
 from manul.logs.action_resolution import resolution
 from manul.logs.formats.log_schema import context_layout, user_columns
-from manul.logs.knob_views import require_one_knob
 from manul.utils.registry import Registry
 from manul.utils.validation import (
     Floats,
@@ -101,6 +101,13 @@ def estimate_densities(log: Log, *, actions: Within | None = None, model: str = 
     return log.with_estimated_densities(densities)
 
 
+def require_one_knob(log: Log, purpose: str) -> None:
+    """Reject a log with several knobs where actions are single numbers."""
+    if log.knobs is not None:
+        names = ", ".join(log.knobs.names)
+        raise InputError(f"{purpose} takes logs with one knob, but the actions of this one set {names}.", "log")
+
+
 def _spread_out(actions: Floats, ranges: Floats, seed: int) -> Floats:
     """Actions on a grid, such as whole euros, spread evenly over its cells: a density would be a row of spikes otherwise."""
     step = resolution(actions)
@@ -108,7 +115,7 @@ def _spread_out(actions: Floats, ranges: Floats, seed: int) -> Floats:
     return np.clip(moved, ranges[:, 0], ranges[:, 1]) if step else actions
 
 
-def ranges_of(log: Log, actions: Within | None) -> Floats:
+def ranges_of(log: Log, actions: Within | None = None) -> Floats:
     """One (low, high) per row; raises InputError if an action is outside."""
     low, high = check_range("actions", actions or log.action_range or (0.0, 1.0))
     ranges = np.tile([low, high], (len(log), 1))

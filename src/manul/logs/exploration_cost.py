@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.logs.knob_views import volumes
 from manul.logs.log import Log
+from manul.logs.rows import Rows
 from manul.utils.validation import Floats
 
 BLOCKS, LEAST_ROWS = 32, 50  # the most blocks of a log, and the fewest rows of a block
@@ -90,14 +90,11 @@ def _flags(flags: Any) -> npt.NDArray[np.bool_]:
 
 def _relative_densities(log: Log) -> Floats | None:
     """The densities in units of the uniform ones, one row per knob; None if those are not known."""
-    if log.knobs is not None:
-        by_knob = log.densities_by_knob
-        lengths = volumes(log.knobs, log.within, len(log))
-        return None if by_knob is None else np.array([by_knob[name] * lengths[name] for name in by_knob])
-    if log.lows is not None and log.highs is not None:
-        return (log.densities * (log.highs - log.lows))[np.newaxis]
-    span = log.action_range
-    return None if span is None else (log.densities * (span[1] - span[0]))[np.newaxis]
+    if log.knobs is None and log.lows is None and log.action_range is None:
+        return None
+    rows = Rows.of(log) if log.action_range is None else Rows.of(log, span=log.action_range)
+    by_knob = rows.by_knob
+    return None if by_knob is None else np.array([by_knob[name] * rows.volumes[name] for name in by_knob])
 
 
 def _compare(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 import numpy as np
 
-from manul.logs.batching import Logs, batches, has_rewards
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
 from manul.utils.rewards import outcome_names
@@ -17,10 +15,8 @@ from manul.utils.rewards import outcome_names
 class Bookkeeping:
     """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory.
 
-    >>> log = Log(np.zeros((3, 1), np.float32), np.ones(3), np.ones(3), np.ones(3), ids=["a", "b", "a"])
     >>> book = Bookkeeping()
-    >>> [len(batch) for batch in book.read(log)]
-    [3]
+    >>> book.add(Log(np.zeros((3, 1), np.float32), np.ones(3), np.ones(3), np.ones(3), ids=["a", "b", "a"]))
     >>> [title for _, title, _ in book.findings()]
     ['repeated ids', 'one action']
     """
@@ -31,17 +27,10 @@ class Bookkeeping:
         self.lowest, self.highest = math.inf, -math.inf
         self.values: dict[str, set[object]] = {}  # of each of several knobs
 
-    def read(self, log: Logs) -> Iterable[Log]:
-        """The batches of a log, which are counted when they are first read; an iterator can be read only once."""
-        return self._count(batches(log)) if isinstance(log, Iterator) else _Counted(batches(log), self._count)
-
-    def _count(self, log: Iterable[Log]) -> Iterator[Log]:
-        for batch in log:
-            if len(batch):
-                self._add(batch)
-            yield batch
-
-    def _add(self, log: Log) -> None:
+    def add(self, log: Log) -> None:
+        """Add a batch."""
+        if not len(log):
+            return
         if log.ids is not None:
             given = [identifier for identifier in log.ids if identifier is not None]
             digests = b"".join(blake2b(identifier.encode(), digest_size=8).digest() for identifier in given)
@@ -53,7 +42,7 @@ class Bookkeeping:
         else:
             for name, column in log.actions.items():
                 self.values.setdefault(name, set()).update([*{*column.tolist()}][:2])
-        self.rows, self.rewards = self.rows + len(log), has_rewards(log)
+        self.rows, self.rewards = self.rows + len(log), log.rewards is not None
 
     def _add_times(self, log: Log) -> None:
         assert log.times is not None
@@ -88,14 +77,3 @@ class Bookkeeping:
             text = f"Every row has the same {constant[0]}, so the log says nothing about its other values. "
             symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
         return symptoms
-
-
-class _Counted:
-    """Batches that are counted by the first iteration only."""
-
-    def __init__(self, log: Iterable[Log], count: Callable[[Iterable[Log]], Iterator[Log]]) -> None:
-        self.log, self.count, self.counted = log, count, False
-
-    def __iter__(self) -> Iterator[Log]:
-        first, self.counted = not self.counted, True
-        return self.count(self.log) if first else iter(self.log)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.utils.rewards import OutcomeNames, negate, outcome_names
 from manul.utils.validation import Floats
@@ -27,7 +27,7 @@ class FilledEnd:
 
     >>> end = FilledEnd()
     >>> losses = np.concatenate([np.random.default_rng(0).random(1000), np.zeros(8)])
-    >>> end.add(Rows(0, np.zeros((1008, 1), np.float32), *[np.ones(1008)] * 2, losses, None, None))
+    >>> end.add(Rows(0, np.zeros((1008, 1), np.float32), *[np.ones(1008)] * 2, losses))
     >>> end.findings()[0][1]
     'end filled with a default'
     """

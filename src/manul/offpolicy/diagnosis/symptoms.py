@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Choice
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.utils.rewards import negate, negate_pair, outcome_names
 from manul.utils.validation import USABLE, Floats, are_within, range_advice, usable_densities
 
@@ -32,7 +31,7 @@ class Outside:
 
     >>> outside = Outside((0.0, 1.0), (0.0, 1.0))
     >>> ones = np.ones(2)
-    >>> _ = outside.add(Rows(0, np.zeros((2, 1), np.float32), ones, ones, np.array([0.5, 3.0]), None, None))
+    >>> _ = outside.add(Rows(0, np.zeros((2, 1), np.float32), ones, ones, np.array([0.5, 3.0])))
     >>> outside.findings()[0][2]
     '1 of 2 losses are not in [0, 1]; the first is 3 in row 1. Declare the range with losses=(low, high).'
     """
@@ -46,7 +45,7 @@ class Outside:
 
     def add(self, rows: Rows) -> Rows:
         """Add a piece; return the rows with a valid action and density."""
-        lows, highs = rows.ends(self.actions)
+        lows, highs = rows.ends()
         several = rows.knobs is not None  # the log itself checks the values of knobs
         good = {
             "actions": np.ones(len(rows), bool) if several else are_within(rows.actions, lows, highs),
@@ -58,7 +57,7 @@ class Outside:
             self.counts[name] += int((~flags).sum())
             if not flags.all() and name not in self.firsts:
                 first = int(np.argmin(flags))
-                self.firsts[name] = rows.first + first, float(getattr(rows, name)[first])
+                self.firsts[name] = rows.first + first, float(vars(rows)[name][first])
         usable = good["actions"] & good["densities"]
         return rows if usable.all() else rows.select(usable)
 
@@ -78,13 +77,6 @@ class Outside:
             text = f"{self.counts[column]:,} of {self.rows:,} {name} are not {rules[column][0]}; the first is {value:g} in row {row}. "
             symptoms.append(("error", f"{name} outside the range", text + rules[column][1]))
         return symptoms
-
-
-def name_columns(rows: Rows) -> list[str]:
-    """The names of the columns of the contexts, or their numbers if contexts have no names."""
-    numbers = [str(number) for number in range(rows.contexts.shape[1])]
-    fitted = rows.columns.fitted if rows.named and rows.columns is not None else None
-    return numbers if fitted is None else list(fitted.names())
 
 
 class HashSample:
@@ -120,7 +112,7 @@ class Duplicates:
     >>> copies = Duplicates()
     >>> column = np.arange(3.0)
     >>> for _ in range(2):
-    ...     copies.add(Rows(0, np.zeros((3, 1), np.float32), column, column, column, None, None))
+    ...     copies.add(Rows(0, np.zeros((3, 1), np.float32), column, column, column))
     >>> copies.sample.share
     0.5
     """
@@ -157,7 +149,7 @@ class Drift:
     >>> drift = Drift()
     >>> for level in (0, 5):
     ...     contexts = level + np.random.default_rng(level).random((4000, 1), np.float32)
-    ...     drift.add(Rows(0, contexts, *[np.zeros(4000)] * 3, None, None))
+    ...     drift.add(Rows(0, contexts, *[np.zeros(4000)] * 3))
     >>> drift.findings(1e-4)[0][1]
     'context drift'
     """
@@ -177,7 +169,7 @@ class Drift:
         if self.scale is None:
             spread = contexts.std(axis=0)
             self.scale = contexts.mean(axis=0), np.where(spread > 0, spread, 1.0)
-            self.names = name_columns(rows)
+            self.names = rows.context_names()
         z = (contexts - self.scale[0]) / self.scale[1]
         for part in np.array_split(z, max(1, min(_PIECE_PARTS, len(z) // 32))):
             powers = [(part**power).sum(axis=0) for power in range(1, 5)]
@@ -251,19 +243,8 @@ def _clustered(parts: Floats, power: int, mean: Floats) -> Floats:
     return variance
 
 
-def _action_columns(rows: Rows) -> list[Floats]:
-    """The actions as numbers; options are numbered in the order of the knob."""
-    if rows.knobs is None:
-        return [rows.actions]
-    options = {name: knob.options for name, knob in rows.knobs.knobs if isinstance(knob, Choice)}
-    return [
-        np.array([options[name].index(value) for value in column], np.float64) if name in options else column
-        for name, column in rows.actions.items()
-    ]
-
-
 def _hashes(rows: Rows) -> Hashes:
-    columns = [*_action_columns(rows), rows.densities, rows.losses, *rows.contexts.T.astype(np.float64)]
+    columns = [*np.atleast_2d(rows.positions.T), rows.densities, rows.losses, *rows.contexts.T.astype(np.float64)]
     mixed = np.full(len(rows), 0x9E3779B97F4A7C15, np.uint64)
     for column in columns:
         mixed ^= np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from manul.actions.decision import Within
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
+from manul.utils.registry import Registry
 from manul.utils.validation import Floats
 
 REPLICATES = 400  # of the bootstrap
@@ -252,23 +253,69 @@ def _poisson_counts() -> Floats:
 _COUNTS = _poisson_counts()
 
 
-_INTERVALS: dict[str, Callable[[int, float | None], Interval]] = {
-    "empirical-likelihood": lambda *_: EmpiricalLikelihood(),
-    "bootstrap": lambda seed, _: Bootstrap(seed),
-    "normal": lambda *_: Normal(),
-    "clopper-pearson": lambda *_: ClopperPearson(),
-    "bernstein": lambda *_: Bernstein(),
-    "sequence": lambda _, largest_weight: Sequence(largest_weight),
+Start = Callable[[int, float | None], Interval]
+_Start = TypeVar("_Start", bound=Callable[..., Interval])
+
+
+class IntervalMethod(NamedTuple):
+    """A registered interval: `start` makes one; a `bounded` one is valid only with an upper bound of the weights."""
+
+    start: Start
+    bounded: bool = False
+
+
+INTERVALS = Registry[IntervalMethod]("interval", "manul.offpolicy.evaluation", suggestion="normal")
+
+
+def register_interval(name: str, *, bounded: bool = False) -> Callable[[_Start], _Start]:
+    """Register a confidence interval under a name, for `evaluate` and `manul evaluate --interval NAME`.
+
+    Decorate a class, or a function that returns an object, with the methods `add(terms)`, called with the `Terms` of each
+    piece of the log, and `ends(level, largest_weight)`, which returns the interval of the loss, scaled to [0, 1]. It is
+    called with the seed of `evaluate` and its `largest_weight`, or None. A `bounded` interval is valid only if the
+    `largest_weight` of `ends` is an upper bound of all weights; `evaluate` refuses logs without one.
+
+    >>> import manul
+    >>> @manul.register_interval("hoeffding", bounded=True)
+    ... class Hoeffding(ClopperPearson):
+    ...     def __init__(self, seed, largest_weight):
+    ...         super().__init__()
+    ...     def ends(self, level, largest_weight):
+    ...         reach = largest_weight * math.sqrt(math.log(2 / (1 - level)) / (2 * self.count))
+    ...         return self.total / self.count - reach, self.total / self.count + reach
+    >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=500)).log
+    >>> manul.evaluate(lambda context: 0.5, log, interval="hoeffding", bandwidth=1/4).interval
+    'hoeffding'
+    >>> INTERVALS.remove("hoeffding")
+    """
+
+    def register(start: _Start) -> _Start:
+        INTERVALS.add(name, IntervalMethod(start, bounded), module=start.__module__)
+        return start
+
+    return register
+
+
+_BUILT_IN: dict[str, IntervalMethod] = {
+    "empirical-likelihood": IntervalMethod(lambda *_: EmpiricalLikelihood()),
+    "bootstrap": IntervalMethod(lambda seed, _: Bootstrap(seed)),
+    "normal": IntervalMethod(lambda *_: Normal()),
+    "clopper-pearson": IntervalMethod(lambda *_: ClopperPearson(), bounded=True),
+    "bernstein": IntervalMethod(lambda *_: Bernstein(), bounded=True),
+    "sequence": IntervalMethod(lambda _, largest_weight: Sequence(largest_weight)),
 }
-NAMES = tuple(_INTERVALS)
+for _name, _method in _BUILT_IN.items():
+    INTERVALS.add(_name, _method, module=__name__)
+NAMES = tuple(_BUILT_IN)
+BOUNDED = tuple(name for name, method in _BUILT_IN.items() if method.bounded)
 NONE = "none"
-BOUNDED = ("clopper-pearson", "bernstein")  # valid only with an upper bound of the weights
 
 
 def start(name: str, seed: int, largest_weight: float | None = None) -> Interval:
-    """Create an interval by name; `largest_weight` is an upper bound of the weights that is known in advance, if any.
+    """Create an interval by name; `largest_weight` is an upper bound of the weights that is known in advance, if any."""
+    return NoInterval() if name == NONE else INTERVALS[name].start(seed, largest_weight)
 
-    >>> type(start("normal", 0)).__name__
-    'Normal'
-    """
-    return NoInterval() if name == NONE else _INTERVALS[name](seed, largest_weight)
+
+def is_bounded(name: str) -> bool:
+    """Whether an interval is valid only with an upper bound of the weights."""
+    return name != NONE and INTERVALS[name].bounded

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST

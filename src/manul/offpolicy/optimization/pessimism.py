@@ -19,10 +19,10 @@ from manul.actions.decision import Decisions, Within
 from manul.agents.auto import Auto
 from manul.agents.density_critic import fit_critic
 from manul.errors import InputError
-from manul.logs.batching import as_loss_range, declared_ranges, has_rewards
-from manul.logs.density_models import contexts_of, folds, ranges_of, select
+from manul.logs.density_models import contexts_of, folds, ranges_of, require_one_knob, select
 from manul.logs.log import Log
 from manul.logs.row_hashes import sketch_log
+from manul.logs.sample import Sample
 from manul.offpolicy.converted_contexts import context_objections
 from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation import intervals
@@ -88,18 +88,19 @@ def optimize_without_densities(
     """
     check_has_rows(len(log))
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
-    _, (least, worst) = declared_ranges(log, actions, as_loss_range(log, losses, rewards))
-    ranges = ranges_of(log, actions)
+    require_one_knob(log, "Optimization without densities")
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards)
+    ranges = ranges_of(log, sample.span)
     check_outcomes(
-        log.actions, np.ones(len(log)), log.losses, ranges[:, 0], ranges[:, 1], loss_range=(least, worst),
-        rewards=has_rewards(log), logged=True,
+        log.actions, np.ones(len(log)), log.losses, ranges[:, 0], ranges[:, 1], loss_range=sample.scale,
+        rewards=sample.rewards, logged=True,
     )  # fmt: skip
-    train = _Training(log, ranges, (least, worst), bandwidth, check_seed(seed))
+    train = _Training(log, ranges, sample.scale, bandwidth, check_seed(seed))
     estimate, refusal = _estimate(train, level)
-    estimate = None if estimate is None else replace(estimate, rewards=has_rewards(log))
+    estimate = None if estimate is None else replace(estimate, rewards=sample.rewards)
     policy, logged = train.policy(np.arange(len(log))), float(log.losses.mean())
     policy.trained_on = sketch_log(log)
-    return Restrained(policy, estimate, refusal, logged, rewards=has_rewards(log))
+    return Restrained(policy, estimate, refusal, logged, rewards=sample.rewards)
 
 
 class _Training:
@@ -138,10 +139,8 @@ def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str |
         terms, fold_densities = training.terms(training.policy(train), held_out)
         ends.add(terms)
         parts, densities = [*parts, terms], [*densities, fold_densities]
-    numerators, weights = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("numerators", "weights")
-    )
-    objections = context_objections(training.log)
+    numerators, weights = (np.concatenate(column) for column in zip(*(part[:3:2] for part in parts), strict=True))
+    objections = context_objections(training.log.context_changes)
     if objections:
         return None, objections[0].sentence
     try:

@@ -12,24 +12,18 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.smoothing import smooth
 from manul.contexts import conversion
-from manul.logs.batching import has_rewards
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.utils.rewards import known_range, numeric_range
 from manul.utils.validation import Floats, check_outcomes, check_seed, check_workers
 
 PIECE = 16_384  # rows
-Logs = Log | Iterable[Log]
 _NOTHING = np.empty(0)
 
 
-def pieces(log: Logs, size: int = PIECE) -> Iterator[Log]:
-    """A log, or the batches of one, in pieces of at most `size` rows.
-
-    >>> [len(piece) for piece in pieces(Log(np.zeros((5, 1), np.float32), *np.ones((3, 5))), size=2)]
-    [2, 2, 1]
-    """
-    for batch in [log] if isinstance(log, Log) else log:
+def pieces(batches: Iterable[Log], size: int = PIECE) -> Iterator[Log]:
+    """The batches of a log in pieces of at most `size` rows."""
+    for batch in batches:
         for first in range(0, len(batch), size):
             yield batch.rows(slice(first, first + size))
 
@@ -147,7 +141,7 @@ def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
     lows, highs = (piece.lows, piece.highs) if narrowed else whole_range
     ends, loss_range = (cast(Floats, lows), cast(Floats, highs)), numeric_range(agents[0].losses)
     outcomes = piece.actions, piece.densities, piece.losses
-    check_outcomes(*outcomes, *ends, loss_range=loss_range, rewards=has_rewards(piece), logged=True)
+    check_outcomes(*outcomes, *ends, loss_range=loss_range, rewards=piece.rewards is not None, logged=True)
     if piece.lows is not None and piece.highs is not None and len(piece):
         widest = max(agents, key=lambda agent: agent.narrowest_bandwidth)
         for number in (np.argmin(piece.highs - piece.lows), np.argmin(piece.lows), np.argmax(piece.highs)):

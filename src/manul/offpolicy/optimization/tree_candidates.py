@@ -11,9 +11,10 @@ import numpy as np
 from manul.actions.decision import Decisions
 from manul.agents.auto import Auto
 from manul.errors import ParameterError
-from manul.logs.batching import Logs, Rows, pieces
+from manul.logs.rows import Rows
+from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
-from manul.offpolicy.evaluation.doubly_robust import action_points
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog, action_points
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
@@ -77,10 +78,10 @@ def check_bandwidths(candidates: Sequence[Candidate], penalty: Penalty) -> None:
             )
 
 
-def cross_fit(candidate: Candidate, log: Logs, total: int) -> list[AnyAgent]:
+def cross_fit(candidate: Candidate, sample: Sample, total: int) -> list[AnyAgent]:
     """One agent per fold, trained on the other folds in the order of the log."""
     agents = [candidate.fresh() for _ in range(cross_fitting.FOLDS)]
-    for piece in pieces(log):
+    for piece in sample.pieces():
         folds = cross_fitting.fold_numbers(piece, total)
         for fold, agent in enumerate(agents):
             rows = piece.select(folds != fold)
@@ -98,11 +99,11 @@ def window_terms(agent: AnyAgent, rows: Rows, critic: Auto | None, critic_rows: 
     low, high = agent.actions
     weights = agent.densities_many(rows.contexts, rows.actions, rows.within) / rows.densities
     share = getattr(agent, "bandwidth", None) or Auto.narrowest_share * (high - low)
-    lows, highs = rows.ends(agent.actions)
+    lows, highs = rows.ends()
     halves = np.minimum(share, (highs - lows) / 2)
     if critic is None:
         nothing = np.zeros(len(weights))
         return WindowTerms(weights, halves, nothing, nothing)
-    points, shares = action_points(agent, rows, agent.actions)
+    points, shares = action_points(PolicyOnLog(agent), rows)
     losses = cross_fitting.predict(critic, critic_rows, np.column_stack([rows.actions, np.clip(points, low, high)]))
     return WindowTerms(weights, halves, losses[:, 0], (losses[:, 1:] * shares).sum(axis=1))

@@ -11,7 +11,7 @@ import numpy as np
 from manul.actions.decision import Decision, Decisions, KnobsDecision, KnobsDecisions, Within
 from manul.actions.knobs import Choice, Knob, Knobs, KnobValue, Span, Stepped
 from manul.errors import ManulError, ParameterError
-from manul.logs.knob_views import volumes
+from manul.logs.rows import volumes
 from manul.service import wire
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop

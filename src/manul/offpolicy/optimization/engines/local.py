@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from manul.logs.sample import Sample
 from manul.offpolicy.optimization.checkpoint import Checkpoint
 from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import Candidate
-from manul.offpolicy.optimization.replay import Logs, LogSummary, Replay, pieces
+from manul.offpolicy.optimization.replay import LogSummary, Replay, pieces
 from manul.utils.validation import check_has_rows
 
 
 def train(
     candidates: Sequence[Candidate],
-    log: Logs,
+    sample: Sample,
     *,
     draw: int | None,
     clip: float | None,
@@ -25,7 +26,7 @@ def train(
     """Train every candidate; with `resume`, continue the run in that folder."""
     replay, seen = Replay(candidates, draw=draw, threads=threads, clip=clip), LogSummary()
     checkpoint = None if resume is None else Checkpoint(resume, replay, {"draw": draw, "clip": clip})
-    stream = pieces(log)
+    stream = pieces(sample.batches)
     for piece in stream if checkpoint is None else checkpoint.skip(stream, seen):
         replay.learn(piece)
         seen.add(piece)
