@@ -19,11 +19,7 @@ from manul.utils.validation import check_number
 
 @dataclass(frozen=True)
 class Conversion:
-    """The result of a conversion.
-
-    >>> print(Conversion(Path("run.parquet"), rows=3, skipped=1))
-    run.parquet: 3 rows, 1 invalid row skipped
-    """
+    """The result of a conversion."""
 
     target: Path
     rows: int

@@ -54,10 +54,6 @@ def exploration_cost(log: Log) -> ExplorationCost | None:
     """The cost of the explored rows of a log; None if the range of actions is not known or no row was greedy.
 
     Rows whose density is uniform, such as the first 10 of Auto, count neither as explored nor as greedy.
-
-    >>> densities, losses = np.array([0.1, 4.9, 4.9, 4.9]), np.array([0.9, 0.1, 0.2, 0.3])
-    >>> print(exploration_cost(Log(np.zeros((4, 1)), np.full(4, 0.5), densities, losses, action_range=(0.0, 1.0))))
-    47 ± 8 % of the loss
     """
     relative = _relative_densities(log)
     if relative is None or not len(log):
@@ -74,12 +70,7 @@ def exploration_cost(log: Log) -> ExplorationCost | None:
 
 
 def greedy_rows(log: Log) -> npt.NDArray[np.bool_]:
-    """Flag the rows whose action was drawn from the greedy window; none if the range of actions is not known.
-
-    >>> log = Log(np.zeros((2, 1)), np.full(2, 0.5), np.array([0.1, 4.9]), np.zeros(2), action_range=(0.0, 1.0))
-    >>> greedy_rows(log)
-    array([False,  True])
-    """
+    """Flag the rows whose action was drawn from the greedy window; none if the range of actions is not known."""
     relative = _relative_densities(log)
     return np.zeros(len(log), bool) if relative is None else _flags((relative > 1 + ROUNDING).all(axis=0))
 

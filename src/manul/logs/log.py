@@ -305,7 +305,7 @@ class Log:
         logs = _with_common_names(logs)
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
-        ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
+        ranges = _hull([log.action_range for log in logs]), _hull([log.loss_range for log in logs])
         changes = join_changes(log.context_changes for log in logs)
         metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1], changes=changes)
         table = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
@@ -631,11 +631,7 @@ def _hull(ranges: Sequence[Within | None]) -> Within | None:
 
 
 def check_knobs(knobs: Mapping[str, Any] | Knobs | None) -> Knobs | None:
-    """The knobs, which are given as to an agent.
-
-    >>> check_knobs({"price": (10, 50)}).names
-    ['price']
-    """
+    """The knobs, which are given as to an agent."""
     if knobs is None or isinstance(knobs, Knobs):
         return knobs
     if not isinstance(knobs, Mapping):

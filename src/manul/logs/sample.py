@@ -262,11 +262,7 @@ class _Joined:
 
 
 def observed_range(log: Logs) -> Within:
-    """The smallest range that contains the losses of a log, within 1e100; wider if all are equal.
-
-    >>> observed_range([])
-    (0.0, 1.0)
-    """
+    """The smallest range that contains the losses of a log, within 1e100; wider if all are equal."""
     batches = [log] if isinstance(log, Log) else log
     ends = [(float(batch.losses.min()), float(batch.losses.max())) for batch in batches if len(batch)]
     low, high = min((end for end, _ in ends), default=0.0), max((end for _, end in ends), default=0.0)

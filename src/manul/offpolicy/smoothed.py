@@ -24,11 +24,7 @@ Function = Callable[[Any], Any]
 
 
 class Smoothed:
-    """A function from context to a number as a policy: uniform within a bandwidth of its action, clipped to the range.
-
-    >>> Smoothed(lambda context: 0.5, 0.25, (0.0, 1.0)).distribution([1.0]).edges
-    array([0.25, 0.75])
-    """
+    """A function from context to a number as a policy: uniform within a bandwidth of its action, clipped to the range."""
 
     def __init__(self, action: Function, bandwidth: float, actions: Within, chosen: str = "") -> None:
         self.action, self.bandwidth, self.actions = action, bandwidth, actions

@@ -13,13 +13,7 @@ from manul.utils.rewards import outcome_names
 
 
 class Bookkeeping:
-    """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory.
-
-    >>> book = Bookkeeping()
-    >>> book.add(Log(np.zeros((3, 1), np.float32), np.ones(3), np.ones(3), np.ones(3), ids=["a", "b", "a"]))
-    >>> [title for _, title, _ in book.findings()]
-    ['repeated ids', 'one action']
-    """
+    """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory."""
 
     def __init__(self) -> None:
         self.ids, self.rows, self.rewards = HashSample(), 0, False

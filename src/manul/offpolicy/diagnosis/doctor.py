@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manul.actions.decision import Within
-from manul.logs.action_resolution import resolution
+from manul.logs.density_models import resolution
 from manul.logs.sample import Logs, Sample
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
 from manul.offpolicy.diagnosis.explored_cost import ExploredCost

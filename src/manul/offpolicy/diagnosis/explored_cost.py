@@ -25,13 +25,6 @@ class ExploredCost:
 
     Given the past, a weight 1 / (density * length of the range) averages 1, so neither trends nor an epsilon that fades
     matters. Blocks count less if their weights are likely to be large.
-
-    >>> rng = np.random.default_rng(0)
-    >>> explored = rng.random(2000) < 0.1
-    >>> cost = ExploredCost()
-    >>> cost.add_rows(np.where(explored, 0.1, 5.0), np.where(explored, 0.2, 0.8) + 0.1 * rng.random(2000))
-    >>> cost.total < 0
-    True
     """
 
     def __init__(self) -> None:

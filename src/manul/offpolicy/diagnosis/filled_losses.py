@@ -23,14 +23,7 @@ Part = tuple[int, dict[float, int]]  # the rows of a part, and how often its com
 
 
 class FilledEnd:
-    """Counts the commonest losses in parts of a log, and the run of equal losses at its end.
-
-    >>> end = FilledEnd()
-    >>> losses = np.concatenate([np.random.default_rng(0).random(1000), np.zeros(8)])
-    >>> end.add(Rows(0, np.zeros((1008, 1), np.float32), *[np.ones(1008)] * 2, losses))
-    >>> end.findings()[0][1]
-    'end filled with a default'
-    """
+    """Counts the commonest losses in parts of a log, and the run of equal losses at its end."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []

@@ -77,14 +77,7 @@ class LatestRows:
 
 
 class LatestRowsKeeper:
-    """Keeps the latest rows of a log.
-
-    >>> keeper = LatestRowsKeeper((0.0, 2.0))
-    >>> keeper.add(Rows(0, np.zeros((5000, 1), np.float32), *[np.ones(5000)] * 3, None, None))
-    >>> latest = keeper.rows(continuous=True)
-    >>> len(latest), float(latest.positions[0, 0]), float(latest.densities[0])
-    (4096, 0.5, 2.0)
-    """
+    """Keeps the latest rows of a log."""
 
     def __init__(self) -> None:
         self.pieces, self.rewards, self.estimated = list[tuple[Floats, ...]](), False, False

@@ -27,16 +27,7 @@ _FEW = 20  # rows that must carry the variance of a column, so that no single ou
 
 
 class Leaks:
-    """Tests each column for the action, for something set after the decision, and for the loss.
-
-    >>> rng = np.random.default_rng(0)
-    >>> actions, ones = rng.random(2000), np.ones(2000)
-    >>> contexts = np.column_stack([rng.random(2000), 3 * actions]).astype(np.float32)
-    >>> leaks = Leaks()
-    >>> leaks.add(Rows(0, contexts, actions, ones, rng.random(2000)))
-    >>> [title for _, title, _ in leaks.findings()]
-    ['leaked action']
-    """
+    """Tests each column for the action, for something set after the decision, and for the loss."""
 
     def __init__(self) -> None:
         self.columns: list[_Columns] = []

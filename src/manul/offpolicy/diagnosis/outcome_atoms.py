@@ -21,15 +21,7 @@ _TOPS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.025)  # shares of the rows whose expected l
 
 
 def find_atoms(rows: LatestRows, declared: Within) -> list[Symptom]:
-    """Zeros where large losses are expected, and a ceiling.
-
-    >>> rng = np.random.default_rng(0)
-    >>> action, ones = rng.random((2000, 1)), np.ones(2000)
-    >>> losses = np.minimum(action[:, 0] + 0.1 * rng.random(2000), 0.7)
-    >>> rows = LatestRows(rng.random((2000, 1)), action, ones, losses, rewards=False, estimated=False, continuous=True)
-    >>> [title for _, title, _ in find_atoms(rows, (0.0, 1.0))]
-    ['losses end at a ceiling']
-    """
+    """Zeros where large losses are expected, and a ceiling."""
     values, counts = np.unique(rows.losses, return_counts=True)
     if len(rows) < LEAST_ROWS or len(values) < _VARIED:
         return []

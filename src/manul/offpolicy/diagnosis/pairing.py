@@ -29,16 +29,7 @@ _MUCH = 3.0  # times the probability that a single distribution of actions can h
 
 
 def find_wrong_pairs(rows: LatestRows) -> list[Symptom]:
-    """Losses that belong to the row before or after; contexts and losses that nothing goes along with.
-
-    >>> rng = np.random.default_rng(0)
-    >>> action, ones = rng.random((600, 1)), np.ones(600)
-    >>> for losses in (action[:, 0], np.roll(action[:, 0], 1)):
-    ...     rows = LatestRows(rng.random((600, 1)), action, ones, losses, rewards=False, estimated=False, continuous=True)
-    ...     print([title for _, title, _ in find_wrong_pairs(rows)])
-    []
-    ['shifted losses']
-    """
+    """Losses that belong to the row before or after; contexts and losses that nothing goes along with."""
     if len(rows) < LEAST_ROWS or _other_losses(rows) < LEAST_OTHERS:
         return []
     errors = _Errors(rows)

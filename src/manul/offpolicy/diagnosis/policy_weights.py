@@ -16,13 +16,7 @@ HEAVY = 0.05  # of the total weight, in one row
 
 
 class MeanTest:
-    """Tests whether nonnegative values average 1.
-
-    >>> test = MeanTest()
-    >>> test.add(np.full(1000, 2.0))
-    >>> test.ends(2.0, 1e-4)[0] > 1
-    True
-    """
+    """Tests whether nonnegative values average 1."""
 
     def __init__(self) -> None:
         self.wealth, self.count, self.total = Wealth(), 0, 0.0
@@ -44,13 +38,7 @@ class MeanTest:
 
 
 class EffectiveSize:
-    """The effective sample size of a uniform policy: about the number of rows that explored.
-
-    >>> size = EffectiveSize()
-    >>> size.add(np.array([10.0, 0.1]))
-    >>> size.findings()[0][:2]
-    ('warning', 'small effective sample')
-    """
+    """The effective sample size of a uniform policy: about the number of rows that explored."""
 
     def __init__(self) -> None:
         self.rows, self.total, self.squares = 0, 0.0, 0.0

@@ -42,14 +42,7 @@ _LIMITS = " If limits between the knobs exclude the rest, all is well."
 
 
 class Coverage:
-    """Tests each knob alone, and the joint density of several; a single number is a knob without a name.
-
-    >>> import manul
-    >>> world = manul.worlds.several.templates(rounds=500)
-    >>> log = manul.simulate(manul.Auto(actions=world.actions), world).log
-    >>> [finding.title for finding in manul.offpolicy.doctor(log)]
-    ['several knobs']
-    """
+    """Tests each knob alone, and the joint density of several; a single number is a knob without a name."""
 
     def __init__(self, knobs: Knobs | None, span: Within) -> None:
         self.knobs = knobs

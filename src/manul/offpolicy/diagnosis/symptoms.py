@@ -27,14 +27,7 @@ _LARGE_DRIFT = 0.2  # standard deviations; smaller drift is harmless, however si
 
 
 class Outside:
-    """Counts the actions, densities and losses that are invalid.
-
-    >>> outside = Outside((0.0, 1.0), (0.0, 1.0))
-    >>> ones = np.ones(2)
-    >>> _ = outside.add(Rows(0, np.zeros((2, 1), np.float32), ones, ones, np.array([0.5, 3.0])))
-    >>> outside.findings()[0][2]
-    '1 of 2 losses are not in [0, 1]; the first is 3 in row 1. Declare the range with losses=(low, high).'
-    """
+    """Counts the actions, densities and losses that are invalid."""
 
     def __init__(self, actions: Within, losses: Within) -> None:
         self.actions, self.losses = actions, losses
@@ -107,15 +100,7 @@ class HashSample:
 
 
 class Duplicates:
-    """Finds rows that occur more than once.
-
-    >>> copies = Duplicates()
-    >>> column = np.arange(3.0)
-    >>> for _ in range(2):
-    ...     copies.add(Rows(0, np.zeros((3, 1), np.float32), column, column, column))
-    >>> copies.sample.share
-    0.5
-    """
+    """Finds rows that occur more than once."""
 
     def __init__(self) -> None:
         self.sample, self.rewards, self.rows = HashSample(), False, 0
@@ -145,13 +130,6 @@ class Drift:
 
     Sums are kept for up to 128 parts of equal length; neighbours are merged when there are more. The spread of the parts
     tells drift from rows that come in clusters, such as several rows of one user. A counter is no drift.
-
-    >>> drift = Drift()
-    >>> for level in (0, 5):
-    ...     contexts = level + np.random.default_rng(level).random((4000, 1), np.float32)
-    ...     drift.add(Rows(0, contexts, *[np.zeros(4000)] * 3))
-    >>> drift.findings(1e-4)[0][1]
-    'context drift'
     """
 
     def __init__(self) -> None:

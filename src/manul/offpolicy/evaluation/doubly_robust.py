@@ -89,10 +89,6 @@ def control_coefficient(products: Floats) -> float:
     Q is the expected prediction of the policy, q that of the logged action, u the loss and w the weight. The error is the
     observed variance and a bias: with the coefficient c, the estimate is off by 1 - c times the mean of the control,
     Q - w q / mean w, as far as it is not 0 by chance. Rows that match nowhere add to that mean, but not to the variance.
-
-    >>> columns = np.array([[1, 1, 1, 1], [0.1, 0.2, 0.1, 0.2], [0.1, 0.2, 0.1, 0.2], [0.1, 0.2, 0.1, 0.2], [1, 1, 1, 1]])
-    >>> control_coefficient(columns @ columns.T)    # nothing to gain: the policy is the logged one
-    0.0
     """
     _, mean, known, paid, weight = (products[0] / products[0, 0]).tolist()
     if weight <= 0:

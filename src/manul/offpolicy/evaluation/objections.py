@@ -76,11 +76,7 @@ class Moments:
 
 
 def is_supported(mean_weight: float, effective_size: float) -> bool:
-    """Whether a log has so many decisions like those of a policy that an interval of its loss can be trusted.
-
-    >>> is_supported(1.0, 120.0), is_supported(0.5, 120.0), is_supported(1.0, 20.0)
-    (True, False, False)
-    """
+    """Whether a log has so many decisions like those of a policy that an interval of its loss can be trusted."""
     return LOWEST <= mean_weight <= HIGHEST and effective_size >= ENOUGH
 
 

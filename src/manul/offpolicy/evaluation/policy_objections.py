@@ -14,11 +14,7 @@ SOME = 0.05  # of the rows: fewer hardly change an estimate, and are within the 
 
 
 class PolicyObjections:
-    """Collects them piece by piece.
-
-    >>> PolicyObjections(None).objections()
-    []
-    """
+    """Collects them piece by piece."""
 
     def __init__(self, policy: object) -> None:
         inside = owner_of(policy) or policy

@@ -16,14 +16,6 @@ class WeightBounds:
     """An upper bound of all weights that a policy could have on a log, from the rows so far.
 
     A row has a bound if its floor is known and not 0, or if `largest_weight` is given.
-
-    >>> import manul
-    >>> column = np.ones(2)
-    >>> log = manul.Log(np.zeros((2, 1), np.float32), column / 2, column, column, floors=column / 10)
-    >>> bounds = WeightBounds(PolicyOnLog(manul.Cats(leaves=8, bandwidth=1/8, epsilon=0.0)))
-    >>> bounds.add(Rows.of(log))
-    >>> bounds.largest
-    40.0
     """
 
     def __init__(self, policy: PolicyOnLog, largest_weight: float | None = None) -> None:

@@ -20,11 +20,11 @@ from manul.logs.sample import Encoded, Sample, Survey
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.estimate import Objection
-from manul.offpolicy.optimization import critic_candidates, critic_search, tree_candidates
+from manul.offpolicy.optimization import checkpoint, critic_candidates, critic_search, tree_candidates
 from manul.offpolicy.optimization.critic_search import CriticSearch, LocalPhases, Phases
-from manul.offpolicy.optimization.engines import TrainingResult, local
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.offpolicy.optimization.phase_files import PhaseFiles
+from manul.offpolicy.optimization.replay import TrainingResult
 from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty
 from manul.offpolicy.optimization.verdict import Verdict, VerdictSums
@@ -162,7 +162,8 @@ class CandidateSearch:
         clip = math.sqrt(known.rows) if known is not None and settings.penalty == "measured" else None
         options: dict[str, Any] = {"draw": settings.draw, "clip": clip, "advance": advance}
         if settings.engine == "local":
-            return local.train(self._trees, self._encoded, threads=settings.threads, resume=settings.resume, **options)
+            options |= {"threads": settings.threads, "resume": settings.resume}
+            return checkpoint.train(self._trees, self._encoded, **options)
         from manul.offpolicy.optimization.engines import ray
 
         return ray.train(self._trees, self._encoded, **options)
@@ -210,8 +211,8 @@ class CandidateSearch:
         both = zip(self._encoded.pieces(), self.critic_sample.pieces(), strict=True)
         for encoded, rows in both:
             for fold, places, part in cross_fitting.fold_rows(encoded, total):
-                terms = tree_candidates.window_terms(agents[fold], part, critics[fold], rows.select(places))
-                yield part, terms
+                critic, same = critics[fold], rows.select(places)
+                yield part, tree_candidates.window_terms(agents[fold], part, critic, same)
 
 
 class _Judge:

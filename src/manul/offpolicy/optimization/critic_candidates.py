@@ -109,13 +109,6 @@ def choose(values: Sequence[PairedValue]) -> int:
 
     Bandwidths with many matching decisions come first, if they promise a gain: what the log cannot check is often worse than
     it looks. Without such a promise, the narrowest of all is as good a guess as before.
-
-    >>> losses = np.repeat([0.0, 0.5], 200)
-    >>> narrow, wide = PairedValue(), PairedValue()
-    >>> narrow.add(np.where(np.arange(400) < 50, 8.0, 0.0), losses)
-    >>> wide.add(np.where(np.arange(400) < 200, 2.0, 0.0), losses)
-    >>> choose([narrow, wide])
-    1
     """
     trusted = [number for number, value in enumerate(values) if is_trusted(value)]
     if not trusted:

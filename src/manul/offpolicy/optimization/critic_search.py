@@ -161,9 +161,5 @@ def empty_stack() -> Any:
 
 
 def unstack(sums: Any) -> list[PairedValue]:
-    """The values of an array of sums.
-
-    >>> [value.hits for value in unstack(empty_stack())]
-    [0, 0, 0, 0, 0]
-    """
+    """The values of an array of sums."""
     return [PairedValue(row[:-1].reshape(TERMS, TERMS), int(row[-1])) for row in sums]

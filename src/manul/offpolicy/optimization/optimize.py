@@ -205,12 +205,7 @@ def _without_densities(sample: Sample, seed: int) -> Optimized:
 
 
 def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -> None:
-    """Raise ParameterError before `optimize` runs if its result would have no trees to plot.
-
-    >>> check_plot([], ["auto"], None)
-    Traceback (most recent call last):
-    manul.errors.ParameterError: plot needs trees, but there are none among the candidates.
-    """
+    """Raise ParameterError before `optimize` runs if its result would have no trees to plot."""
     sample, default = Sample.of(log), candidates is None and grid is None
     only_critics = sample.estimated or sample.knobs is not None
     if "cats" not in _check_candidates(candidates, grid) or (default and only_critics):

@@ -42,9 +42,6 @@ class Restrained:
     """A policy for a log without densities, and the estimate of its loss or, if there is none, the reason.
 
     `logged` is the mean loss of the log; `rewards` marks a log of rewards, whose losses are negative rewards.
-
-    >>> print(Restrained(policy=None, estimate=None, refusal="The log is too short.", logged=0.25))
-    The log lost 0.25 on average. The log is too short.
     """
 
     policy: Restricted

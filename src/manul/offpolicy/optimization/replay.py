@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -39,6 +40,16 @@ class LogSummary:
         self.lowest_density = min(self.lowest_density, float(piece.densities.min()))
         columns: Sequence[npt.NDArray[Any]] = _columns(piece)[:4]
         self.checksums = [zlib.crc32(column.data, crc) for column, crc in zip(columns, self.checksums, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """A summary of the log, the sums of the losses and clipped weights of each candidate, and the trained agents."""
+
+    seen: LogSummary
+    sums: Floats
+    clipped: Floats
+    agent: Callable[[int], AnyAgent]
 
 
 class Replay:
@@ -120,12 +131,7 @@ class Replay:
 
 
 def draws(seed: int) -> Iterator[int]:
-    """The rounds, counted from 0, that replace the sample in a reservoir of size one.
-
-    >>> rounds = draws(3)
-    >>> [next(rounds) for _ in range(5)]
-    [0, 15, 66, 100, 1494]
-    """
+    """The rounds, counted from 0, that replace the sample in a reservoir of size one."""
     sample, number = 1, 0
     while True:
         yield sample - 1

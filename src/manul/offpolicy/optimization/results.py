@@ -30,11 +30,7 @@ class Row(NamedTuple):
     effective_size: float = math.nan
 
     def mirrored(self) -> Row:
-        """The row with rewards instead of losses: the objective is the reward minus the penalty.
-
-        >>> Row("auto", 0.25, None, -43.0, 2.0, -41.0).mirrored()[3:]
-        (43.0, 2.0, 41.0, nan)
-        """
+        """The row with rewards instead of losses: the objective is the reward minus the penalty."""
         return self._replace(estimate=negate(self.estimate), objective=negate(self.objective))
 
 

@@ -223,10 +223,6 @@ def greedy_weights(rows: Rows) -> Floats | None:
     """The importance weights of the logged policy without its uniform exploration; None if a floor is not known.
 
     The logged density is floor + (1 - epsilon) greedy density, with epsilon = floor times the length of the range.
-
-    >>> rows = Rows(0, np.empty((2, 0)), np.ones(2), np.array([4.6, 0.1]), np.ones(2), floors=np.full(2, 0.1), span=(0.0, 2.0))
-    >>> greedy_weights(rows).round(3)
-    array([1.223, 0.   ])
     """
     if rows.floors is None or rows.knobs is not None or np.isnan(rows.floors).any():
         return None

@@ -22,9 +22,8 @@ from manul.offpolicy.cross_fitting import FOLDS, CriticSettings, Schedule
 from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.offpolicy.optimization import critic_candidates
 from manul.offpolicy.optimization.critic_search import Advance, empty_stack, stack, unstack
-from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.offpolicy.optimization.replay import LogSummary, Replay, check, pieces
+from manul.offpolicy.optimization.replay import LogSummary, Replay, TrainingResult, check, pieces
 from manul.utils import model_files
 from manul.utils.validation import check_has_rows
 
@@ -131,7 +130,12 @@ class RayPhases:
 
 
 def _train_critic(
-    sample: Sample, settings: CriticSettings, fresh: bytes, fold: int | None, schedule: Schedule, only: bool  # noqa: FBT001 - tasks take positions
+    sample: Sample,
+    settings: CriticSettings,
+    fresh: bytes,
+    fold: int | None,
+    schedule: Schedule,
+    only: bool,  # noqa: FBT001 - tasks take positions
 ) -> bytes:
     critic = model_files.loads(fresh)
     cross_fitting.train(sample, [critic], [fold], schedule, settings, only=only)
