@@ -152,8 +152,8 @@ MEANINGS |= {
 }
 MEANINGS |= {
     "AutoKnobs.within": "narrower ranges by knob, or the options that are allowed; in a batch, one mapping per row.",
-    "KnobsDecision.within": "the narrower ranges by knob, if there were some.",
-    "KnobsDecisions.within": "the narrower ranges of each row, if there were some.",
+    "Decision.within": "the narrower ranges by knob, if there were some.",
+    "Decisions.within": "the narrower ranges of each row, if there were some.",
     "Log.losses": "the loss of each action.",
     "Log.rewards": "whether the log has rewards; the losses are then the negative rewards.",
     "Estimate.rewards": "whether the log has rewards, which texts and plots show.",

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from manul.actions.decision import Decisions as Decisions
     from manul.actions.distribution import Atoms as Atoms
     from manul.actions.distribution import Distribution as Distribution
-    from manul.actions.knobs import Choice as Choice
-    from manul.actions.knobs import Stepped as Stepped
+    from manul.actions.kinds.choice import Choice as Choice
+    from manul.actions.kinds.span import Span as Span
+    from manul.actions.kinds.stepped import Stepped as Stepped
+    from manul.actions.space import ActionSpace as ActionSpace
     from manul.agents import AdaptiveCats as AdaptiveCats
     from manul.agents import Auto as Auto
     from manul.agents import Cats as Cats
@@ -68,7 +70,10 @@ __version__ = "0.1.0"
 _NAMES = {
     "actions.decision": "Decision Decisions",
     "actions.distribution": "Atoms Distribution",
-    "actions.knobs": "Choice Stepped",
+    "actions.kinds.choice": "Choice",
+    "actions.kinds.span": "Span",
+    "actions.kinds.stepped": "Stepped",
+    "actions.space": "ActionSpace",
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy Rollout SmoothedGreedy",
     "agents.agent_registry": "register_agent",
     "errors": "ManulError",

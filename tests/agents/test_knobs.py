@@ -12,7 +12,7 @@ import pytest
 
 import manul
 from manul import _core
-from manul.actions.decision import KnobsDecision
+from manul.actions.decision import Decision
 from manul.errors import InputError, ParameterError
 from manul.utils import model_files
 from manul.worlds import several
@@ -37,7 +37,7 @@ def loss_of(agent, action):
     """A loss that depends on all knobs."""
     positions = agent.knobs.positions(action)
     shares = [
-        p / (k.kind[1] - 1) if isinstance(k, manul.Choice) else p
+        p / (k.core[1] - 1) if isinstance(k, manul.Choice) else p
         for (_, k), p in zip(agent.knobs.knobs, positions, strict=True)
     ]
     return float(np.mean(np.abs(np.array(shares) - 0.3)))
@@ -344,7 +344,7 @@ def test_bad_settings_name_their_field(settings):
 
 def test_a_decision_is_a_named_tuple_with_a_density_per_knob():
     decision = manul.Auto(actions=SPACES["two"]).decide([1.0])
-    assert isinstance(decision, KnobsDecision)
+    assert isinstance(decision, Decision)
     assert decision.densities == pytest.approx({"price": 1 / 40, "discount": 1 / 0.3})
 
 

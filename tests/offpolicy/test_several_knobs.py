@@ -32,7 +32,7 @@ def play(agent, rounds):
         actions.append(decision.action)
         decisions.append(decision)
     by_knob = {name: np.array([each.densities[name] for each in decisions]) for name in KNOBS}
-    columns = agent.knobs.columns(actions), np.array([each.density for each in decisions]), np.array(losses)
+    columns = agent.knobs.columns_of(actions), np.array([each.density for each in decisions]), np.array(losses)
     return manul.Log(contexts, *columns, knobs=KNOBS, densities_by_knob=by_knob)
 
 

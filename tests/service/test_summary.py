@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from manul.actions.knobs import Span
+from manul.actions.kinds.span import Span
 from manul.service.insights.history import BUCKETS, SUMS, History
 from manul.service.insights.summary import history
 from manul.service.insights.traffic import Traffic

@@ -39,7 +39,7 @@ _PENALTIES = {
         lambda seed: AdaptiveCats(leaves=8, bandwidths=(0.05, 0.2), penalty="paper", seed=seed),
     ),
 )
-class AdaptiveCats(BaseAgent[_core.Player]):
+class AdaptiveCats(BaseAgent[float]):
     """One tree per bandwidth; structural risk minimisation chooses the tree that decides.
 
     The default `bandwidths` are 1/2, 1/4, ..., 1/4096 of the range; a `theory.BandwidthGrid` is the paper's grid. The
@@ -109,7 +109,6 @@ class AdaptiveCats(BaseAgent[_core.Player]):
         return nbytes == member.nbytes * len(self.bandwidths)
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         return self._members(width, self.bandwidths)
 
     def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:

@@ -31,7 +31,7 @@ from manul.utils.validation import check_bandwidth, check_leaves, check_whole_nu
         lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, learner=learners.AdaGrad(loss="logistic"), seed=seed),
     ),
 )
-class Cats(BaseAgent[_core.Player]):
+class Cats(BaseAgent[float]):
     """A tree that routes a context to one of its leaves and chooses an action within a bandwidth of the leaf's action.
 
     The weights of named contexts are in hash tables of 2^`table_bits` entries, for any number of names and leaves. After
@@ -93,11 +93,11 @@ class Cats(BaseAgent[_core.Player]):
 
     def _make_named_player(self) -> _core.Player:
         if self._paper is not None:
-            return super()._make_named_player()
+            named: _core.Player = super()._make_named_player()
+            return named
         return _core.CatsPlayer(**self._settings(0), bits=self.table_bits)
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         if self._paper is None:
             return _core.CatsPlayer(**self._settings(width))
         learner = learners.native(self._paper)

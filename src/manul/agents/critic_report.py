@@ -52,11 +52,7 @@ class Report:
 
 
 def loss_unit(losses: AnyRange) -> Within:
-    """The losses that the core calls 0 and 1.
-
-    >>> loss_unit("auto"), loss_unit((-1.0, 3.0))
-    ((0.0, 1.0), (-1.0, 3.0))
-    """
+    """The losses that the core calls 0 and 1."""
     return (0.0, 1.0) if isinstance(losses, str) else losses
 
 

@@ -22,7 +22,7 @@ from manul.utils import model_files
 from manul.utils.validation import check_leaves
 
 
-class _Discrete(BaseAgent[_core.Player]):
+class _Discrete(BaseAgent[float]):
     """The base class of both agents, with the set of actions."""
 
     def __init__(
@@ -90,7 +90,6 @@ class DiscreteTree(_Discrete):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
         names = ("actions", "leaves", "epsilon", "losses", "seed", "half_life", "learner")
         return self._with_rewards({name: getattr(self, name) for name in names})
 
@@ -102,7 +101,6 @@ class DiscreteTree(_Discrete):
         return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         learner = learners.native(self.learner)
         return _core.DiscreteTreePlayer(width=width, depth=self._depth, learner=learner, **self._player_settings)
 
@@ -126,5 +124,4 @@ class DiscreteLinear(_Discrete):
     """
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         return _core.DiscreteLinearPlayer(width=width, depth=self._depth, **self._player_settings)

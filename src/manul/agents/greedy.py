@@ -25,7 +25,7 @@ from manul.utils.validation import check_bandwidth
 MOST_BANDWIDTHS = 10_000  # each has a learner of its own
 
 
-class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
+class _PolicyClassAgent(BaseAgent[float]):
     """The base class of both algorithms: a policy class, and how it is saved."""
 
     policies: PolicyClass
@@ -50,9 +50,8 @@ class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
         saved = model_files.split_by_prefix({name: array for name, array in arrays.items() if name not in COUNTERS})
         if saved.keys() != {"", *map(str, range(len(self._learner_bandwidths)))}:
             return False
-        for index, bandwidth in enumerate(
-            self._learner_bandwidths
-        ):  # one at a time: all together may exceed the memory
+        # One at a time: all together may exceed the memory.
+        for index, bandwidth in enumerate(self._learner_bandwidths):
             self.policies.start(width, self.actions, bandwidth).restore(saved[str(index)])
         return True
 
@@ -92,7 +91,6 @@ class SmoothedGreedy(_PolicyClassAgent):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
         return self._with_rewards({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
 
     @property
@@ -105,7 +103,6 @@ class SmoothedGreedy(_PolicyClassAgent):
         return (self.bandwidth,)
 
     def make_player(self, width: int) -> _core.Player | PolicyPlayer:
-        """A new player for contexts of this width."""
         if isinstance(self.policies, NativePolicies):
             return self.policies.player(width=width, bandwidth=self.bandwidth, **self._player_settings)
         learner = self.policies.start(width, self.actions, self.bandwidth)
@@ -164,10 +161,9 @@ class ParetoGreedy(_PolicyClassAgent):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        names = ("bandwidths", "constant", "horizon", "failure", "log_class_size")
-        own = {"policies": self.policies, **{name: getattr(self, name) for name in names}}
-        return self._with_rewards({**own, **self._common})
+        penalty = {"constant": self.constant, "horizon": self.horizon, "failure": self.failure}
+        own = {"policies": self.policies, "bandwidths": self.bandwidths, **penalty}
+        return self._with_rewards({**own, "log_class_size": self.log_class_size, **self._common})
 
     @property
     def chosen(self) -> float:
@@ -184,7 +180,6 @@ class ParetoGreedy(_PolicyClassAgent):
         return self.bandwidths
 
     def make_player(self, width: int) -> PolicyPlayer:
-        """A new player for contexts of this width."""
         learners = [self.policies.start(width, self.actions, bandwidth) for bandwidth in self.bandwidths]
         return PolicyPlayer(learners, self.bandwidths, self._penalty, **self._common)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.agents.agent_card import agent_card
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
@@ -61,7 +61,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         self.agent, self.features = agent, features
         self.actions, self.losses = agent.actions, agent.losses
         self.rewards: AnyRange | None = getattr(agent, "rewards", None)
-        self.knobs: Knobs | None = getattr(agent, "knobs", None)
+        self.space: ActionSpace = agent.space
         self._width: int | None = None
         self._mapped_width: int | None = None
 
@@ -147,7 +147,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         """The density of each row's action, which any policy may have drawn."""
         _, mapped = self._map_many(contexts)
         batch = getattr(self.agent, "densities_many", None)
-        if batch is not None and (isinstance(mapped, np.ndarray) or self.knobs is not None):
+        if batch is not None and (isinstance(mapped, np.ndarray) or not self.space.is_number):
             return cast(Floats, batch(mapped, actions, within))
         return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
 

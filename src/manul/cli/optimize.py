@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from manul.cli._options import AGENT, FILE, INTEGER, LOG_FORMAT, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List
+from manul.cli._options import AGENT, FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List, format_option
 from manul.cli._wording import echo
 from manul.errors import ParameterError
 
@@ -50,12 +50,7 @@ ROWS_AT_ONCE = 131_072
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions.  [default: the log's, or 0 1]")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses.  [default: the log's, or 0 1]")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
-@click.option(
-    "--format",
-    "log_format",
-    type=LOG_FORMAT,
-    help="Format of LOG, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
-)
+@format_option("LOG")
 @click.option("--epsilon", type=NUMBER, default=0.0, help="Exploration rate of the resulting policy.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed.")
 @click.option("--out", type=File(*MODEL), help="File for the policy; the table is written next to it as CSV.")

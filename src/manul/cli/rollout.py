@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import click
@@ -19,7 +20,6 @@ class Baseline(Number):
     name = "baseline"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         text = str(value)
         return text if text == "caller" or text.endswith(".manul") else super().convert(value, param, ctx)
 
@@ -110,5 +110,5 @@ def _call(name: str, loop: str, *, url: str, token: str | None, as_json: bool, *
     from manul.service.client.rollout_text import rollout_json, rollout_text
 
     with Client(url, token, retries=RETRIES) as client:
-        result = getattr(client, name)(loop, **settings)
+        result = methodcaller(name, loop, **settings)(client)
     echo(rollout_json(result) if as_json else rollout_text(result))

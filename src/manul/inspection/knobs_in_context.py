@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from manul.actions.knobs import Choice, KnobValue
-from manul.actions.knobs_distribution import KnobsDistribution, Options
+from manul.actions.distribution import Options
+from manul.actions.joint import JointDistribution
+from manul.actions.kinds.knob import KnobValue
 from manul.agents.auto_knobs import MOST_COMBINATIONS, AutoKnobs
 from manul.contexts.schema import Context
 from manul.inspection.knob_effects import KnobEffect, knob_effects
@@ -28,7 +29,7 @@ class KnobsInContext:
     """
 
     context: Context
-    distribution: KnobsDistribution
+    distribution: JointDistribution
     effects: tuple[KnobEffect, ...]
 
     @property
@@ -46,7 +47,8 @@ class KnobsInContext:
         best = self.best
         for branch in self.distribution.branches:
             if name in branch.others and all(best[choice] == option for choice, option in branch.options.items()):
-                return branch.others[name].densest()
+                low, high = branch.others[name].densest()
+                return float(low), float(high)
         return None
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def knobs_in_context(agent: AutoKnobs, context: Context, shown: Context = None) 
     (10.0, 50.0)
     """
     effects = knob_effects(agent, context)
-    chosen = {effect.name: [effect.best] for effect in effects if isinstance(effect.knob, Choice)}
+    chosen = {effect.name: [effect.best] for effect in effects if effect.knob.is_option}
     combinations = math.prod(len(effect.values) for effect in effects if effect.name in chosen)
     distribution = agent.distribution(context, within=None if combinations <= MOST_COMBINATIONS else chosen)
     return KnobsInContext(context if shown is None else shown, distribution, effects)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from manul.actions.knobs import Choice
 from manul.inspection.context_table import effect_text, value_text
 from manul.inspection.knob_effects import KnobEffect
 from manul.inspection.knobs_in_context import KnobsInContext
@@ -20,35 +19,14 @@ FEATURES_SHOWN = 15
 
 
 def text(inspection: Inspection) -> str:
-    """Format the settings, the features, the model of Auto and the policy in each context.
-
-    >>> from manul.inspection.inspect import Feature, Inspection
-    >>> print(text(Inspection("Cats", {"leaves": 8}, 2, 1, 512, (Feature("age", 0.5, 0.0),), None, ())))
-    Cats
-      leaves          8
-      decisions       2
-      rounds learned  1
-      memory          0.5 KiB
-    <BLANKLINE>
-    features by weight (numeric features: per standard deviation)
-      age  +0.5000
-    """
+    """Format the settings, the features, the model of Auto and the policy in each context."""
     parts = [_settings_text(inspection), _features_text(inspection.features), _report_text(inspection)]
     parts += map(effects_text, inspection.effects)
     return "\n\n".join(part for part in (*parts, *map(_played_text, inspection.played)) if part)
 
 
 def effects_text(effects: Effects) -> str:
-    """Format the effect of each feature, and of each category.
-
-    >>> from manul.inspection.feature_effects import Effects, FeatureEffect, ValueEffect
-    >>> ends = [ValueEffect(age, 10, effect, effect, effect, "no clear direction") for age, effect in ((1, -0.25), (9, 0.25))]
-    >>> words = ["raises the action"] * 2
-    >>> print(effects_text(Effects((FeatureEffect("age", "number", tuple(ends), 0.5, 0.4, 0.6, *words),), 20)))
-    effects on the mean action, averaged over 20 contexts (accumulated local effects)
-      feature  values  change  95 % interval
-      age      1 to 9  +0.5    +0.4 to +0.6   raises the action
-    """
+    """Format the effect of each feature, and of each category."""
     title = f"effects on the {effects.action}, averaged over {effects.rows:,} contexts (accumulated local effects)"
     rows: list[Sequence[str]] = [("feature", "values", "change", "95 % interval")]
     for effect in effects.features[:FEATURES_SHOWN]:
@@ -114,11 +92,6 @@ def _has_knobs(actions: Any) -> bool:
 
 
 def _knob_text(description: Any) -> str:
-    """Format the description of a knob.
-
-    >>> _knob_text([10, 50]), _knob_text({"low": 1, "high": 14, "step": 1}), _knob_text({"options": ["a", 2]})
-    ('10 to 50', '1 to 14 in steps of 1', 'a, 2')
-    """
     if isinstance(description, list):
         return "{:g} to {:g}".format(*description)
     if "options" in description:
@@ -160,15 +133,7 @@ def _played_text(policy: PolicyInContext | KnobsInContext) -> str:
 
 
 def knobs_text(policy: KnobsInContext) -> str:
-    """Format the best action, what is played, and the predicted loss or reward along each knob.
-
-    >>> import manul
-    >>> from manul.inspection.knobs_in_context import knobs_in_context
-    >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])})
-    >>> print("\\n".join(knobs_text(knobs_in_context(agent, [0.5])).splitlines()[:2]))
-    context [0.5]
-      knob      best  window              effect on the loss
-    """
+    """Format the best action, what is played, and the predicted loss or reward along each knob."""
     outcome = outcome_names(rewards=policy.rewards).one
     rows = [("knob", "best", "window", f"effect on the {outcome}")]
     rows += [(each.name, _value(each.best), _window(policy, each), f"{each.size:.4f}") for each in policy.effects]
@@ -189,7 +154,7 @@ def _window(policy: KnobsInContext, effect: KnobEffect) -> str:
 
 def _effect_rows(effect: KnobEffect, outcome: str) -> Iterator[tuple[str, ...]]:
     count = len(effect.values)
-    few = range(count) if isinstance(effect.knob, Choice) or count <= 16 else range(0, count, count // 8)
+    few = range(count) if effect.knob.is_option or count <= 16 else range(0, count, count // 8)
     rows = [
         (effect.values[number], effect.outcomes[number], "") for number in few if effect.values[number] != effect.best
     ]

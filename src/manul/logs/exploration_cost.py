@@ -83,7 +83,7 @@ def _relative_densities(log: Log) -> Floats | None:
     """The densities in units of the uniform ones, one row per knob; None if those are not known."""
     if log.knobs is None and log.lows is None and log.action_range is None:
         return None
-    rows = Rows.of(log) if log.action_range is None else Rows.of(log, span=log.action_range)
+    rows = Rows.of(log)
     by_knob = rows.by_knob
     return None if by_knob is None else np.array([by_knob[name] * rows.volumes[name] for name in by_knob])
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError, require_package
 from manul.logs import formats
@@ -35,7 +35,7 @@ SHOWN, COLUMNS_SHOWN = 5, 20  # rows and columns of a log in a notebook
 Selection = slice | npt.NDArray[np.int64]
 Contexts = npt.NDArray[np.float32]
 Fields = dict[str, npt.NDArray[Any]]
-AnyKnobs = Mapping[str, Any] | Knobs | None
+AnyKnobs = Mapping[str, Any] | ActionSpace | None
 _View = TypeVar("_View")
 
 
@@ -189,7 +189,7 @@ class Log:
     def from_pandas(cls, frame: pandas.DataFrame, **declared: Unpack[Declared]) -> Log:
         """Build a log from a pandas data frame, whose index must be plain row numbers; `to_pandas` is the inverse.
 
-        See `from_table` for the parameters. Knobs are the columns action.NAME and density.NAME.
+        See `from_table` for the parameters. ActionSpace are the columns action.NAME and density.NAME.
 
         >>> import pandas
         >>> frame = pandas.DataFrame({"age": [30, 41], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
@@ -208,7 +208,7 @@ class Log:
     def from_polars(cls, frame: polars.DataFrame, **declared: Unpack[Declared]) -> Log:
         """Build a log from a polars data frame; `to_polars` is the inverse, but does not keep the ranges.
 
-        See `from_table` for the parameters. Knobs are the columns action.NAME and density.NAME.
+        See `from_table` for the parameters. ActionSpace are the columns action.NAME and density.NAME.
 
         >>> import polars
         >>> frame = polars.DataFrame({"age": [30, 41], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
@@ -324,9 +324,16 @@ class Log:
         return self._metadata.action_range
 
     @property
-    def knobs(self) -> Knobs | None:
+    def knobs(self) -> ActionSpace | None:
         """The knobs of the actions, if they have several; otherwise None."""
         return self._metadata.knobs
+
+    @property
+    def space(self) -> ActionSpace | None:
+        """What actions could be: the declared range or knobs; None if the log does not say."""
+        if self._metadata.knobs is not None or self._metadata.action_range is None:
+            return self._metadata.knobs
+        return ActionSpace(self._metadata.action_range)
 
     @property
     def loss_range(self) -> Within | None:
@@ -630,16 +637,16 @@ def _hull(ranges: Sequence[Within | None]) -> Within | None:
     return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(ranges) else None
 
 
-def check_knobs(knobs: Mapping[str, Any] | Knobs | None) -> Knobs | None:
+def check_knobs(knobs: Mapping[str, Any] | ActionSpace | None) -> ActionSpace | None:
     """The knobs, which are given as to an agent."""
-    if knobs is None or isinstance(knobs, Knobs):
+    if knobs is None or isinstance(knobs, ActionSpace):
         return knobs
     if not isinstance(knobs, Mapping):
         raise ParameterError(f"knobs must be a mapping of names to knobs, got {knobs!r}.", "knobs")
-    return Knobs.check(knobs)
+    return ActionSpace(knobs)
 
 
-def _knob_views(knobs: Knobs | None, views: Mapping[str, Any]) -> dict[str, Any]:
+def _knob_views(knobs: ActionSpace | None, views: Mapping[str, Any]) -> dict[str, Any]:
     """The actions, densities by knob and narrower ranges in the form of a log; those with one knob have no such columns."""
     if knobs is None:
         for name in ("densities_by_knob", "within"):
@@ -665,7 +672,7 @@ def _lengths(views: Mapping[str, Any]) -> set[int]:
     return {len(part) for part in parts}
 
 
-def _densities(densities: Any, knobs: Knobs) -> dict[str, Any]:
+def _densities(densities: Any, knobs: ActionSpace) -> dict[str, Any]:
     if not isinstance(densities, Mapping) or {*densities} != {*knobs.names}:
         raise InputError(
             f"densities_by_knob must map each of {', '.join(knobs.names)} to a column.", "densities_by_knob"
@@ -676,7 +683,7 @@ def _densities(densities: Any, knobs: Knobs) -> dict[str, Any]:
         raise InputError("densities_by_knob must be columns of numbers.", "densities_by_knob") from None
 
 
-def _withins(withins: Sequence[Any], knobs: Knobs) -> list[dict[str, Any] | None] | None:
+def _withins(withins: Sequence[Any], knobs: ActionSpace) -> list[dict[str, Any] | None] | None:
     if isinstance(withins, Mapping):
         raise InputError("within must have one mapping per row, got a single one.", "within")
     checked = [knob_checks.normal_within(within, knobs) for within in withins]

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knob_positions import position_table
-from manul.actions.knobs import Choice, Knobs, Span
+from manul.actions.space import ActionSpace
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
 from manul.errors import InputError
 from manul.logs.column_fitting import LogColumns
@@ -22,6 +21,7 @@ from manul.logs.log import Fields, Log
 from manul.utils.validation import USABLE, Floats, are_within, check_losses, reject, usable_densities
 
 UNIT = (0.0, 1.0)
+NUMBER = ActionSpace(UNIT)
 _DENSITY_ADVICE = "Log the density of each decision, or estimate it with manul.offpolicy.estimate_densities."
 _FLOOR_ADVICE = "Log the smallest density of any action, or omit floors."
 
@@ -30,11 +30,11 @@ _FLOOR_ADVICE = "Log the smallest density of any action, or omit floors."
 class Rows:
     """Rows of a log: `first` is the number of the first one, and `estimated` says that densities were not logged.
 
-    `span` is the range of the actions and `scale` that of the losses; with `rewards`, the losses are negative rewards.
+    `space` is that of the actions and `scale` the range of the losses; with `rewards`, the losses are negative rewards.
 
     Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Fields that were dates, flags or lists are in
-    `converted`, and `absent` has the rows that lack a field. Rows with named `knobs` have actions and
-    `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
+    `converted`, and `absent` has the rows that lack a field. Rows whose space is no number
+    have actions and `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
     """
 
     first: int
@@ -49,18 +49,24 @@ class Rows:
     floors: Floats | None = None
     features: SparseFeatures | None = None
     columns: Callable[[], LogColumns | None] = lambda: None
-    knobs: Knobs | None = None
+    space: ActionSpace = NUMBER
     densities_by_knob: dict[str, Floats] | None = None
     knob_ranges: npt.NDArray[Any] | None = None
     rewards: bool = False
     converted: Mapping[str, str] = field(default_factory=dict)
     absent: dict[str, npt.NDArray[np.bool_]] | None = None
-    span: Within = UNIT
     scale: Within = UNIT
 
     @classmethod
-    def of(cls, log: Log, *, columns: Callable[[], LogColumns | None] = lambda: None, **declared: Within) -> Rows:
-        """The rows of one batch, with the declared `span` and `scale`; `columns` are those of the whole log."""
+    def of(
+        cls,
+        log: Log,
+        *,
+        space: ActionSpace | None = None,
+        scale: Within = UNIT,
+        columns: Callable[[], LogColumns | None] = lambda: None,
+    ) -> Rows:
+        """The rows of one batch; `space` is that of its numbers, and `columns` are those of the contexts of the whole log."""
         named = log.fields is not None or log.features is not None
         return cls(
             0,
@@ -75,12 +81,12 @@ class Rows:
             log.floors,
             log.features,
             columns,
-            log.knobs,
+            space if space is not None and space.is_number and log.knobs is None else log.space or NUMBER,
             log.densities_by_knob,
             None if log.within is None else _object_array(log.within),
             log.rewards is not None,
             **_changes(log),
-            **declared,
+            scale=scale,
         )
 
     def __len__(self) -> int:
@@ -95,8 +101,8 @@ class Rows:
 
     @cached_property
     def positions(self) -> Floats:
-        """The actions, or with named knobs, one row of positions per action, as the core takes them."""
-        return self.actions if self.knobs is None else position_table(self.knobs, self.actions)
+        """The actions, or if they are no numbers, one row of positions per action, as the core takes them."""
+        return self.actions if self.space.is_number else self.space.table(self.actions)
 
     @cached_property
     def shares(self) -> Floats:
@@ -111,30 +117,35 @@ class Rows:
 
     @property
     def one_knob(self) -> bool:
-        """Whether actions set a single knob, with a name or without."""
-        return self.knobs is None or len(self.knobs.knobs) == 1
+        return len(self.space.knobs) == 1
 
     @property
     def by_knob(self) -> dict[str, Floats] | None:
         """The densities of the knobs; None if they were not logged. A single knob has those of the actions."""
-        if self.knobs is None:
-            return {"": self.densities}
         if self.densities_by_knob is None and self.one_knob:
-            return {self.knobs.names[0]: self.densities}
+            return {self.space.names[0]: self.densities}
         return self.densities_by_knob
 
     @cached_property
     def volumes(self) -> dict[str, Floats]:
-        """The length of the range of each knob, or the number of its steps or options, in each row."""
-        if self.knobs is None:
+        """For each knob, 1 / (its density in each row, if its positions were uniform): the length of a range, or a count."""
+        if self.space.is_number:
             lows, highs = self.ends()
-            return {"": highs - lows}
-        return volumes(self.knobs, self.knob_ranges, len(self))
+            return {self.space.names[0]: highs - lows}
+        columns = {
+            name: knob.units(self.actions[name]) if knob.is_bent else np.full(len(self), knob.volume)
+            for name, knob in self.space.knobs
+        }
+        for row, within in enumerate(() if self.knob_ranges is None else self.knob_ranges):
+            ranges = zip(self.space.knobs, *self.space.ranges(within), strict=True)
+            for (name, knob), low, high in ranges if within is not None else ():
+                columns[name][row] = (high - low) * columns[name][row] if knob.is_bent else knob.size((low, high))
+        return columns
 
     @cached_property
     def relative(self) -> tuple[Floats, Floats]:
         """The positions of the actions, one column per knob, and the densities relative to those of a uniform policy."""
-        if self.knobs is None:
+        if self.space.is_number:
             lows, highs = self.ends()
             return ((self.actions - lows) / (highs - lows))[:, np.newaxis], self.densities * (highs - lows)
         return np.asarray(self.positions, np.float64), self.densities * np.prod([*self.volumes.values()], axis=0)
@@ -143,25 +154,26 @@ class Rows:
         """The rows as if they had a single number, for each knob whose density is known.
 
         The joint floor bounds that of each knob. Steps and options count as one action with the density that they have
-        relative to equal probabilities.
+        relative to equal probabilities, and bent scales as their positions.
         """
-        if self.knobs is None:
-            yield "", self
+        if self.space.is_number:
+            yield self.space.names[0], self
             return
         floors = None if self.floors is None else self.floors * np.prod([*self.volumes.values()], axis=0)
-        nothing: dict[str, Any] = {"knobs": None, "densities_by_knob": None, "knob_ranges": None}
-        for name, knob in self.knobs.knobs if self.by_knob is not None else ():
+        for place, (name, knob) in enumerate(self.space.knobs if self.by_knob is not None else ()):
             densities, lengths = (self.by_knob or {})[name], self.volumes[name]
-            if not isinstance(knob, Span):
-                given = {"actions": np.zeros(len(self)), "densities": densities * lengths, "floors": floors}
-                yield name, replace(self, **nothing, **given, span=UNIT)
+            given: dict[str, Any] = {"space": NUMBER, "densities_by_knob": None, "knob_ranges": None, "floors": floors}
+            if knob.is_discrete or knob.is_bent:
+                positions = np.zeros(len(self)) if knob.is_discrete else self.positions[:, place]
+                yield name, replace(self, **given, actions=positions, densities=densities * lengths)
                 continue
-            given = {"actions": self.actions[name], "densities": densities}
-            given |= {} if floors is None else {"floors": floors / lengths}
+            given["space"] = ActionSpace(knob)
+            given["floors"] = None if floors is None else floors / lengths
             if self.knob_ranges is not None:
-                ends = [(within or {}).get(name, (knob.low, knob.high)) for within in self.knob_ranges]
+                withins = ({} if within is None else self.space.wrap_within(within) for within in self.knob_ranges)
+                ends = [within.get(name, given["space"].ends) for within in withins]
                 given |= dict(zip(("lows", "highs"), np.array(ends, dtype=np.float64).T, strict=True))
-            yield name, replace(self, **nothing, **given, span=(knob.low, knob.high))
+            yield name, replace(self, **given, actions=self.actions[name], densities=densities)
 
     def context_names(self) -> list[str]:
         """The names of the columns of the contexts, or their numbers if contexts have no names."""
@@ -209,15 +221,15 @@ class Rows:
 
     @property
     def within(self) -> npt.NDArray[Any] | None:
-        """One (low, high) or, for named knobs, mapping per row, or None if every row has the whole range."""
-        if self.knobs is not None:
+        """One (low, high) or, if actions are no numbers, narrower range per row, or None if every row has the whole range."""
+        if not self.space.is_number:
             return self.knob_ranges
         return None if self.lows is None or self.highs is None else np.column_stack([self.lows, self.highs])
 
     def ends(self, span: Within | None = None) -> tuple[Floats, Floats]:
         """The lower and upper ends of the range of each row; of rows without one, those of `span`."""
         if self.lows is None or self.highs is None:
-            low, high = self.span if span is None else span
+            low, high = self.space.ends if span is None else span
             return np.full(len(self), low), np.full(len(self), high)
         return self.lows, self.highs
 
@@ -229,22 +241,6 @@ def encode_contexts(
     if isinstance(columns, Features):
         return columns.rows(features) if features is not None else np.zeros((count, len(columns.columns)), np.float32)
     return np.empty((count, 0), np.float32) if columns is None else columns.rows(fields or {}, count)
-
-
-def volumes(knobs: Knobs, withins: Sequence[Any] | npt.NDArray[Any] | None, rows: int) -> dict[str, Floats]:
-    """The length of the range of each knob, or the number of its steps or options, in each row.
-
-    >>> from manul import Stepped
-    >>> knobs = Knobs.check({"price": (10, 50), "days": Stepped(1, 14, 1), "kind": Choice(["a", "b", "c"])})
-    >>> volumes(knobs, [{"price": (10, 20), "days": (1, 3), "kind": ["b", "c"]}], 1)
-    {'price': array([10.]), 'days': array([3.]), 'kind': array([2.])}
-    """
-    columns = {name: np.full(rows, knob.volume) for name, knob in knobs.knobs}
-    for row, within in enumerate(() if withins is None else withins):
-        for name, knob in knobs.knobs if within else ():
-            low, high = knob.narrow((within or {}).get(name), name)
-            columns[name][row] = int(low).bit_count() if isinstance(knob, Choice) else (high - low) * knob.volume
-    return columns
 
 
 def _changes(batch: Log) -> dict[str, Any]:
@@ -295,11 +291,8 @@ def _join(arrays: list[Any]) -> Any:
 
 
 def _join_knobs(parts: list[Rows]) -> dict[str, Any]:
-    """The columns of several knobs; parts without ranges have the whole ones, and densities by knob must be in all parts."""
-    knobs = parts[0].knobs
-    if any(rows.knobs != knobs for rows in parts):
-        raise InputError("All batches must have the same knobs.", "log")
-    if knobs is None:
+    """The columns by knob; parts without ranges have the whole ones, and densities by knob must be in all parts."""
+    if parts[0].space.is_number:
         return {}
     by_knob = [rows.densities_by_knob for rows in parts]
     ranges = [rows.knob_ranges for rows in parts]

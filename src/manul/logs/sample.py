@@ -12,12 +12,12 @@ from typing import Literal
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 from manul.logs.column_fitting import LogColumns, fit_columns
 from manul.logs.formats.context_changes import ContextChanges
 from manul.logs.log import BATCH, Batches, Log
-from manul.logs.rows import UNIT, Rows, encode_contexts, join_rows
+from manul.logs.rows import NUMBER, UNIT, Rows, encode_contexts, join_rows
 from manul.utils.rewards import AnyRange, check_any_range, check_ranges
 from manul.utils.validation import (
     LOG_DENSITIES,
@@ -49,14 +49,14 @@ class Survey:
 class Sample:
     """The batches of a log, and what is declared of them: every off-policy function begins with `Sample.of`.
 
-    `declared` is the range of actions that was given or logged, or None, and `scale` that of the losses. `knobs` are None
-    if actions are single numbers. The first batch says whether there are `rewards`, whether the densities were `estimated`,
+    `space` is that of the actions, whose range is `declared` if it was given or logged, and `scale` is the range of the
+    losses. The first batch says whether there are `rewards`, whether the densities were `estimated`,
     and how contexts differ from those of the decisions (`changes`); the first one with contexts says what `kind` they are.
     """
 
     batches: Iterable[Log]
-    knobs: Knobs | None = None
-    declared: Within | None = None
+    space: ActionSpace = NUMBER
+    declared: bool = False
     scale: Within = UNIT
     rewards: bool = False
     estimated: bool = False
@@ -92,14 +92,17 @@ class Sample:
         if isinstance(given, str):
             _reject_iterator(log, "The range 'auto'")
             given = observed_range(log)
+        space = None if first is None else first.space
+        if actions is not None:
+            space = ActionSpace(check_range("actions", actions))
+        scale = _checked("losses", first.loss_range if given is None and first is not None else given) or UNIT
         if first is None:
-            return cls([], None, _checked("actions", actions), _checked("losses", given) or UNIT)
-        declared = first.action_range if actions is None else actions
+            return cls([], space or NUMBER, space is not None, scale)
         return cls(
             log if isinstance(log, Batches | Iterator) else _Joined(log),
-            first.knobs,
-            _checked("actions", declared),
-            _checked("losses", first.loss_range if given is None else given) or UNIT,
+            space or NUMBER,
+            space is not None,
+            scale,
             first.rewards is not None,
             first.densities_estimated,
             first.context_changes,
@@ -108,8 +111,8 @@ class Sample:
 
     @property
     def span(self) -> Within:
-        """The range of actions that are single numbers."""
-        return self.declared or UNIT
+        """The range of actions that are numbers; (0, 1) for others."""
+        return self.space.ends if self.space.is_number else UNIT
 
     def repeatable(self, purpose: str) -> Sample:
         """The sample, whose log is read again; an iterator can be read only once."""
@@ -117,7 +120,7 @@ class Sample:
         return self
 
     def require_logged_densities(self) -> None:
-        if self.knobs is not None and self.estimated:
+        if not self.space.is_number and self.estimated:
             raise InputError(
                 "With several knobs, densities must be logged, but those of this log were estimated.", "log"
             )
@@ -147,7 +150,8 @@ class Sample:
         first = count = 0
         for batch in self._alike_batches():
             seen(batch)
-            rows = Rows.of(batch, columns=self.columns, span=self.span, scale=self.scale)
+            rows = Rows.of(batch, space=self.space, scale=self.scale, columns=self.columns)
+            self._check_space(rows)
             for start in range(0, len(batch), size):
                 buffer.append(rows.select(slice(start, start + size)))
                 count += len(buffer[-1])
@@ -211,14 +215,18 @@ class Sample:
         check_has_rows(rows)
         return Survey(rows, checksums, estimated)
 
-    def _check(self, batch: Log) -> None:
-        if batch.knobs != self.knobs:
+    def _check_space(self, rows: Rows) -> None:
+        if rows.space != self.space:
             raise InputError("All batches must have the same knobs, in the same order.", "log")
-        if self.knobs is not None:
+
+    def _check(self, batch: Log) -> None:
+        rows = Rows.of(batch, space=self.space)
+        self._check_space(rows)
+        if not self.space.is_number:
             check_losses(batch.losses, self.scale, rewards=self.rewards)
             reject(~usable_densities(batch.densities), batch.densities, "density", USABLE, LOG_DENSITIES)
             return
-        lows, highs = Rows.of(batch, span=self.span).ends()
+        lows, highs = rows.ends()
         ranges = {"loss_range": self.scale, "rewards": self.rewards}
         check_outcomes(batch.actions, batch.densities, batch.losses, lows, highs, **ranges, logged=True)  # type: ignore[arg-type]
 

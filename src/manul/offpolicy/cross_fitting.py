@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Decisions, Within
-from manul.actions.knobs import Knobs
 from manul.actions.schedules import Epsilon
+from manul.actions.space import ActionSpace
 from manul.agents.auto import Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.logs.rows import Rows
@@ -58,20 +58,19 @@ def schedules(total: int) -> tuple[Schedule, ...]:
 
 @dataclass(frozen=True)
 class CriticSettings:
-    """The number of rows of the log, and the ranges and the seed of the critics."""
+    """The number of rows of the log, and the space, the range of losses and the seed of the critics."""
 
     total: int
-    actions: Within
+    space: ActionSpace
     losses: Within
     seed: int
-    knobs: Knobs | None = None  # instead of `actions`, if they have names
 
     def critic(self, bandwidth: float | None = None, epsilon: Epsilon = 0.0) -> Auto:
         """An untrained critic; `bandwidth` and `epsilon` matter only when it decides."""
         common: dict[str, Any] = {"losses": self.losses, "epsilon": epsilon, "seed": self.seed}
-        if self.knobs is not None:
-            return cast(Auto, AutoKnobs(actions=self.knobs.actions, nearby=0.0, **common))
-        return Auto(actions=self.actions, bandwidth=bandwidth, **common)
+        if not self.space.is_number:
+            return cast(Auto, AutoKnobs(actions=self.space, nearby=0.0, **common))
+        return Auto(actions=self.space.ends, bandwidth=bandwidth, **common)
 
 
 def fold_numbers(rows: Rows, total: int) -> Numbers:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.actions.distribution import Distribution
-from manul.actions.knobs import Choice, Knobs, Span
 from manul.actions.smoothing import explored_densities, explored_moments, smooth
+from manul.actions.space import ActionSpace
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.logs.rows import Rows
@@ -70,92 +70,90 @@ def centres_of(action: Function, contexts: Any, lows: Floats, highs: Floats) -> 
 
 
 class SmoothedKnobs:
-    """A function from context to named knobs as a policy: uniform within a bandwidth of each range; steps and options are exact.
+    """A function from context to an action that is no number: uniform within a bandwidth of each range; steps and options are exact.
 
     `bandwidth` maps knobs to half-widths, in units of their values. Knobs that the function leaves out are as the logged
     policy sets them, so that only the weights of the others count.
     """
 
-    def __init__(self, action: Function, knobs: Knobs, bandwidth: Mapping[str, float] | None) -> None:
-        self.action, self.knobs = action, knobs
-        self._halves = _half_widths(knobs, bandwidth)
+    def __init__(self, action: Function, space: ActionSpace, bandwidth: Mapping[str, float] | None) -> None:
+        self.action, self.space = action, space
+        self._halves = _half_widths(space, bandwidth)
         self._default, self._set = bandwidth is None, set[str]()
 
     @property
     def smoothing(self) -> str:
         """The windows of the ranges that the function has set so far."""
-        spans = zip(self.knobs.knobs, self._halves, strict=True)
-        halves = {name: half * knob.volume for (name, knob), half in spans if isinstance(knob, Span)}
-        windows = ", ".join(f"{name} ± {half:.4g}" for name, half in halves.items() if name in self._set)
+        halves = {name: half * knob.volume for (name, knob), half in zip(self.space.knobs, self._halves, strict=True)}
+        windows = ", ".join(f"{name} ± {half:.4g}" for name, half in halves.items() if half and name in self._set)
         return f"{windows} (1/16 of each range)" if windows and self._default else windows
 
     def densities(self, rows: Rows, contexts: Any) -> Floats:
         """The joint density of each action: knobs that the function leaves out have the logged ones."""
-        lows, highs, widths = self._windows(contexts, rows)
+        lows, highs = self._windows(contexts, rows)
         inside = (rows.positions >= lows) & (rows.positions <= highs)
-        out, factors = np.isnan(lows), np.where(inside, 1.0 / widths, 0.0)
+        out, factors = (
+            np.isnan(lows),
+            np.where(inside, self._heights(lows, highs, self.space.units(rows.positions)), 0.0),
+        )
         if not out.any():
             return np.asarray(factors.prod(axis=1), np.float64)
         if rows.densities_by_knob is None:
             raise InputError("policy must set all knobs, because the log has no densities by knob.", "policy")
-        logged = np.column_stack([rows.densities_by_knob[name] for name in self.knobs.names])
+        logged = np.column_stack([rows.densities_by_knob[name] for name in self.space.names])
         # The logged joint density is kept as it is: its factors may have been rounded.
         ratios: Floats = np.where(out, 1.0, factors / logged).prod(axis=1)
         return ratios * rows.densities
 
     def largest(self, rows: Rows, contexts: Any) -> Floats:
-        """The largest joint density of any action of each row."""
-        largest: Floats = (1.0 / self._windows(contexts, rows)[2]).prod(axis=1)
+        """The largest joint density of any action of each row, which a bent scale has at an end of the window."""
+        lows, highs = self._windows(contexts, rows)
+        units = np.minimum(self.space.units(lows), self.space.units(highs))
+        largest: Floats = self._heights(lows, highs, units).prod(axis=1)
         return largest
 
     def draws(self, rows: Rows, contexts: Any, rng: np.random.Generator, count: int) -> Floats:
         """The positions of `count` actions per row; knobs that the function leaves out stay where they are."""
-        lows, highs, _ = self._windows(contexts, rows)
-        shares = rng.random((len(lows), count, len(self.knobs.knobs)))
+        lows, highs = self._windows(contexts, rows)
+        shares = rng.random((len(lows), count, len(self.space.knobs)))
         draws: Floats = lows[:, np.newaxis] + (highs - lows)[:, np.newaxis] * shares
         return np.where(np.isnan(draws), rows.positions[:, np.newaxis], draws)
 
-    def _windows(self, contexts: Any, rows: Rows) -> tuple[Floats, Floats, Floats]:
-        """The ends of the windows, which are moved into the ranges of each row, and their lengths in units of the values."""
+    def _heights(self, lows: Floats, highs: Floats, units: Floats) -> Floats:
+        return 1.0 / np.where(self._halves > 0, (highs - lows) * units, 1.0)
+
+    def _windows(self, contexts: Any, rows: Rows) -> tuple[Floats, Floats]:
+        """The ends of the windows, which are moved into the ranges of each row."""
         centres = np.array([self._positions(context) for context in contexts]).reshape(-1, len(self._halves))
-        ranges = [self.knobs.ranges(each) for each in ([None] * len(centres) if rows.within is None else rows.within)]
-        lows, highs = (np.array(ends).reshape(centres.shape) for ends in zip(*ranges, strict=True))
-        for index, (_, knob) in enumerate(self.knobs.knobs):
-            if not isinstance(knob, Span):
-                self._check_allowed(index, centres, lows, highs)
+        lows, highs = self.space.boxes(rows.within, len(centres))
+        for index, (title, (_, knob)) in enumerate(zip(self.space.titles, self.space.knobs, strict=True)):
+            known = ~np.isnan(centres[:, index]) & knob.is_discrete
+            if not np.all(knob.contains(lows[known, index], highs[known, index], centres[known, index])):
+                raise InputError(f"policy must choose values of {title} that within allows.", "policy")
         moves = self._halves > 0
         halves = np.where(moves, np.minimum(self._halves, (highs - lows) / 2), 0.0)
         centres = np.where(moves, np.clip(centres, np.where(moves, lows + halves, 0.0), highs - halves), centres)
-        lows, highs = centres - halves, centres + halves
-        return lows, highs, np.where(moves, (highs - lows) * self.knobs.units, 1.0)
+        return centres - halves, centres + halves
 
     def _positions(self, context: Any) -> list[float]:
         action = self.action(context)
+        if not self.space.is_named:
+            return self.space.positions(action).tolist()
         if not isinstance(action, Mapping) or not action:
-            names = ", ".join(self.knobs.names)
+            names = ", ".join(self.space.names)
             raise InputError(f"policy must return a mapping of {names} to values, got {action!r}.", "policy")
-        self.knobs.check_names(action, "action")
+        self.space.check_names(action, "action")
         self._set.update(action)
-        missing = [name for name in self.knobs.names if name not in action]
-        choices = [name for name, knob in self.knobs.knobs if isinstance(knob, Choice) and name in action]
+        missing = [name for name in self.space.names if name not in action]
+        choices = [name for name, knob in self.space.knobs if knob.is_option and name in action]
         if missing and choices:
             raise InputError(f"policy must set {missing[0]} too, because it depends on {choices[0]}.", "policy")
-        return [knob.position(action[name], name) if name in action else np.nan for name, knob in self.knobs.knobs]
-
-    def _check_allowed(self, index: int, centres: Floats, lows: Floats, highs: Floats) -> None:
-        known = ~np.isnan(centres[:, index])
-        places, low, high = (table[known, index] for table in (centres, lows, highs))
-        name, knob = self.knobs.knobs[index]
-        allowed = (places > low) & (places < high)
-        if isinstance(knob, Choice):
-            allowed = low.astype(np.int64) >> places.astype(np.int64) & 1 == 1
-        if not allowed.all():
-            raise InputError(f"policy must choose values of {name} that within allows.", "policy")
+        return [knob.position(action[name], name) if name in action else np.nan for name, knob in self.space.knobs]
 
 
-def _half_widths(knobs: Knobs, bandwidth: Mapping[str, float] | None) -> Floats:
+def _half_widths(space: ActionSpace, bandwidth: Mapping[str, float] | None) -> Floats:
     """The half-widths of the windows as shares of the ranges; 0 for steps and options."""
-    spans = {name: knob for name, knob in knobs.knobs if isinstance(knob, Span)}
+    spans = {name: knob for name, knob in space.knobs if not knob.is_discrete}
     given = {} if bandwidth is None else bandwidth
     if not isinstance(given, Mapping):
         raise ParameterError(f"bandwidth must map knobs to half-widths, got {bandwidth!r}.", "bandwidth")
@@ -166,7 +164,7 @@ def _half_widths(knobs: Knobs, bandwidth: Mapping[str, float] | None) -> Floats:
             rule = f"in (0, {spans[name].volume / 2:g}]"
             raise ParameterError(f"bandwidth of {name} must be {rule}, got {half!r}.", "bandwidth")
     shares = {name: given.get(name, SHARE * span.volume) / span.volume for name, span in spans.items()}
-    return np.array([shares.get(name, 0.0) for name in knobs.names])
+    return np.array([shares.get(name, 0.0) for name in space.names])
 
 
 def owner_of(policy: object) -> object | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+
+from manul.actions.kinds import KINDS
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", examples=["heating"])]
 Id = Annotated[
@@ -52,13 +54,27 @@ class Request(Struct, forbid_unknown_fields=True, kw_only=True):
     """A request body."""
 
 
-class Knob(Request, kw_only=True, omit_defaults=True):
-    """One of several knobs that is not any number of a range: numbers from `low` to `high` in equal steps, or `options`."""
+def _knob_fields() -> list[tuple[str, Any, None]]:
+    """The arguments of all registered kinds of knobs."""
+    types: dict[str, Any] = {"float": float | None, "int": int | None, "str": str | None}
+    hints = {key: kind.__init__.__annotations__[key] for kind in KINDS for key in [*kind.keys()]}
+    return [(key, types.get(hint, list[Option] | None), None) for key, hint in hints.items()]
 
-    low: float | None = None
-    high: float | None = None
-    step: float | None = None
-    options: list[Option] | None = None
+
+if TYPE_CHECKING:
+    Knob = Struct
+else:
+    Knob = defstruct(
+        "Knob",
+        _knob_fields(),
+        bases=(Request,),
+        namespace={
+            "__doc__": "One of several knobs that is not any number of a range: numbers from `low` to `high` in equal steps, or `options`."
+        },
+        module=__name__,
+        kw_only=True,
+        omit_defaults=True,
+    )
 
 
 Actions = Annotated[

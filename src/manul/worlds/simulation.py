@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from manul.utils.rewards import numeric_range, outcome_of
 from manul.utils.validation import Floats
 from manul.worlds import ScaledWorld, World
 from manul.worlds.several import Several
-from manul.worlds.world import Table
+from manul.worlds.world import NarrowedWorld, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -180,8 +180,8 @@ class _PythonLoop:
                     cast(list[str], log.arms)[number] = decision.arm
 
 
-def _sets_knobs(agent: object) -> bool:
-    return getattr(agent, "knobs", None) is not None
+def _sets_knobs(agent: Any) -> bool:
+    return not agent.space.is_number
 
 
 def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
@@ -189,7 +189,7 @@ def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
         raise ParameterError("agent must have the knobs of the world: pass actions=world.actions.", "agent")
     if not isinstance(world, Several):
         raise ParameterError("world must have several knobs, as those of manul.worlds.several.", "world")
-    actions = agent.knobs.actions
+    actions = agent.space.actions
     if actions != world.actions:
         raise ParameterError(f"actions must be those of the world, {world.actions}, got {actions}.", "actions")
     return _SeveralLoop(agent, world)
@@ -202,7 +202,7 @@ class _SeveralLoop:
         self.agent, self.world = agent, world
         self.actions: list[dict[str, Any]] = []
         self.densities, self.losses, self.floors = (np.empty(len(world)) for _ in range(3))
-        self.by_knob = {name: np.empty(len(world)) for name in agent.knobs.names}
+        self.by_knob = {name: np.empty(len(world)) for name in agent.space.names}
 
     def play(self, first: int, last: int) -> None:
         for number in range(first, last):
@@ -213,25 +213,30 @@ class _SeveralLoop:
             self.actions.append(decision.action)
             self.densities[number], self.losses[number] = decision.density, loss
             self.floors[number] = np.nan if decision.floor is None else decision.floor
-            for name, density in decision.densities.items():
+            for name, density in (decision.densities or {}).items():
                 self.by_knob[name][number] = density
 
     def log(self) -> Log:
         """The log of all rounds."""
-        knobs: Any = {"knobs": self.agent.knobs, "densities_by_knob": self.by_knob, "floors": self.floors}
-        actions = self.agent.knobs.columns(self.actions)
+        knobs: Any = {"knobs": self.agent.space, "densities_by_knob": self.by_knob, "floors": self.floors}
+        actions = self.agent.space.columns_of(self.actions)
         return Log(self.world.contexts, actions, self.densities, self.losses, **knobs)
 
 
+@runtime_checkable
+class _Ranged(Protocol):
+    """An agent with a range of actions, which only a world that scales itself to the range needs."""
+
+    actions: Within
+
+
 def _actions(agent: Agent) -> Within:
-    # `actions` is not part of the protocol: only a world that scales itself to the range needs it.
-    actions: Within = getattr(agent, "actions", (0.0, 1.0))
-    return actions
+    return agent.actions if isinstance(agent, _Ranged) else (0.0, 1.0)
 
 
 def _empty_log(world: World, within: Within, *, arms: bool) -> Log:
     actions, densities, losses, floors = (np.empty(len(world)) for _ in range(4))
-    lows, highs = (_ends(world, name) for name in ("lows", "highs"))
+    lows, highs = (_ends(world.lows), _ends(world.highs)) if isinstance(world, NarrowedWorld) else (None, None)
     loss_range = world.losses if isinstance(world, Table) else None
     ranges: Any = {"action_range": within, "loss_range": loss_range}
     names = [""] * len(world) if arms else None
@@ -251,8 +256,7 @@ def _with_known_floors(log: Log) -> Log:
     return Log(log.contexts, log.actions, log.densities, log.losses, log.lows, log.highs, **ranges)
 
 
-def _ends(world: World, name: str) -> Floats | None:
-    ends = getattr(world, name, None)
+def _ends(ends: Floats | None) -> Floats | None:
     return None if ends is None else np.asarray(ends, dtype=np.float64)
 
 

@@ -111,7 +111,6 @@ class TableRun:
         return cost if cost is None or self.log.rewards is None else replace(cost, mean_loss=None)
 
     def as_dict(self) -> dict[str, Any]:
-        """The results, for JSON."""
         exploration = self._exploration
         stated: Any = float if self.log.rewards is None else negate
         in_units = {name: self.table.in_units(loss, self.loss) for name, loss in self._losses.items()}
@@ -185,7 +184,6 @@ def describe_columns(table: TargetTable) -> str:
 
 
 def _mean_and_error(values: Floats) -> tuple[float, float]:
-    """The mean of values, and its standard error."""
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Distribution
-from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
+from manul.actions.space import check_one_knob
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import SaveableAgent
@@ -125,7 +125,8 @@ class Rollout(PlotMixin, model_files.FileMixin):
             )
         self._agent, self.seed = agent, check_seed(seed)
         self.rewards: AnyRange | None = getattr(agent, "rewards", None)
-        self.actions = agent.actions
+        self.space = agent.space
+        self.actions = self.space.ends
         self.losses = known_range(agent.losses, "a rollout", rewards=self.rewards is not None)
         self.baseline: Baseline = check_baseline(baseline, self.actions)
         self.progress = Progress(self.plan, self.losses)

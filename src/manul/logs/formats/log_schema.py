@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats import knob_columns
 from manul.logs.formats.context_changes import ContextChanges
@@ -63,7 +63,7 @@ class Metadata:
     names: tuple[str, ...] | None = None
     rewards: bool = False
     densities_estimated: bool = False
-    knobs: Knobs | None = None
+    knobs: ActionSpace | None = None
     changes: ContextChanges | None = None  # of contexts
 
     def to_arrow(self) -> dict[bytes, bytes]:
@@ -118,11 +118,11 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
         return version, None
     lists: dict[str, Any] = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     if "knobs" in lists:
-        lists["knobs"] = Knobs.from_description(lists["knobs"])
+        lists["knobs"] = ActionSpace.from_description(lists["knobs"])
     if "changes" in values:
         lists["changes"] = ContextChanges.from_description(values["changes"])
     metadata = Metadata(**(values | lists))
-    if not isinstance(metadata.knobs, Knobs | None):
+    if not isinstance(metadata.knobs, ActionSpace | None):
         raise TypeError
     names = metadata.names
     if names is not None and (len({*names}) != metadata.width or not all(isinstance(name, str) for name in names)):
@@ -181,7 +181,7 @@ def schema_of(
     return pa.schema(fields, metadata=(metadata or Metadata()).to_arrow())
 
 
-def _own_type(name: str, knobs: Knobs | None) -> pa.DataType:
+def _own_type(name: str, knobs: ActionSpace | None) -> pa.DataType:
     import pyarrow as pa
 
     if knobs is not None and name in knob_columns.STRUCTS:

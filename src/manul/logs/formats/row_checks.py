@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.errors import InputError
 from manul.logs.formats import knob_checks, knob_columns
 from manul.logs.formats.file_errors import REMEDY, Problems
@@ -84,7 +84,7 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
 
 
-def _knob_rules(table: pa.Table, knobs: Knobs) -> Iterator[tuple[str, Flags, str, str]]:
+def _knob_rules(table: pa.Table, knobs: ActionSpace) -> Iterator[tuple[str, Flags, str, str]]:
     """The rules of the knobs; rows that break one are not checked against narrower ranges."""
     actions = knob_columns.columns_of(table, "action", knobs)
     by_knob = "density_by_knob" in table.column_names

@@ -68,6 +68,6 @@ class Bookkeeping:
             symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
         constant = [name for name, values in self.values.items() if len(values) == 1]
         if self.rows > 1 and constant:
-            text = f"Every row has the same {constant[0]}, so the log says nothing about its other values. "
+            text = f"Every row has the same {constant[0] or 'action'}, so the log says nothing about its other values. "
             symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
         return symptoms

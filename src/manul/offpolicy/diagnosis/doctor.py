@@ -73,7 +73,7 @@ def doctor(
     sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards)
     outside, drift, duplicates = Outside(sample.span, sample.scale), Drift(), Duplicates()
     book, end, latest, explored = Bookkeeping(), FilledEnd(), LatestRowsKeeper(), ExploredCost()
-    doubts, covered = PolicyObjections(policy), Coverage(sample.knobs, sample.span)
+    doubts, covered = PolicyObjections(policy), Coverage(sample.space)
     weights = None if policy is None else PolicyWeights(PolicyOnLog(policy))
     for rows in sample.pieces(progress=progress, seen=book.add):
         good = outside.add(rows)

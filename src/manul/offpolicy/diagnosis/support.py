@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs, Span
+from manul.actions.space import ActionSpace
 from manul.logs.rows import UNIT, Rows
 from manul.offpolicy.diagnosis.leaks import LEAKED, Leaks
 from manul.offpolicy.diagnosis.policy_weights import EffectiveSize, MeanTest
@@ -44,12 +44,11 @@ _LIMITS = " If limits between the knobs exclude the rest, all is well."
 class Coverage:
     """Tests each knob alone, and the joint density of several; a single number is a knob without a name."""
 
-    def __init__(self, knobs: Knobs | None, span: Within) -> None:
-        self.knobs = knobs
-        kinds = {"": None} if knobs is None else dict(knobs.knobs)
-        self.spans = {name: (knob.low, knob.high) if isinstance(knob, Span) else UNIT for name, knob in kinds.items()}
-        self.spans |= {"": span} if knobs is None else {}
-        self.numeric = {name for name, knob in kinds.items() if knob is None or isinstance(knob, Span)}
+    def __init__(self, space: ActionSpace) -> None:
+        self.space, kinds = space, dict(space.knobs)
+        straight = {name for name, knob in kinds.items() if not knob.is_discrete and not knob.is_bent}
+        self.spans = {name: ActionSpace(knob).ends if name in straight else UNIT for name, knob in kinds.items()}
+        self.numeric = [name for name, knob in kinds.items() if not knob.is_discrete]
         self.supports, self.columns = {name: Support() for name in kinds}, {name: Leaks() for name in kinds}
         self.whole, self.largest, self.by_knob, self.floors = MeanTest(), 1.0, True, True
         self.products, self.probabilities = _Count(), _Count()
@@ -73,7 +72,7 @@ class Coverage:
             self.largest = max(self.largest, float(shares.max()))
         self.floors = self.floors and rows.floors is not None and not np.isnan(rows.floors).any()
         self.by_knob = self.by_knob and rows.by_knob is not None
-        if self.knobs is not None and rows.by_knob is not None:
+        if not self.space.is_number and rows.by_knob is not None:
             product = np.prod([*rows.by_knob.values()], axis=0)
             self.products.add(rows, np.abs(product / rows.densities - 1) > ROUNDING)
             for name in [name for name in self.supports if name not in self.numeric]:

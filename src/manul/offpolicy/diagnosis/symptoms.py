@@ -38,10 +38,9 @@ class Outside:
 
     def add(self, rows: Rows) -> Rows:
         """Add a piece; return the rows with a valid action and density."""
-        lows, highs = rows.ends()
-        several = rows.knobs is not None  # the log itself checks the values of knobs
+        number = rows.space.is_number  # the log itself checks other values
         good = {
-            "actions": np.ones(len(rows), bool) if several else are_within(rows.actions, lows, highs),
+            "actions": are_within(rows.actions, *rows.ends()) if number else np.ones(len(rows), bool),
             "densities": usable_densities(rows.densities),
             "losses": are_within(rows.losses, *self.losses),
         }

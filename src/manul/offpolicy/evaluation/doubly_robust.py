@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from manul.actions.space import ActionSpace
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
 from manul.offpolicy.cross_fitting import CriticSettings
@@ -66,17 +67,17 @@ def fit_predictions(policy: PolicyOnLog, sample: Sample, outcome_model: str | Re
     """Cross-fit an outcome model; returns the predicted loss of each logged action and the expected one of the policy."""
     settings = _settings(policy, sample.repeatable("A model"))
     model = cross_fit(outcome_model or "critic", sample, settings)
-    known: dict[int, tuple[Floats, Floats]] = {}  # of named knobs, whose actions take a search to draw
+    known: dict[int, tuple[Floats, Floats]] = {}  # of other actions than numbers, which take a search to draw
 
     def predictions(rows: Rows) -> tuple[Floats, Floats]:
         if rows.first in known:
             return known[rows.first]
         points, shares = policy.points(rows)
-        if rows.knobs is None:
-            points = np.clip(points, *settings.actions)
+        if rows.space.is_number:
+            points = np.clip(points, *settings.space.ends)
         predicted = model.predict(rows, np.concatenate([rows.positions[:, np.newaxis], points], axis=1))
         both = predicted[:, 0], (predicted[:, 1:] * shares).sum(axis=1)
-        if rows.knobs is not None:
+        if not rows.space.is_number:
             known[rows.first] = both
         return both
 
@@ -103,11 +104,12 @@ def control_coefficient(products: Floats) -> float:
 
 
 def _settings(policy: PolicyOnLog, sample: Sample) -> CriticSettings:
-    """The number of rows, and the knobs of the log or a range that contains all actions of the log and of the policy."""
-    total, (low, high) = 0, sample.declared or policy.range(sample.span)
+    """The number of rows, and the space of the log; a range is widened to all actions of the log and of the policy."""
+    total, number = 0, sample.space.is_number
+    low, high = sample.span if sample.declared else policy.range(sample.span)
     for batch in sample.batches:
         total += len(batch)
-        if len(batch) and sample.knobs is None:
+        if len(batch) and number:
             low, high = min(low, float(batch.actions.min())), max(high, float(batch.actions.max()))
     check_has_rows(total)
-    return CriticSettings(total=total, actions=(low, high), losses=sample.scale, seed=0, knobs=sample.knobs)
+    return CriticSettings(total, ActionSpace((low, high)) if number else sample.space, sample.scale, seed=0)

@@ -95,9 +95,9 @@ def evaluate(
         doubts.add(rows)
         ends.add(contribution)
     has_model = ESTIMATORS[estimator].outcome_models
-    sums.check(largest_weight, needs_weights=sample.knobs is None or not has_model)
+    sums.check(largest_weight, needs_weights=sample.space.is_number or not has_model)
     bound = max(bounds.largest, sums.largest)
-    if sample.knobs is not None and has_model and not sums.evidence.supported:
+    if not sample.space.is_number and has_model and not sums.evidence.supported:
         ends, interval = intervals.start(intervals.NONE, 0), intervals.NONE
     low, high = ends.ends(level, bound)
     if sums.estimated:
@@ -117,13 +117,12 @@ def evaluate(
 
 def _default_estimator(sample: Sample, interval: str | None) -> str:
     """Few logged decisions match in several knobs, so a model helps; an interval that it does not allow asks for `snips`."""
-    one_knob = sample.knobs is None or len(sample.knobs.knobs) == 1
-    asked = one_knob and interval is not None and interval not in (ESTIMATORS["dr"].intervals or ())
-    return "snips" if sample.knobs is None or asked else "dr"
+    asked = len(sample.space.knobs) == 1 and interval is not None and interval not in (ESTIMATORS["dr"].intervals or ())
+    return "snips" if sample.space.is_number or asked else "dr"
 
 
 def _corrects(sample: Sample, policy: PolicyOnLog) -> bool:
-    """Whether a log with named knobs has enough decisions like those of the policy, so that weights correct a model."""
+    """Whether a log of other actions than numbers has enough decisions like those of the policy, so that weights correct a model."""
     evidence = Evidence()
     for rows in sample.repeatable("Evaluation with several knobs").pieces():
         weights = policy.weights(rows)

@@ -93,7 +93,7 @@ class Evidence:
         self.add_terms(terms)
         self.lowest_action = np.minimum(self.lowest_action, rows.positions.min(axis=0))
         self.highest_action = np.maximum(self.highest_action, rows.positions.max(axis=0))
-        self.several, self.rewards = rows.knobs is not None, rows.rewards
+        self.several, self.rewards = not rows.space.is_number, rows.rewards
         self.lowest_loss = min(self.lowest_loss, float(rows.losses.min()))
         self.highest_loss = max(self.highest_loss, float(rows.losses.max()))
 

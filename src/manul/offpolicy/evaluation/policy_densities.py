@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knob_positions import position_table
-from manul.actions.knobs import Knobs
-from manul.actions.knobs_distribution import KnobsDistribution, Options
+from manul.actions.distribution import Atoms, Distribution, Options
+from manul.actions.joint import JointDistribution
 from manul.actions.ranges import Actions
+from manul.actions.space import ActionSpace, several_knobs
 from manul.agents.auto import Auto
 from manul.errors import InputError, ParameterError
 from manul.logs.rows import Rows
@@ -23,7 +22,7 @@ from manul.offpolicy.smoothed import Function, Smoothed, SmoothedKnobs, owner_of
 from manul.policies.policy import Policy
 from manul.utils.validation import Floats, check_bandwidth
 
-DRAWS = 4  # actions per row, at which predicted losses of named knobs are averaged
+DRAWS = 4  # actions per row, at which predicted losses are averaged if actions are no numbers
 POINTS = 16  # equally likely actions at which a predicted loss is averaged, per part of a distribution
 
 
@@ -64,11 +63,6 @@ class Explores(Protocol):
 
 
 @runtime_checkable
-class HasKnobs(Protocol):
-    knobs: Any
-
-
-@runtime_checkable
 class HasRange(Protocol):
     actions: Any
 
@@ -79,7 +73,7 @@ class HasWidth(Protocol):
 
 
 class PolicyOnLog:
-    """A policy as estimators see it; with named knobs, its densities are remembered, because it takes a search to compute them.
+    """A policy as estimators see it; densities of other actions than numbers are remembered, because they take a search.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=2)).log
@@ -89,7 +83,7 @@ class PolicyOnLog:
     """
 
     def __init__(self, policy: Any) -> None:
-        self.policy, self.knobs = policy, _knobs(policy)
+        self.policy, self.space = policy, several_knobs(policy)
         self._known: dict[tuple[int, int], Floats] = {}
 
     @staticmethod
@@ -100,14 +94,14 @@ class PolicyOnLog:
                 raise ParameterError(
                     f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth"
                 )
-            check_knobs(policy, sample.knobs)
+            check_space(policy, sample.space)
             return PolicyOnLog(policy)
         if not callable(policy):
             raise ParameterError(
                 f"policy must have a method distribution or be a function of a context, got {policy!r}.", "policy"
             )
-        if sample.knobs is not None:
-            return PolicyOnLog(SmoothedKnobs(policy, sample.knobs, cast("Mapping[str, float] | None", bandwidth)))
+        if not sample.space.is_number:
+            return PolicyOnLog(SmoothedKnobs(policy, sample.space, cast("Mapping[str, float] | None", bandwidth)))
         chosen = "" if bandwidth is not None else " (chosen by SLOPE)"
         width = slope.choose_bandwidth(policy, sample) if bandwidth is None else cast(float, bandwidth)
         return PolicyOnLog(Smoothed(policy, check_bandwidth(width, Actions(*sample.span)), sample.span, chosen))
@@ -127,11 +121,11 @@ class PolicyOnLog:
 
     def densities(self, rows: Rows) -> Floats:
         """The density of each logged action."""
-        if self.knobs is None and rows.knobs is None:
+        if self.space is None and rows.space.is_number:
             return self._densities(rows)
         place = rows.first, len(rows)
         if place not in self._known:
-            check_knobs(self.policy, rows.knobs)
+            check_space(self.policy, rows.space)
             self._known[place] = self._densities(rows)
         return self._known[place]
 
@@ -141,7 +135,7 @@ class PolicyOnLog:
             return policy.densities(rows, contexts)
         if isinstance(policy, HasDensities):
             return np.asarray(policy.densities_many(contexts, rows.positions, rows.within), np.float64)
-        actions = rows.positions if rows.knobs is None else map(rows.knobs.action, rows.positions)
+        actions = rows.positions if rows.space.is_number else map(rows.space.action, rows.positions)
         pairs = zip(self.distributions(rows), actions, strict=True)
         return np.array([distribution.density(action) for distribution, action in pairs])
 
@@ -150,7 +144,7 @@ class PolicyOnLog:
         policy, contexts = self.policy, self.inputs(rows)
         if isinstance(policy, SmoothedKnobs):
             return policy.largest(rows, contexts)
-        if isinstance(policy, HasLargest) and self.knobs is None:
+        if isinstance(policy, HasLargest) and self.space is None:
             return np.asarray(policy.largest_densities_many(contexts, rows.within), np.float64)
         return np.array([_largest(distribution) for distribution in self.distributions(rows)])
 
@@ -160,21 +154,21 @@ class PolicyOnLog:
         if isinstance(policy, HasDistributions):
             return list(policy.distributions_many(contexts, rows.within))
         within: Any = [None] * len(rows) if rows.within is None else rows.within
-        if self.knobs is None and rows.within is not None:
+        if self.space is None and rows.within is not None:
             within = map(tuple, rows.within.tolist())
         return [policy.distribution(context, ends) for context, ends in zip(contexts, within, strict=True)]
 
     def points(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Actions, or positions of named knobs, that represent the policy on each row, and their probabilities."""
-        if rows.knobs is None:
+        """Actions, or positions if they are no numbers, that represent the policy on each row, and their probabilities."""
+        if rows.space.is_number:
             return action_points(self, rows)
         draws = self._draws(rows)
         return draws, np.full(draws.shape[:2], 1 / DRAWS)
 
     def _draws(self, rows: Rows) -> Floats:
         """The positions of a few actions per row, drawn from the policy; the same ones in every call."""
-        check_knobs(self.policy, rows.knobs)
-        knobs, contexts = cast(Knobs, rows.knobs), self.inputs(rows)
+        check_space(self.policy, rows.space)
+        space, contexts = rows.space, self.inputs(rows)
         count, rng = len(rows), np.random.default_rng(rows.first)
         if isinstance(self.policy, SmoothedKnobs):
             return self.policy.draws(rows, contexts, rng, DRAWS)
@@ -182,13 +176,14 @@ class PolicyOnLog:
             numbers = DRAWS * (rows.first + np.arange(count, dtype=np.uint64))
             again = self.policy.decide_many_again
             drawn = [again(numbers + np.uint64(each), contexts, rows.within).actions for each in range(DRAWS)]
-            return np.stack([position_table(knobs, columns) for columns in drawn], axis=1)
-        draws = [[knobs.positions(one.sample(rng)) for _ in range(DRAWS)] for one in self.distributions(rows)]
+            return np.stack([space.rows(actions, count) for actions in drawn], axis=1)
+        draws = [[space.positions(one.sample(rng)) for _ in range(DRAWS)] for one in self.distributions(rows)]
         return np.array(draws).reshape(count, DRAWS, -1)
 
     def range(self, default: Within) -> Within:
-        """The range of the actions of a policy without named knobs."""
-        return cast(Within, self.policy.actions) if isinstance(self.policy, HasRange) else default
+        """The range of the actions of a policy, if they are numbers."""
+        number = self.space is None and isinstance(self.policy, HasRange)
+        return cast(Within, self.policy.actions) if number else default
 
     def inputs(self, rows: Rows) -> Any:
         """The contexts for the policy: numbers if they have no names or it takes as many columns, otherwise dicts.
@@ -215,37 +210,33 @@ def _contexts(policy: object, rows: Rows) -> Any:
     )
 
 
-def _knobs(policy: object) -> Knobs | None:
-    return policy.knobs if isinstance(policy, HasKnobs) and isinstance(policy.knobs, Knobs) else None
-
-
-def check_knobs(policy: object, knobs: Knobs | None) -> None:
-    """Raise ParameterError if a policy does not set the knobs of the log."""
-    theirs = _knobs(policy)
-    if theirs == knobs:
+def check_space(policy: object, space: ActionSpace) -> None:
+    """Raise ParameterError if a policy does not choose the actions of the log."""
+    theirs, ours = several_knobs(policy), None if space.is_number else space
+    if theirs == ours:
         return
-    if knobs is None or theirs is None:
-        several = ", ".join((theirs or knobs).names)  # type: ignore[union-attr]
-        if knobs is None:
-            text = f"A log with one knob takes policies with one knob, but this one sets {several}."
-        else:
-            text = f"The log has the knobs {several}, but the policy sets one number."
+    if ours is None or theirs is None:
+        text = f"The log has the knobs {', '.join(space.titles)}, but the policy sets one number."
+        if theirs is not None:
+            text = f"A log with one knob takes policies with one knob, but this one sets {', '.join(theirs.titles)}."
         raise ParameterError(text, "policy")
-    ours = f"The log has the knobs {', '.join(knobs.names)}"
-    if theirs.names != knobs.names:
-        raise ParameterError(f"{ours}, but the policy sets {', '.join(theirs.names)}.", "policy")
-    pairs = zip(knobs.actions.items(), theirs.actions.values(), strict=True)
-    name, own, other = next((name, own, other) for (name, own), other in pairs if own != other)
-    raise ParameterError(f"The knob {name} of the log is {own}, but that of the policy is {other}.", "policy")
+    if theirs.names != ours.names:
+        both = f"The log has the knobs {', '.join(ours.titles)}, but the policy sets {', '.join(theirs.titles)}."
+        raise ParameterError(both, "policy")
+    pairs = zip(ours.titles, ours.knobs, theirs.knobs, strict=True)
+    name, own, other = next((name, own, other) for name, (_, own), (_, other) in pairs if own != other)
+    text = f"The knob {name} of the log is {own.written()}, but that of the policy is {other.written()}."
+    raise ParameterError(text, "policy")
 
 
 def _largest(distribution: Any) -> float:
-    if not isinstance(distribution, KnobsDistribution):
-        return float(distribution.largest_density())
-    marginal = distribution.marginal(distribution.knobs.names[0])
-    if isinstance(marginal, Options):
-        return max(marginal.probabilities.values())
-    return float(marginal.masses.max()) if isinstance(marginal, Atoms) else float(marginal.largest_density())
+    if isinstance(distribution, JointDistribution):
+        distribution = distribution.marginal(distribution.space.names[0])
+        if isinstance(distribution, Atoms):  # of steps, whose densities are probabilities
+            return float(distribution.masses.max())
+    if isinstance(distribution, Options):
+        return max(distribution.probabilities.values())
+    return float(distribution.largest_density())
 
 
 def action_points(policy: PolicyOnLog, rows: Rows) -> tuple[Floats, Floats]:
@@ -264,7 +255,7 @@ def action_points(policy: PolicyOnLog, rows: Rows) -> tuple[Floats, Floats]:
     epsilon = _epsilon(policy, rows)
     if epsilon is None:
         return _points_by_row(policy, rows, steps)
-    lows, highs = rows.ends(policy.range(rows.span))
+    lows, highs = rows.ends(policy.range(rows.space.ends))
     means, squares = policy.policy.moments_many(policy.inputs(rows), rows.within)
     uniform, square = (lows + highs) / 2, (lows**2 + lows * highs + highs**2) / 3
     rest = max(1.0 - epsilon, 1e-12)

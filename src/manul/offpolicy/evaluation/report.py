@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
 from manul.offpolicy.estimate import Estimate
@@ -22,7 +22,7 @@ _HEADER = ("estimator", "loss", "low", "high", "interval", "rows", "effective si
 class Stored:
     """Logs in files, read in batches each time they are iterated over; nothing is kept in memory."""
 
-    def __init__(self, paths: Sequence[Path], knobs: Knobs | None = None, file_format: str | None = None) -> None:
+    def __init__(self, paths: Sequence[Path], knobs: ActionSpace | None = None, file_format: str | None = None) -> None:
         self.paths, self.knobs, self.file_format = paths, knobs, file_format
 
     def __iter__(self) -> Iterator[Log]:

@@ -63,7 +63,7 @@ class CandidateSearch:
         self.sample, self.settings = sample, settings
         self._critic, (self._trees, self._greedy_trees) = critic, trees
         # Critics take named fields as they are; the sparse features of a log with one number are encoded, as for trees.
-        sparse = sample.kind == "features" and sample.knobs is None
+        sparse = sample.kind == "features" and sample.space.is_number
         self._encoded = sample.encoded() if self._trees or sparse else sample
         self.critic_sample = self._encoded if sparse else sample
 
@@ -93,8 +93,8 @@ class CandidateSearch:
 
     @property
     def bandwidths(self) -> list[float | None]:
-        """The bandwidths of the critic, in action units; None if it chooses windows of named knobs itself."""
-        if not self._critic or self.sample.knobs is not None:
+        """The bandwidths of the critic, in action units; None if it chooses windows itself, as for several knobs."""
+        if not self._critic or not self.sample.space.is_number:
             return [None] * self._critic
         low, high = self.sample.span
         return [share * (high - low) for share in critic_candidates.SHARES]
@@ -125,7 +125,7 @@ class CandidateSearch:
             return PhaseFiles(None, {})
         described = {
             "log": asdict(known),
-            "actions": self.sample.span if self.sample.knobs is None else self.sample.knobs.describe(),
+            "actions": self.sample.space.describe(),
             "losses": self.sample.scale,
             "seed": settings.seed,
             "epsilon": describe(settings.epsilon),
@@ -147,7 +147,7 @@ class CandidateSearch:
             return None
         assert known is not None
         sample, given = self.critic_sample, self.settings
-        settings = CriticSettings(known.rows, sample.span, sample.scale, given.seed, sample.knobs)
+        settings = CriticSettings(known.rows, sample.space, sample.scale, given.seed)
         phases: Phases
         if given.engine == "ray":
             from manul.offpolicy.optimization.engines import ray

@@ -5,7 +5,7 @@ robust. The narrowest bandwidth is chosen whose value is not above the lowest va
 critic, a narrower window is nearly always better, but its value is less certain. Bandwidths whose gain the log can show are
 preferred.
 
-With named knobs there is one candidate, whose windows the critic chooses. Few logged decisions match those of another policy,
+If actions are no numbers, there is one candidate, whose windows the critic chooses. Few logged decisions match those of another policy,
 so a model must say what it loses: a critic that learned from the held-out rows only, because a critic finds its own actions
 better than they are.
 """
@@ -41,7 +41,7 @@ class WindowTerms:
     halves: Floats
     predicted: Floats
     expected: Floats
-    judged: Floats | None = None  # with named knobs, the expected loss by a critic of other rows
+    judged: Floats | None = None  # if actions are no numbers, the expected loss by a critic of other rows
 
 
 def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
@@ -59,7 +59,7 @@ def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
 
 
 def drawn_terms(critic: Auto, judge: Auto, rows: Rows) -> WindowTerms:
-    """The weights of a critic with named knobs, and the losses that it and its judge predict for actions drawn from it."""
+    """The weights of a critic whose actions are no numbers, and the losses that it and its judge predict for actions drawn from it."""
     policy = PolicyOnLog(critic)
     points = np.concatenate([rows.positions[:, np.newaxis], policy.points(rows)[0]], axis=1)
     own, judged = (cross_fitting.predict(each, rows, points) for each in (critic, judge))
@@ -80,7 +80,7 @@ def squared_errors(critics: Sequence[Auto], rows: Rows) -> Floats:
 
 def bandwidth_values(critic: Auto, rows: Rows, settings: CriticSettings) -> list[PairedValue]:
     """The values of all bandwidths on held-out rows."""
-    low, high = settings.actions
+    low, high = settings.space.ends
     cap, values = weight_cap(settings.total), []
     for share in SHARES:
         terms = window_terms(critic, rows, share * (high - low))

@@ -47,7 +47,7 @@ class Phases(Protocol):
 class CriticSearch:
     """The chosen schedule, its critic of each fold, the value of each bandwidth, and the fit to all rows.
 
-    With named knobs there are no bandwidths to choose from, but `judges`, the critics of each fold alone.
+    If actions are no numbers, there are no bandwidths to choose from, but `judges`, the critics of each fold alone.
     """
 
     schedule: Schedule
@@ -68,8 +68,8 @@ def search(phases: Phases, settings: CriticSettings) -> CriticSearch:
     tried = cross_fitting.schedules(settings.total)
     trained = [phases.train(schedule) for schedule in tried]
     best = int(np.argmin(phases.errors(trained))) if len(tried) > 1 else 0
-    values = phases.values(trained[best]) if settings.knobs is None else []
-    judges = [] if settings.knobs is None else phases.train(IN_ORDER, only=True)
+    values = phases.values(trained[best]) if settings.space.is_number else []
+    judges = [] if settings.space.is_number else phases.train(IN_ORDER, only=True)
     return CriticSearch(tried[best], trained[best], values, judges, lambda width: phases.fit(tried[best], width))
 
 

@@ -169,10 +169,10 @@ def optimize(
     sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, purpose="optimize", passes=passes)
     sample.require_logged_densities()
     default = candidates is None and grid is None
-    if sample.knobs is not None:
+    if not sample.space.is_number:
         names = ("auto",) if default else names
         if "cats" in names:
-            several = ", ".join(sample.knobs.names)
+            several = ", ".join(sample.space.titles)
             raise ParameterError(f"Trees set one knob, but the log has {several}. Use candidates='auto'.", "candidates")
     elif default and sample.estimated:
         return _without_densities(sample, seed)
@@ -207,7 +207,7 @@ def _without_densities(sample: Sample, seed: int) -> Optimized:
 def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -> None:
     """Raise ParameterError before `optimize` runs if its result would have no trees to plot."""
     sample, default = Sample.of(log), candidates is None and grid is None
-    only_critics = sample.estimated or sample.knobs is not None
+    only_critics = sample.estimated or not sample.space.is_number
     if "cats" not in _check_candidates(candidates, grid) or (default and only_critics):
         raise _no_trees()
 

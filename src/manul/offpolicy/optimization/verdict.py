@@ -208,7 +208,7 @@ class VerdictSums:
         )
 
     def _bound(self, rows: Rows, weights: Floats, halves: Floats) -> float:
-        known = rows.floors if rows.knobs is None else None
+        known = rows.floors if rows.space.is_number else None
         floors = np.zeros(len(weights)) if known is None else np.nan_to_num(known)
         floors = np.where(floors > 0, np.maximum(floors, 0.5 / (halves * LARGEST_BOUND)), 0.0)
         bounds = np.divide(0.5 / halves, floors, out=np.full(len(weights), UNKNOWN_BOUND), where=floors > 0)
@@ -224,7 +224,7 @@ def greedy_weights(rows: Rows) -> Floats | None:
 
     The logged density is floor + (1 - epsilon) greedy density, with epsilon = floor times the length of the range.
     """
-    if rows.floors is None or rows.knobs is not None or np.isnan(rows.floors).any():
+    if rows.floors is None or not rows.space.is_number or np.isnan(rows.floors).any():
         return None
     lows, highs = rows.ends()
     greedy = 1.0 - rows.floors * (highs - lows)

@@ -9,8 +9,8 @@ from manul.actions.decision import Within
 from manul.errors import ManulError
 from manul.service.configuration import Limits
 from manul.service.engine import models
-from manul.service.engine.action_space import action_space
 from manul.service.engine.loop import Loop
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop
 from manul.utils.rewards import check_any_range, numeric_range
@@ -19,7 +19,7 @@ from manul.utils.rewards import check_any_range, numeric_range
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
     outcomes = "losses" if settings.rewards is None else "rewards"
-    action_space(settings)
+    LoopSpace.of(settings)
     try:
         span = numeric_range(check_any_range(outcomes, getattr(settings, outcomes), kind=None))
     except ManulError as error:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 
 import numpy as np
 
-from manul.actions.decision import Decisions, KnobsDecision
+from manul.actions.decision import Decision, Decisions
 from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine import models
-from manul.service.engine.action_space import check_density
 from manul.service.engine.admission import check_context
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Fact, Loop, refusal
@@ -73,7 +72,7 @@ class Decider:
         key = number if request.id is None else models.key(loop.name, request.id)
         drawn, model, ticket = loop.draw(number, key, context, request.within, request.action)
         decided = (request.within, drawn.action, drawn.density, self._now(), model)
-        densities = drawn.densities if isinstance(drawn, KnobsDecision) else None
+        densities = drawn.densities if isinstance(drawn, Decision) else None
         return DecisionRow(
             number,
             request.id,
@@ -206,7 +205,7 @@ class Decider:
         loop.check(context, observation.within)
         try:
             action = loop.space.check_action(observation.action, observation.within)
-            density = check_density(observation.density, observation.densities, loop.space)
+            density = loop.space.check_density(observation.density, observation.densities)
             check_losses(np.array([loss], np.float64), span, rewards=rewards)
         except ManulError as error:
             raise refusal(error) from None

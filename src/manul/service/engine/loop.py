@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from manul.actions.decision import Decision, Decisions, KnobsDecision
+from manul.actions.decision import Decision, Decisions
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_progress import Ticket
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.service.engine import models
-from manul.service.engine.action_space import action_space
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, keep, note_arrived
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.insights.traffic import Traffic
@@ -38,7 +38,7 @@ Fact = tuple[Event, DecisionRow | None]
 class Drawn(NamedTuple):
     """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
 
-    decision: Decision | KnobsDecision
+    decision: Decision | Decision
     model: int
     ticket: RolloutTicket | None
 
@@ -59,7 +59,7 @@ class Loop:
         self.paused, self.apprentice = row.paused, row.apprentice
         self.changed = 0.0  # when this replica paused, resumed or promoted it, by time.monotonic()
         self.settings = stored_loop(row.settings)
-        self.space = action_space(self.settings)
+        self.space = LoopSpace.of(self.settings)
         self.agent = models.make_agent(self.settings)
         self.model = self.learned = self.refused = 0
         self.rollout: LoopRollout | None = None
@@ -69,7 +69,7 @@ class Loop:
         self.in_flight, self.voids = InFlight(), deque[int]()
         self.first: Any = None
         self._shape: Any = None
-        self.history, self.traffic = History(self.space.knobs), Traffic()
+        self.history, self.traffic = History(self.space.titled), Traffic()
         self.lock = threading.Lock()
         self.queue: deque[Fact] = deque()
         # While it is behind, a loop reads its events from the store and queues none.
@@ -167,7 +167,7 @@ class Loop:
         contexts: Sequence[Any],
         rows: models.Rows | None,
         withins: Sequence[models.Within | None],
-    ) -> tuple[Decisions | list[KnobsDecision], int]:
+    ) -> tuple[Decisions | list[Decision], int]:
         """Draw many actions from one state of the model; `rows` is the matrix of the contexts unless they are mappings."""
         with self.lock, self._translate_errors():
             decisions = models.draw_many(self.agent, numbers, contexts, rows, withins)

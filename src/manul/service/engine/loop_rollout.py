@@ -16,7 +16,7 @@ from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 from manul.errors import ManulError
 from manul.service.engine import models
-from manul.service.engine.action_space import SeveralKnobs, action_space
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, SavedPolicy, Step
@@ -210,8 +210,8 @@ class LoopRollout:
 
 def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, Within]:
     """The baseline, the plan and the range of losses of a rollout; an error names the setting that is wrong."""
-    space = action_space(loop)
-    if isinstance(space, SeveralKnobs):
+    space = LoopSpace.of(loop)
+    if not space.is_number:
         raise Invalid("A rollout takes one knob; this loop has several.", "loop")
     if settings.webhook is not None:
         check_url(settings.webhook.url)

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 
 import manul
-from manul.actions.decision import Decision, Decisions, KnobsDecision
-from manul.actions.knobs import Knobs
+from manul.actions.decision import Decision, Decisions
 from manul.actions.schedules import from_description
+from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.schema import Context
 from manul.errors import InputError, ManulError
-from manul.service.engine.action_space import action_space
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.utils.rewards import AnyRange
@@ -34,7 +34,7 @@ class LoopAgent(Protocol):
     losses: AnyRange
     width: int | None
 
-    def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision | KnobsDecision:
+    def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision | Decision:
         """Draw the decision of a number without counting it."""
 
     def learn(self, context: Context, decision: Any, **outcome: float) -> None:
@@ -58,7 +58,7 @@ def make_agent(settings: NewLoop) -> LoopAgent:
     """
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
     outcomes = {"losses": settings.losses} if settings.rewards is None else {"rewards": settings.rewards}
-    actions = action_space(settings).actions
+    actions = LoopSpace.of(settings).actions
     try:
         given["epsilon"] = from_description(given["epsilon"])
         agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **outcomes, **given)
@@ -92,7 +92,7 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
     for name in ("decide_again", "learn", "actions", "losses"):
         if not hasattr(agent, name):
             raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
-    both = {"actions": (action_space(settings).actions, agent.actions), "losses": (settings.losses, agent.losses)}
+    both = {"actions": (LoopSpace.of(settings).actions, agent.actions), "losses": (settings.losses, agent.losses)}
     for name, values in both.items():
         expected, actual = map(_range_text, values)
         if actual != expected:
@@ -110,7 +110,7 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
 
 def _range_text(span: Any) -> str:
     if isinstance(span, Mapping):
-        return str(dict(Knobs.check(span).describe()))
+        return str(dict(ActionSpace(span).describe()))
     return span if isinstance(span, str) else str(tuple(map(float, span)))
 
 
@@ -151,7 +151,7 @@ def matrix(contexts: Sequence[Any]) -> Rows | None:
 
 def draw_many(
     agent: Any, numbers: Sequence[int], contexts: Sequence[Any], rows: Rows | None, withins: Sequence[Within | None]
-) -> Decisions | list[KnobsDecision]:
+) -> Decisions | list[Decision]:
     """Draw many actions, each exactly as if it were drawn alone; `rows` is the matrix of the contexts."""
     if rows is None or not hasattr(agent, "decide_many_again") or isinstance(agent.actions, Mapping):
         each_drawn = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
@@ -166,7 +166,7 @@ def draw_many(
     return drawn
 
 
-def split(decisions: Decisions | list[KnobsDecision]) -> list[Drawn]:
+def split(decisions: Decisions | list[Decision]) -> list[Drawn]:
     """Decisions one by one: action, density, floor, and densities by knob.
 
     >>> split(Decisions(np.array([0.5]), np.array([1.0])))

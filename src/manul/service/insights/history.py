@@ -13,16 +13,15 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from manul.actions.knobs import Knob
+from manul.actions.kinds.knob import CELLS, Knob
 from manul.errors import ManulError
-from manul.service.insights import cells
 from manul.service.store import OUTCOMES, Event
 from manul.service.store.blocks import DecisionRow
 from manul.utils.validation import Floats
 
 Span = Literal["minutes", "day", "all"]
 # Time intervals of each span, and parts of the range of actions.
-BUCKETS, BINS = 120, cells.CELLS
+BUCKETS, BINS = 120, CELLS
 # Contexts that are remembered, and actions of several knobs.
 RECENT, RECENT_ACTIONS = 128, 1000
 # Decisions of the caller on which the model was judged that are remembered.
@@ -202,8 +201,8 @@ class History:
             densities = [
                 (decision.densities or {}).get(name) if several else decision.density for _, decision in counted
             ]
-            columns.append(cells.positions(knob, values))
-            bins.append(cells.cells(knob, columns[-1]))
+            columns.append(knob.positions(values, "action"))
+            bins.append(knob.cells(columns[-1]))
             parts.append(_parts(sums, np.array([each or np.inf for each in densities])))
         for buckets in self.spans.values():
             buckets.add(times, sums, np.stack(bins, axis=1), np.stack(parts, axis=1))

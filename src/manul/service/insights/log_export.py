@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.dates import seconds
 from manul.contexts.table_encoding import flatten_fields
 from manul.logs.formats import knob_checks, knob_columns
@@ -21,7 +21,6 @@ from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.context_changes import DATES, FLAGS, LISTS, ContextChanges, FieldNotes
 from manul.logs.formats.log_schema import ARM, FLOOR, Metadata, reserved_names
 from manul.logs.log import Log, LogWriter
-from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
 from manul.service.engine.write_operations import id_of
 from manul.service.errors import Conflict
@@ -168,7 +167,7 @@ def log_of(
     columns = _columns(loop, rows, by_knob=by_knob, arms=arms)
     named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
     rewards = loop.settings.rewards is not None
-    knobs = loop.space.described if isinstance(loop.space, SeveralKnobs) else None
+    knobs = None if loop.space.is_number else loop.space
     action_range = loop.space.actions if knobs is None else None
     ranges: Any = {"action_range": action_range, "loss_range": loss_range, "knobs": knobs}
     if contexts is not None or not named:
@@ -209,8 +208,8 @@ def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: boo
     }
     if arms:
         columns[ARM] = [_arm(each) for each in decisions]
-    if isinstance(loop.space, SeveralKnobs):
-        return columns | _knob_columns(loop.space.described, decisions, by_knob=by_knob)
+    if not loop.space.is_number:
+        return columns | _knob_columns(loop.space, decisions, by_knob=by_knob)
     ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)
     columns |= {"action": np.array([each.action for each in decisions]), "low": ends[:, 0], "high": ends[:, 1]}
     return {name: columns[name] for name in VIEWS if name in columns}
@@ -225,7 +224,7 @@ def _floor(decision: DecisionRow) -> float:
     return np.nan if decision.floor is None else min(decision.floor, decision.density or decision.floor)
 
 
-def _knob_columns(knobs: Knobs, decisions: Sequence[DecisionRow], *, by_knob: bool | None) -> dict[str, Any]:
+def _knob_columns(knobs: ActionSpace, decisions: Sequence[DecisionRow], *, by_knob: bool | None) -> dict[str, Any]:
     import pyarrow as pa
 
     actions = {name: [each.action[name] for each in decisions] for name in knobs.names}
@@ -239,4 +238,4 @@ def _knob_columns(knobs: Knobs, decisions: Sequence[DecisionRow], *, by_knob: bo
 
 
 def _several(loop: Loop) -> bool:
-    return isinstance(loop.space, SeveralKnobs)
+    return not loop.space.is_number
