@@ -29,7 +29,7 @@ def logged(request):
         agent.learn(context, decision, cost(decision.action["k"]))
     batch = agent.decide_many(contexts)
     losses = cost(batch.actions["k"].astype(float))
-    columns = {"densities_by_knob": batch.densities_by_knob, "floors": batch.floors, "knobs": agent.knobs}
+    columns = {"densities_by_knob": batch.densities_by_knob, "floors": batch.floors, "knobs": agent.space}
     truth = cost(0.75) + (1 / 16) ** 2 / 3 if request.param == "span" else cost(0.75)
     return manul.Log(contexts, batch.actions, batch.densities, losses, **columns), truth
 
@@ -53,6 +53,20 @@ def test_several_knobs_have_no_bound_and_the_error_says_so(interval):
     ):
         manul.evaluate(agent, log, "snips", interval)
     assert manul.evaluate(agent, log, "snips", interval, largest_weight=1e9).interval == interval
+
+
+@pytest.mark.parametrize("kind", ["steps", "choice"])
+def test_a_knob_without_a_name_is_judged_like_one_with(kind):
+    rng = np.random.default_rng(0)
+    values, losses = rng.choice([0.0, 0.25, 0.5, 0.75, 1.0], 400), rng.random(400)
+    columns = rng.random((400, 2), np.float32), np.full(400, 0.2), losses
+    bare = manul.Log(columns[0], values, *columns[1:], knobs=KINDS[kind], floors=columns[1])
+    named = manul.Log(columns[0], {"k": values}, *columns[1:], knobs={"k": KINDS[kind]}, floors=columns[1])
+    one, other = manul.evaluate(lambda _: 0.5, bare), manul.evaluate(lambda _: {"k": 0.5}, named)
+    assert str(one) == str(other)
+    assert doctor(bare) == doctor(named) == []
+    assert np.array_equal(bare.actions, values)
+    assert str(manul.optimize(bare)) == str(manul.optimize(named))
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
+from manul.actions.kinds.knob import Knob
 from manul.actions.space import ActionSpace
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError, require_package
@@ -35,7 +36,7 @@ SHOWN, COLUMNS_SHOWN = 5, 20  # rows and columns of a log in a notebook
 Selection = slice | npt.NDArray[np.int64]
 Contexts = npt.NDArray[np.float32]
 Fields = dict[str, npt.NDArray[Any]]
-AnyKnobs = Mapping[str, Any] | ActionSpace | None
+AnyKnobs = Mapping[str, Any] | Knob[Any] | ActionSpace | None
 _View = TypeVar("_View")
 
 
@@ -378,7 +379,8 @@ class Log:
         """The chosen actions; columns by knob if there are several."""
         if self.knobs is None:
             return self._view("actions", lambda: row_checks.numbers(self.table, "action"))
-        return self._view("actions", lambda: self._knob_columns("action"))
+        columns = self._view("actions", lambda: self._knob_columns("action"))
+        return None if columns is None else self.knobs.unwrap(columns)
 
     @property
     def densities_by_knob(self) -> dict[str, Floats] | None:
@@ -637,11 +639,11 @@ def _hull(ranges: Sequence[Within | None]) -> Within | None:
     return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(ranges) else None
 
 
-def check_knobs(knobs: Mapping[str, Any] | ActionSpace | None) -> ActionSpace | None:
-    """The knobs, which are given as to an agent."""
+def check_knobs(knobs: AnyKnobs) -> ActionSpace | None:
+    """The space of actions that are no numbers, which is given as to an agent."""
     if knobs is None or isinstance(knobs, ActionSpace):
         return knobs
-    if not isinstance(knobs, Mapping):
+    if not isinstance(knobs, Mapping | Knob):
         raise ParameterError(f"knobs must be a mapping of names to knobs, got {knobs!r}.", "knobs")
     return ActionSpace(knobs)
 
@@ -660,7 +662,7 @@ def _knob_views(knobs: ActionSpace | None, views: Mapping[str, Any]) -> dict[str
             raise ParameterError(f"{name} is for logs with one knob. Give knobs their ranges, or use within.", name)
     densities, withins = views["densities_by_knob"], views["within"]
     return {
-        "actions": knob_checks.check_actions(views["actions"], knobs),
+        "actions": knob_checks.check_actions(knobs.wrap(views["actions"], "actions"), knobs),
         "densities_by_knob": None if densities is None else _densities(densities, knobs),
         "within": None if withins is None else _withins(withins, knobs),
     }

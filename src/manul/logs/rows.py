@@ -71,7 +71,7 @@ class Rows:
         return cls(
             0,
             None if named else log.contexts,
-            log.actions,
+            log.actions if log.knobs is None else log.knobs.wrap_columns(log.actions),
             log.densities,
             log.losses,
             log.lows,

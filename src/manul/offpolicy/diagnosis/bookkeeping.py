@@ -34,7 +34,7 @@ class Bookkeeping:
         if log.knobs is None:
             self.lowest, self.highest = min(self.lowest, log.actions.min()), max(self.highest, log.actions.max())
         else:
-            for name, column in log.actions.items():
+            for name, column in log.knobs.wrap_columns(log.actions).items():
                 self.values.setdefault(name, set()).update([*{*column.tolist()}][:2])
         self.rows, self.rewards = self.rows + len(log), log.rewards is not None
 

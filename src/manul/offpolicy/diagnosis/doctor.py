@@ -95,7 +95,9 @@ def doctor(
         ("warning" if policy is None else each.severity, each.title, each.sentence) for each in doubts.objections()
     ]
     last = latest.rows(continuous=covered.continuous and not covered.several)
-    symptoms += _row_symptoms(last, explored, sample.scale, {title for _, title, _ in symptoms})
+    # Declared steps and options are not rounded.
+    step = resolution(last.positions[:, 0]) if covered.numeric and not covered.several else 0.0
+    symptoms += _row_symptoms(last, step, explored, sample.scale, {title for _, title, _ in symptoms})
     if last.estimated:
         symptoms.append(("note", "estimated densities", _ESTIMATED))
     return sorted((Finding(*symptom) for symptom in symptoms), key=lambda finding: SEVERITIES.index(finding.severity))
@@ -105,9 +107,10 @@ def doctor(
 _DENSITIES = {"wrong densities", "missing exploration", "leaked action", "column set after the decision"}
 
 
-def _row_symptoms(rows: LatestRows, explored: ExploredCost, losses: Within, known: set[str]) -> list[Symptom]:
+def _row_symptoms(
+    rows: LatestRows, step: float, explored: ExploredCost, losses: Within, known: set[str]
+) -> list[Symptom]:
     """What whole rows show: which of their values do not belong together."""
-    step = resolution(rows.positions[:, 0]) if rows.positions.shape[1] == 1 else 0.0
     pairs = find_wrong_pairs(rows)
     symptoms = [*find_rounded_actions(rows, step), *pairs, *find_atoms(rows, losses)]
     if not known & _DENSITIES:
