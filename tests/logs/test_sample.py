@@ -67,6 +67,15 @@ def test_ranges_are_the_given_ones_or_those_of_the_log(declared, given, wrap):
     )
 
 
+def test_what_a_log_does_not_declare_is_as_in_the_agent_that_decided():
+    agent, declared = manul.Auto(actions=(0, 4), losses=(0, 2)), number_log(action_range=(0, 1), loss_range=(0, 1))
+    for like in (agent, number_log(action_range=(0, 4), loss_range=(0, 2))):
+        assert (Sample.of(number_log(), like=like).span, Sample.of(number_log(), like=like).scale) == ((0, 4), (0, 2))
+        assert (Sample.of(declared, like=like).span, Sample.of(declared, like=like).scale) == ((0, 1), (0, 1))
+        assert Sample.of(number_log(), actions=(0, 8), like=like).span == (0, 8)
+    assert Sample.of(number_log(), like=manul.Auto(losses="auto")).scale == observed_range(number_log())
+
+
 def test_auto_reads_the_log_and_leaves_it_to_be_read_again():
     log = number_log()
     sample = Sample.of(cut(log, 100), losses="auto")

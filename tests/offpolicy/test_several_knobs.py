@@ -180,8 +180,6 @@ def test_single_rows_give_the_same_policy(uniform):
     [
         ({"candidates": "cats"}, "Trees set one knob, but the log has price, days, template. Use candidates='auto'."),
         ({"grid": manul.Grid.small()}, "Trees set one knob"),
-        ({"resume": "run"}, "resume applies to logs with one knob"),
-        ({"engine": "ray"}, "engine='ray' applies to logs with one knob"),
         ({"actions": (0, 1)}, "actions applies to logs with one knob"),
     ],
 )

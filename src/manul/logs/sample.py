@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -34,6 +34,15 @@ SIZE = 8192  # rows per piece; results depend on it in the last digits
 SMALL = 1024  # rows: batches of more are left as they are
 Logs = Log | Iterable[Log]
 ContextKind = Literal["numbers", "fields", "features"]
+
+
+class Declares(Protocol):
+    """An agent, or what else says what a log may not."""
+
+    @property
+    def space(self) -> ActionSpace: ...
+    @property
+    def losses(self) -> AnyRange: ...
 
 
 @dataclass(frozen=True)
@@ -71,11 +80,13 @@ class Sample:
         actions: Within | None = None,
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
+        like: Log | Declares | None = None,
         purpose: str = "This",
         passes: int = 1,
     ) -> Sample:
         """Look at the first batch, join small batches, and fill in the ranges: given ones, those of the log, or (0, 1).
 
+        If the log does not declare its ranges, as text does not, they are those of `like`, an agent or another log.
         `losses` or `rewards` may be "auto": then the range is that of the log, which is read for it. `purpose` reads the
         log in several `passes`, for which an iterator is refused.
 
@@ -87,6 +98,8 @@ class Sample:
             _reject_iterator(log, purpose)
         first, log = _peek(log)
         given = _loss_range(first, losses, rewards)
+        if like is not None and given is None and (first is None or first.loss_range is None):
+            given = like.loss_range if isinstance(like, Log) else like.losses
         if first is not None and first.knobs is not None and actions is not None:
             raise ParameterError("actions applies to logs with one knob; this one has its own knobs.", "actions")
         if isinstance(given, str):
@@ -95,6 +108,8 @@ class Sample:
         space = None if first is None else first.space
         if actions is not None:
             space = ActionSpace(check_range("actions", actions))
+        if space is None and like is not None and like.space is not None and like.space.is_number:
+            space = like.space
         scale = _checked("losses", first.loss_range if given is None and first is not None else given) or UNIT
         if first is None:
             return cls([], space or NUMBER, space is not None, scale)

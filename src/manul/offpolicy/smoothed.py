@@ -125,7 +125,7 @@ class SmoothedKnobs:
     def _windows(self, contexts: Any, rows: Rows) -> tuple[Floats, Floats]:
         """The ends of the windows, which are moved into the ranges of each row."""
         centres = np.array([self._positions(context) for context in contexts]).reshape(-1, len(self._halves))
-        lows, highs = self.space.boxes(rows.within, len(centres))
+        lows, highs = self.space.boxes(None if rows.within is None else [*rows.within], len(centres))
         for index, (title, (_, knob)) in enumerate(zip(self.space.titles, self.space.knobs, strict=True)):
             known = ~np.isnan(centres[:, index]) & knob.is_discrete
             if not np.all(knob.contains(lows[known, index], highs[known, index], centres[known, index])):
@@ -138,7 +138,7 @@ class SmoothedKnobs:
     def _positions(self, context: Any) -> list[float]:
         action = self.action(context)
         if not self.space.is_named:
-            return self.space.positions(action).tolist()
+            return [*self.space.positions(action)]
         if not isinstance(action, Mapping) or not action:
             names = ", ".join(self.space.names)
             raise InputError(f"policy must return a mapping of {names} to values, got {action!r}.", "policy")

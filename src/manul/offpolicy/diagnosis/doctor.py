@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from manul.actions.decision import Within
 from manul.logs.density_models import resolution
-from manul.logs.sample import Logs, Sample
+from manul.logs.log import Log
+from manul.logs.sample import Declares, Logs, Sample
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
 from manul.offpolicy.diagnosis.explored_cost import ExploredCost
 from manul.offpolicy.diagnosis.filled_densities import find_filled_densities
@@ -56,6 +57,7 @@ def doctor(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
+    like: Log | Declares | None = None,
     progress: bool = False,
 ) -> list[Finding]:
     """List the problems of a log for off-policy evaluation, most severe first, in one pass and constant memory.
@@ -63,14 +65,15 @@ def doctor(
     With a policy, its importance weights are tested: their mean, their effective sample size and the largest. Without
     one, a note says how many rows explored if they are few, as in logs of agents whose epsilon fades. Logs with several
     knobs are tested knob by knob. Whether the values of a row belong together is tested in the last 4,096 rows. `losses` is
-    the range of losses, if the log does not declare it, or `rewards` that of rewards, if the log has them.
+    the range of losses, if the log does not declare it, or `rewards` that of rewards, if the log has them; `like` is an agent or
+    another log that has the ranges.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
     >>> doctor(log)
     []
     """
-    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards)
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, like=like)
     outside, drift, duplicates = Outside(sample.span, sample.scale), Drift(), Duplicates()
     book, end, latest, explored = Bookkeeping(), FilledEnd(), LatestRowsKeeper(), ExploredCost()
     doubts, covered = PolicyObjections(policy), Coverage(sample.space)

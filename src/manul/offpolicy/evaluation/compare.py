@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.errors import InputError, ParameterError
+from manul.logs.log import Log
 from manul.logs.rows import Rows
-from manul.logs.sample import Logs, Sample
+from manul.logs.sample import Declares, Logs, Sample
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST, check_estimated, check_not_rounded
@@ -44,6 +45,7 @@ def compare(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
+    like: Log | Declares | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     progress: bool = False,
@@ -64,7 +66,7 @@ def compare(
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
         check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")
-    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards)
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, like=like)
     sample.require_logged_densities()
     candidates, name, baseline = _named(policies, against)
     smoothed: dict[int, PolicyOnLog] = {}

@@ -14,8 +14,8 @@ from manul.actions.space import ActionSpace
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
 from manul.offpolicy.cross_fitting import CriticSettings
-from manul.offpolicy.evaluation.estimators import Terms, TermsOf, register_estimator
-from manul.offpolicy.evaluation.intervals import NONE
+from manul.offpolicy.evaluation.estimators import TermsOf, register_estimator
+from manul.offpolicy.evaluation.intervals import NONE, Terms
 from manul.offpolicy.evaluation.outcome_model import Regressor, cross_fit
 from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.utils.validation import Floats, check_has_rows

@@ -13,8 +13,9 @@ import numpy as np
 
 from manul.actions.decision import Within
 from manul.errors import InputError, ParameterError
+from manul.logs.log import Log
 from manul.logs.rows import Rows
-from manul.logs.sample import Logs, Sample
+from manul.logs.sample import Declares, Logs, Sample
 from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation import intervals
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
@@ -43,6 +44,7 @@ def evaluate(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
+    like: Log | Declares | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     outcome_model: str | Regressor | None = None,
@@ -52,8 +54,12 @@ def evaluate(
 
     If the log has rewards, the estimate is printed and drawn as a mean reward, and `reward` of the estimate has it as a number.
 
-    The default estimator is `snips`. With several knobs, it is the doubly robust `dr` if the log has enough decisions like
-    those of the policy, and otherwise `dm`, the prediction of a model. There is an interval only if at least 100 decisions match.
+    `actions` and `losses` or `rewards` are the ranges of the log; if they are not given and the log does not declare them, as text
+    does not, they are those of `like`, an agent or another log, or (0, 1).
+
+    The default estimator is `snips`. With several knobs, steps or options, it is the doubly robust `dr` if the log has
+    enough decisions like those of the policy, and otherwise `dm`, the prediction of a model. There is an interval only if at
+    least 100 decisions match.
 
     A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE, or 1/16 of the range of
     each of several knobs; the interval is that of the smoothed policy. The default interval is `empirical-likelihood`, or
@@ -74,7 +80,7 @@ def evaluate(
     >>> estimate.low < estimate.value < estimate.high, estimate.rows
     (True, 5000)
     """
-    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards)
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, like=like)
     sample.require_logged_densities()
     leads, estimator = estimator is None, estimator or _default_estimator(sample, interval)
     interval = _check(estimator, interval, level, largest_weight)

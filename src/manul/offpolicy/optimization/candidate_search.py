@@ -172,8 +172,8 @@ class CandidateSearch:
         if search is None:
             return []
         if not search.values:
-            value, error = judged.verdict(0).value
-            return [Row("auto", None, None, value, error, value if math.isnan(error) else value + error)]
+            loss, error = judged.verdict(0).value
+            return [Row("auto", None, None, loss, error, loss if math.isnan(error) else loss + error)]
         least, most = self.sample.scale
         rows = []
         for bandwidth, value in zip(self.bandwidths, search.values, strict=True):

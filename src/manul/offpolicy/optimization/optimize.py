@@ -16,8 +16,9 @@ from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.errors import ParameterError
+from manul.logs.log import Log
 from manul.logs.row_hashes import sketch_log
-from manul.logs.sample import Logs, Sample
+from manul.logs.sample import Declares, Logs, Sample
 from manul.offpolicy.converted_contexts import context_objections
 from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
@@ -122,6 +123,7 @@ def optimize(
     actions: Within | None = None,
     losses: Within | None = None,
     rewards: Within | None = None,
+    like: Log | Declares | None = None,
     epsilon: Epsilon = 0.0,
     seed: int = 0,
     threads: int | None = None,
@@ -141,10 +143,10 @@ def optimize(
     that of its theorem ("paper"), which fails with probability `failure`; `candidates=["cats"], grid=Grid.paper(),
     penalty=1` is CATS_Off. With `draw`, a tree is the one before a random round, as in the paper, instead of the one after
     the last round. The policy explores with `epsilon`. With `resume`, a folder, an interrupted run can be resumed.
-    `actions` and `losses` are by default the ranges of the log, or (0, 1); a log of rewards also takes `rewards`, and its
-    result is printed, drawn and written in rewards. If contexts are named, the policy accepts named
-    contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`, which stays
-    where the log has actions, unless you give candidates or a grid.
+    `actions` and `losses` are by default the ranges of the log, of `like`, an agent or another log, or (0, 1); a log of
+    rewards also takes `rewards`, and its result is printed, drawn and written in rewards. If contexts are named, the policy
+    accepts named contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`,
+    which stays where the log has actions, unless you give candidates or a grid.
 
     On a log with several knobs, the only candidate is "auto", with windows of its own choice. The gain is mostly that of a
     model: then the verdict has no interval and says so.
@@ -166,7 +168,9 @@ def optimize(
     for name, span in (("losses", losses), ("rewards", rewards)):
         known_range(span or (0.0, 1.0), "optimize", rewards=name == "rewards")
     passes = 2 if "auto" in names or penalty == "measured" else 1
-    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, purpose="optimize", passes=passes)
+    sample = Sample.of(
+        log, actions=actions, losses=losses, rewards=rewards, like=like, purpose="optimize", passes=passes
+    )
     sample.require_logged_densities()
     default = candidates is None and grid is None
     if not sample.space.is_number:
