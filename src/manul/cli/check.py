@@ -36,7 +36,7 @@ def check(
     from manul.offpolicy.evaluation import report
 
     loaded = None if policy is None else manul.load(policy)
-    ranges = {"actions": actions, "losses": losses, "rewards": rewards}
+    ranges: dict[str, Any] = {"actions": actions, "losses": losses, "rewards": rewards}
     findings = doctor(report.Stored([log], knobs, log_format), loaded, **ranges, progress=sys.stderr.isatty())
     echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

@@ -227,6 +227,7 @@ class _Judge:
         advance: Advance,
     ) -> None:
         self._run, self._search, self._known, self._files, self._advance = run, search, known, files, advance
+        self._verdicts: dict[int, Verdict] = {}  # a candidate may be judged to be chosen, and again in the result
 
     def _choices(self, number: int) -> int:
         """The number of candidates from which one was chosen: bandwidths whose gain the log can show, or all trees."""
@@ -236,6 +237,11 @@ class _Judge:
 
     def verdict(self, number: int) -> Verdict:
         """The verdict on the candidate of a row of the table."""
+        if number not in self._verdicts:
+            self._verdicts[number] = self._judge(number)
+        return self._verdicts[number]
+
+    def _judge(self, number: int) -> Verdict:
         assert self._known is not None
         name = f"verdict-{number}"
         kept = [each.name for each in fields(Verdict) if each.name != "rewards"]  # a matter of how it is printed
