@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from manul.offpolicy.evaluation.estimators import register_estimator as register_estimator
     from manul.offpolicy.evaluation.intervals import register_interval as register_interval
     from manul.offpolicy.evaluation.outcome_model import register_outcome_model as register_outcome_model
+    from manul.outcomes import Outcome as Outcome
+    from manul.outcomes import Wait as Wait
     from manul.paper import datasets as datasets
     from manul.policies import theory as theory
     from manul.policies.classifier_tree import TreePolicy as TreePolicy
@@ -85,6 +87,7 @@ _NAMES = {
     "offpolicy.evaluation.intervals": "register_interval",
     "offpolicy.evaluation.outcome_model": "register_outcome_model",
     "offpolicy.estimate": "Estimate Objection",
+    "outcomes": "Outcome Wait",
     "policies.classifier_tree": "TreePolicy",
     "policies.policy": "Agent Policy",
     "policies.tree_training": "train_tree",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manul.actions.decision import Within
-from manul.utils.rewards import AnyRange
+from manul.outcomes import AnyRange
 from manul.utils.validation import Floats
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")

@@ -18,6 +18,7 @@ from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.errors import InputError
+from manul.outcomes import Outcome
 from manul.utils import model_files
 from manul.utils.validation import check_leaves
 
@@ -33,12 +34,12 @@ class _Discrete(BaseAgent[float]):
         epsilon: Epsilon = 0.05,
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         seed: int = 0,
         half_life: float | None = None,
     ) -> None:
-        super().__init__(
-            actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed, half_life=half_life
-        )
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed, half_life=half_life)
         self.leaves = check_leaves(leaves)
         self._depth = self.leaves.bit_length() - 1
 
@@ -91,7 +92,7 @@ class DiscreteTree(_Discrete):
     @property
     def parameters(self) -> dict[str, Any]:
         names = ("actions", "leaves", "epsilon", "losses", "seed", "half_life", "learner")
-        return self._with_rewards({name: getattr(self, name) for name in names})
+        return self._with_outcome({name: getattr(self, name) for name in names})
 
     def _saved_settings(self) -> model_files.Parameters:
         return {**self.parameters, "learner": learners.describe(self.learner)}

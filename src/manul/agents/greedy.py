@@ -16,6 +16,7 @@ from manul.agents.base import BaseAgent
 from manul.agents.player_host import COUNTERS
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
+from manul.outcomes import Outcome
 from manul.policies import Constant, Linear, Tree, theory
 from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import PolicyClass, check_policies, describe, from_description
@@ -83,15 +84,17 @@ class SmoothedGreedy(_PolicyClassAgent):
         actions: Within = (0.0, 1.0),
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed)
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed)
         self.policies = check_policies(policies)
         self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return self._with_rewards({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
+        return self._with_outcome({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
 
     @property
     def narrowest_bandwidth(self) -> float:
@@ -144,13 +147,15 @@ class ParetoGreedy(_PolicyClassAgent):
         actions: Within = (0.0, 1.0),
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         constant: float = 1.0,
         horizon: int | None = None,
         failure: float = 0.05,
         log_class_size: float | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed)
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed)
         self.policies = check_policies(policies)
         self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         self.constant, self.horizon, self.failure = constant, horizon, failure
@@ -163,7 +168,7 @@ class ParetoGreedy(_PolicyClassAgent):
     def parameters(self) -> dict[str, Any]:
         penalty = {"constant": self.constant, "horizon": self.horizon, "failure": self.failure}
         own = {"policies": self.policies, "bandwidths": self.bandwidths, **penalty}
-        return self._with_rewards({**own, "log_class_size": self.log_class_size, **self._common})
+        return self._with_outcome({**own, "log_class_size": self.log_class_size, **self._common})
 
     @property
     def chosen(self) -> float:

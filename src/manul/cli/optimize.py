@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +140,12 @@ def _as_dict(best: Any, out: Path | None) -> dict[str, Any]:
 
 def _row(best: Any, row: Any) -> Any:
     """The losses of a candidate, and its rewards if the log has them."""
-    stated = row.mirrored()
+    stated = row.stated(best.outcome)
     rewards = {"value": stated.estimate, "penalty": stated.penalty, "objective": stated.objective}
-    return {**row._asdict(), "reward": rewards} if best.rewards else row._asdict()
+    return {**row._asdict(), "reward": rewards} if best.outcome.higher else row._asdict()
 
 
 def _verdict(verdict: Any) -> dict[str, Any]:
     from manul.offpolicy.evaluation import report
 
-    return {"status": verdict.status, **asdict(verdict), **report.reward_field(verdict.reward)}
+    return {"status": verdict.status, **report.plain(verdict)}

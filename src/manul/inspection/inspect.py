@@ -27,10 +27,10 @@ from manul.inspection.data_files import read_contexts
 from manul.inspection.feature_effects import Effects, effects
 from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure, knobs_in_context
 from manul.inspection.text import FEATURES_SHOWN, text
+from manul.outcomes import LOSSES, Outcome, outcome_of
 from manul.policies.policy import Policy
 from manul.utils import model_files
 from manul.utils.html_cards import text_block
-from manul.utils.rewards import negate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,23 +79,20 @@ class Route:
 
 @dataclass(frozen=True)
 class PolicyInContext:
-    """The policy in one context; `curve` is the loss that Auto predicts for each action.
-
-    If the agent learns from `rewards`, texts and plots show rewards, which are negative losses.
-    """
+    """The policy in one context; `curve` is the loss that Auto predicts for each action. Texts and plots show the `outcome`."""
 
     context: Context
     distribution: Distribution | Atoms
     route: Route | None
     curve: tuple[tuple[float, float], ...] | None
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     @property
     def outcomes(self) -> tuple[tuple[float, float], ...] | None:
         """The curve as it is shown: the predicted loss, or reward, of each action."""
-        if self.curve is None or not self.rewards:
-            return self.curve
-        return tuple((action, negate(loss)) for action, loss in self.curve)
+        if self.curve is None:
+            return None
+        return tuple((action, self.outcome.from_loss(loss)) for action, loss in self.curve)
 
     @property
     def window(self) -> tuple[float, float]:
@@ -120,7 +117,7 @@ class PolicyInContext:
         actions, outcomes = zip(*self.outcomes, strict=True)
         middle = sum(self.window) / 2
         best = middle, float(np.interp(middle, actions, outcomes))
-        drawn = knob_plots.loss_plot(actions, outcomes, best, axes, rewards=self.rewards)
+        drawn = knob_plots.loss_plot(actions, outcomes, best, axes, outcome=self.outcome)
         drawn.set_xlabel("action")
         # The policy plays it, whether or not it is the best action.
         drawn.lines[-1].set_label("_middle of the window")
@@ -152,7 +149,7 @@ class PolicyInContext:
             "distribution": asdict(self.distribution),
             "route": None if self.route is None else asdict(self.route),
             "curve": self.curve,
-            **({"reward_curve": self.outcomes} if self.rewards else {}),
+            **({"reward_curve": self.outcomes} if self.outcome.higher else {}),
         }
 
 
@@ -161,8 +158,8 @@ class Inspection:
     """The contents of a file; `rounds` and `decisions` are None if the file does not record them.
 
     `memory` is the size of the learned state in bytes, `features` are weights, `report` is the state of `Auto`, `played` the
-    policy in each of the given contexts, and `effects` those of the features, one for each knob with numbers. `rewards`
-    says that the agent learns from rewards, which texts and plots show.
+    policy in each of the given contexts, and `effects` those of the features, one for each knob with numbers.
+    Texts and plots show the `outcome` that the agent learns from.
     """
 
     kind: str
@@ -174,7 +171,7 @@ class Inspection:
     report: Report | None
     played: tuple[PolicyInContext | KnobsInContext, ...]
     effects: tuple[Effects, ...] = ()
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, ready for JSON.
@@ -269,12 +266,8 @@ def inspect(
         report=report,
         played=tuple(policy_in_context(agent, context) for context in contexts),
         effects=() if data is None else _effects(agent, data, data_format),
-        rewards=_learns_rewards(inside),
+        outcome=outcome_of(inside),
     )
-
-
-def _learns_rewards(agent: object) -> bool:
-    return isinstance(agent, BaseAgent | AutoKnobs) and agent.rewards is not None
 
 
 def _effects(policy: Any, data: str | Path, data_format: str | None) -> tuple[Effects, ...]:
@@ -350,9 +343,7 @@ def policy_in_context(policy: Any, context: Context) -> PolicyInContext | KnobsI
     if isinstance(inside, AutoKnobs):
         return knobs_in_context(inside, seen, shown=context)
     distribution = policy.distribution(context)  # first, because it rejects contexts that do not fit
-    return PolicyInContext(
-        context, distribution, _route(inside, seen), _curve(inside, seen), rewards=_learns_rewards(inside)
-    )
+    return PolicyInContext(context, distribution, _route(inside, seen), _curve(inside, seen), outcome_of(inside))
 
 
 def plot_context(policy: Policy | AutoKnobs | Mapped, context: Context) -> Figure:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from manul.inspection.context_table import effect_text, value_text
 from manul.inspection.knob_effects import KnobEffect
 from manul.inspection.knobs_in_context import KnobsInContext
-from manul.utils.rewards import outcome_names
+from manul.outcomes import Outcome
 
 if TYPE_CHECKING:
     from manul.inspection.feature_effects import Effects, FeatureEffect
@@ -121,11 +121,11 @@ def _report_text(inspection: Inspection) -> str:
         ),
         ("noise", f"{report.noise:.4f}"),
     ]
-    one, several = outcome_names(rewards=inspection.rewards)
-    facts += [(f"clipped {several}", f"{report.clipped:,}")] if report.clipped else []
+    outcome = inspection.outcome
+    facts += [(f"clipped {outcome.plural}", f"{report.clipped:,}")] if report.clipped else []
     facts += [("epsilon", f"{report.epsilon:.4g}")]
     facts += [("rounds since drift", f"{report.memory:,}"), ("drift alarms", f"{report.alarms}")]
-    return "\n".join([f"model of the {one}", *_table(facts), *_table(rows)])
+    return "\n".join([f"model of the {outcome.name}", *_table(facts), *_table(rows)])
 
 
 def _played_text(policy: PolicyInContext | KnobsInContext) -> str:
@@ -134,7 +134,7 @@ def _played_text(policy: PolicyInContext | KnobsInContext) -> str:
 
 def knobs_text(policy: KnobsInContext) -> str:
     """Format the best action, what is played, and the predicted loss or reward along each knob."""
-    outcome = outcome_names(rewards=policy.rewards).one
+    outcome = policy.outcome.name
     rows = [("knob", "best", "window", f"effect on the {outcome}")]
     rows += [(each.name, _value(each.best), _window(policy, each), f"{each.size:.4f}") for each in policy.effects]
     parts = ["\n".join([f"context {json.dumps(policy.context, ensure_ascii=False)}", *_table(rows)])]
@@ -177,8 +177,8 @@ def _policy_text(policy: PolicyInContext) -> str:
         lines += ["", "path through the tree", *_table(_route_rows(policy.route))]
         lines.append(f"  leaf {policy.route.leaf} of {policy.route.leaves:,}, centre {policy.route.action:g}")
     if policy.outcomes is not None:
-        outcome = outcome_names(rewards=policy.rewards).one
-        lines += ["", f"predicted {outcome}", *_table(_curve_rows(policy.outcomes, rewards=policy.rewards))]
+        curve = _curve_rows(policy.outcomes, policy.outcome)
+        lines += ["", f"predicted {policy.outcome.name}", *_table(curve)]
     return "\n".join(lines)
 
 
@@ -188,13 +188,13 @@ def _route_rows(route: Route) -> Iterator[tuple[str, ...]]:
         yield str(step.node), f"{step.margin:+.4f}", step.side + (" (forced)" if step.forced else "")
 
 
-def _curve_rows(curve: Sequence[tuple[float, float]], *, rewards: bool) -> Iterator[tuple[str, ...]]:
-    best = (max if rewards else min)(range(len(curve)), key=lambda number: curve[number][1])
-    yield "action", outcome_names(rewards=rewards).one
+def _curve_rows(curve: Sequence[tuple[float, float]], outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    mark, extreme = ("highest", max) if outcome.higher else ("lowest", min)
+    best = extreme(range(len(curve)), key=lambda number: curve[number][1])
+    yield "action", outcome.name
     for number in sorted({*range(len(curve) // 16, len(curve), len(curve) // 8), best}):
-        action, outcome = curve[number]
-        mark = "highest" if rewards else "lowest"
-        yield f"{action:g}", f"{outcome:.4f}", mark if number == best else ""
+        action, value = curve[number]
+        yield f"{action:g}", f"{value:.4f}", mark if number == best else ""
 
 
 def _format(value: object) -> str:

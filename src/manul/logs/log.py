@@ -22,8 +22,8 @@ from manul.logs.formats import log_schema as columns
 from manul.logs.formats.context_changes import ContextChanges, join_changes
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
+from manul.outcomes import Outcome, reject_text
 from manul.utils import html_cards
-from manul.utils.rewards import negate_pair, reject_text
 from manul.utils.validation import Floats, check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class Log:
         loss_range: Within | None = None,
         reward_range: Within | None = None,
         rewards: bool = False,
+        outcome: Outcome | None = None,
         densities_estimated: bool = False,
         knobs: AnyKnobs = None,
         densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
@@ -144,6 +145,11 @@ class Log:
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
         flags |= {"changes": None if named is None else Metadata.from_arrow(named.schema.metadata).changes}
         self._metadata = Metadata(**flags).with_ranges(*_Settings(action_range, loss_range, reward_range).ranges)
+        if outcome is not None:
+            if rewards or loss_range or reward_range:
+                other = "rewards" if rewards else "loss_range" if loss_range else "reward_range"
+                raise ParameterError(f"outcome and {other} exclude each other: an outcome says both.", "outcome")
+            self._metadata = self._metadata.with_outcome(Outcome.of(outcome=outcome))
         self._views = given
         self._table: pa.Table | None = None if named is None else arrays.named_table_of(given, self._metadata)
         self.skipped = 0
@@ -344,8 +350,13 @@ class Log:
     @property
     def reward_range(self) -> Within | None:
         """The declared range of the rewards, or None; a log of losses has none."""
-        span = self._metadata.loss_range
-        return negate_pair(span) if span is not None and self._metadata.rewards else None
+        span = self.outcome.rewards
+        return None if isinstance(span, str) else span
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the log has: losses or rewards, and their range, which is "auto" if it is not declared."""
+        return self._metadata.outcome
 
     @property
     def densities_estimated(self) -> bool:
@@ -414,7 +425,7 @@ class Log:
     @property
     def rewards(self) -> Floats | None:
         """The reward of each action; None if the log has losses."""
-        return 0.0 - self.losses if self._metadata.rewards else None
+        return self.outcome.from_loss(self.losses) if self.outcome.higher else None
 
     @property
     def lows(self) -> Floats | None:

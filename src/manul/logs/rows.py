@@ -18,7 +18,8 @@ from manul.errors import InputError
 from manul.logs.column_fitting import LogColumns
 from manul.logs.formats.context_changes import FLAGS
 from manul.logs.log import Fields, Log
-from manul.utils.validation import USABLE, Floats, are_within, check_losses, reject, usable_densities
+from manul.outcomes import LOSSES, Outcome
+from manul.utils.validation import USABLE, Floats, are_within, reject, usable_densities
 
 UNIT = (0.0, 1.0)
 NUMBER = ActionSpace(UNIT)
@@ -30,7 +31,7 @@ _FLOOR_ADVICE = "Log the smallest density of any action, or omit floors."
 class Rows:
     """Rows of a log: `first` is the number of the first one, and `estimated` says that densities were not logged.
 
-    `space` is that of the actions and `scale` the range of the losses; with `rewards`, the losses are negative rewards.
+    `space` is that of the actions, `outcome` says what the losses are, and `scale` is their range.
 
     Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Fields that were dates, flags or lists are in
     `converted`, and `absent` has the rows that lack a field. Rows whose space is no number
@@ -52,7 +53,7 @@ class Rows:
     space: ActionSpace = NUMBER
     densities_by_knob: dict[str, Floats] | None = None
     knob_ranges: npt.NDArray[Any] | None = None
-    rewards: bool = False
+    outcome: Outcome = LOSSES
     converted: Mapping[str, str] = field(default_factory=dict)
     absent: dict[str, npt.NDArray[np.bool_]] | None = None
     scale: Within = UNIT
@@ -84,7 +85,7 @@ class Rows:
             space if space is not None and space.is_number and log.knobs is None else log.space or NUMBER,
             log.densities_by_knob,
             None if log.within is None else _object_array(log.within),
-            log.rewards is not None,
+            log.outcome,
             **_changes(log),
             scale=scale,
         )
@@ -107,7 +108,7 @@ class Rows:
     @cached_property
     def shares(self) -> Floats:
         """The losses as shares of their range; raises InputError if a loss, density or floor is unusable."""
-        check_losses(self.losses, self.scale, self.first, rewards=self.rewards)
+        self.outcome.with_losses(self.scale).check(self.losses, self.first)
         reject(~usable_densities(self.densities), self.densities, "density", USABLE, _DENSITY_ADVICE, self.first)
         if self.floors is not None:
             outside = ~(np.isnan(self.floors) | are_within(self.floors, 0.0, self.densities))

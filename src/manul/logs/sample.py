@@ -18,14 +18,13 @@ from manul.logs.column_fitting import LogColumns, fit_columns
 from manul.logs.formats.context_changes import ContextChanges
 from manul.logs.log import BATCH, Batches, Log
 from manul.logs.rows import NUMBER, UNIT, Rows, encode_contexts, join_rows
-from manul.utils.rewards import AnyRange, check_any_range, check_ranges
+from manul.outcomes import LOSSES, AnyRange, Outcome
 from manul.utils.validation import (
     LOG_DENSITIES,
     USABLE,
     check_has_rows,
-    check_losses,
-    check_outcomes,
     check_range,
+    check_taken,
     reject,
     usable_densities,
 )
@@ -42,7 +41,7 @@ class Declares(Protocol):
     @property
     def space(self) -> ActionSpace: ...
     @property
-    def losses(self) -> AnyRange: ...
+    def outcome(self) -> Outcome: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Sample:
     """The batches of a log, and what is declared of them: every off-policy function begins with `Sample.of`.
 
     `space` is that of the actions, whose range is `declared` if it was given or logged, and `scale` is the range of the
-    losses. The first batch says whether there are `rewards`, whether the densities were `estimated`,
+    losses. The first batch says what the `outcome` is, whether the densities were `estimated`,
     and how contexts differ from those of the decisions (`changes`); the first one with contexts says what `kind` they are.
     """
 
@@ -67,7 +66,7 @@ class Sample:
     space: ActionSpace = NUMBER
     declared: bool = False
     scale: Within = UNIT
-    rewards: bool = False
+    outcome: Outcome = LOSSES
     estimated: bool = False
     changes: ContextChanges | None = None
     kind: ContextKind = "numbers"
@@ -99,7 +98,7 @@ class Sample:
         first, log = _peek(log)
         given = _loss_range(first, losses, rewards)
         if like is not None and given is None and (first is None or first.loss_range is None):
-            given = like.loss_range if isinstance(like, Log) else like.losses
+            given = like.loss_range if isinstance(like, Log) else like.outcome.losses
         if first is not None and first.knobs is not None and actions is not None:
             raise ParameterError("actions applies to logs with one knob; this one has its own knobs.", "actions")
         if isinstance(given, str):
@@ -118,7 +117,7 @@ class Sample:
             space or NUMBER,
             space is not None,
             scale,
-            first.rewards is not None,
+            first.outcome,
             first.densities_estimated,
             first.context_changes,
             _kind(chain([first], () if isinstance(log, Iterator) else log)),
@@ -179,7 +178,7 @@ class Sample:
 
     def _alike_batches(self) -> Iterator[Log]:
         for batch in self.batches:
-            if (batch.rewards is not None) != self.rewards:
+            if batch.outcome.better != self.outcome.better:
                 raise InputError("logs must all have losses or all have rewards, got both.", "logs")
             yield batch
 
@@ -238,12 +237,12 @@ class Sample:
         rows = Rows.of(batch, space=self.space)
         self._check_space(rows)
         if not self.space.is_number:
-            check_losses(batch.losses, self.scale, rewards=self.rewards)
+            batch.outcome.with_losses(self.scale).check(batch.losses)
             reject(~usable_densities(batch.densities), batch.densities, "density", USABLE, LOG_DENSITIES)
             return
         lows, highs = rows.ends()
-        ranges = {"loss_range": self.scale, "rewards": self.rewards}
-        check_outcomes(batch.actions, batch.densities, batch.losses, lows, highs, **ranges, logged=True)  # type: ignore[arg-type]
+        check_taken(batch.actions, batch.densities, lows, highs, logged=True)
+        batch.outcome.with_losses(self.scale).check(batch.losses)
 
 
 class Encoded:
@@ -258,7 +257,7 @@ class Encoded:
                 part = batch.rows(slice(first, first + SIZE))
                 contexts = encode_contexts(self.columns, part.fields, part.features, len(part))
                 outcomes = part.actions, part.densities, part.losses, part.lows, part.highs
-                yield Log(contexts, *outcomes, floors=part.floors, rewards=part.rewards is not None)
+                yield Log(contexts, *outcomes, floors=part.floors, outcome=replace(part.outcome, range="auto"))
 
 
 class _Joined:
@@ -321,10 +320,10 @@ def _reject_iterator(log: Logs, purpose: str) -> None:
 
 def _loss_range(first: Log | None, losses: AnyRange | None, rewards: AnyRange | None) -> AnyRange | None:
     """The range of losses that is given as such or as that of rewards, which only a log of rewards has."""
-    if rewards is None:
-        return None if losses is None else check_any_range("losses", losses, kind=None)
-    span, _ = check_ranges(losses, rewards, kind=None)
-    if first is not None and first.rewards is None:
+    if losses is None and rewards is None:
+        return None
+    span = Outcome.of(losses=losses, rewards=rewards).losses
+    if rewards is not None and first is not None and not first.outcome.higher:
         raise ParameterError("rewards is for logs of rewards; this one has losses. Use losses=(low, high).", "rewards")
     return span
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from manul.actions.ranges import fraction
 from manul.contexts.typical import sweep
 from manul.errors import InputError, MissingDependency, ParameterError
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.atomic_files import atomic_path, table_beside, write_csv
 from manul.utils.validation import check_shape
 
@@ -31,7 +32,6 @@ except ImportError:
 if TYPE_CHECKING:
     from manul.policies.policy import Policy
 
-HIGHER_IS_BETTER = "mean reward (higher is better)"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for the colour-blind
 GREY = "#777777"
 _STEPS = [1, 2, 2.5, 5, 10]  # between ticks, times a power of ten
@@ -125,7 +125,7 @@ def level(value: float, axes: Axes, *, label: str) -> Axes:
 
 
 def interval_plot(
-    value: float, low: float, high: float, axes: Axes | None = None, *, label: str, rewards: bool = False
+    value: float, low: float, high: float, axes: Axes | None = None, *, label: str, outcome: Outcome = LOSSES
 ) -> Axes:
     """Draw an estimate of a loss, or of a reward, and its interval in a new row below the existing ones.
 
@@ -137,7 +137,9 @@ def interval_plot(
     if len(axes.figure.axes) == 1:
         axes.figure.canvas.figure.set_size_inches(10, 1.8 + 0.4 * len(axes.lines))
     axes.plot(np.array([low, value, high]), [position] * 3, linewidth=2.4, marker="|", markersize=14, label=label)
-    style(axes, HIGHER_IS_BETTER if rewards else "loss", "estimate").margins(y=0.3)
+    style(axes, f"mean {outcome.name} (higher is better)" if outcome.higher else outcome.name, "estimate").margins(
+        y=0.3
+    )
     axes.set_yticks([-number for number in range(len(axes.lines))], [str(line.get_label()) for line in axes.lines])
     legend = axes.get_legend()
     if legend is not None:
@@ -179,11 +181,11 @@ def cell_map(
     cells: Sequence[tuple[float, int, float]],
     axes: Axes | None = None,
     *,
-    rewards: bool = False,
+    outcome: Outcome = LOSSES,
     chosen: tuple[float, int, float] | None = None,
 ) -> Axes:
     """Draw cells (bandwidth, leaves, objective) as a heat map and mark the `chosen` one, by default the one with the lowest
-    objective, or the highest of `rewards`.
+    objective, or the highest if higher is better.
 
     >>> axes = cell_map([(1/4, 4, 0.2), (1/8, 8, 0.1)])
     >>> [label.get_text() for label in axes.get_yticklabels()]
@@ -200,12 +202,12 @@ def cell_map(
     axes.set_yscale("log", base=2)
     mesh = axes.pcolormesh(_edges(leaves), _edges(bandwidths), objectives, cmap="viridis", label="_objective")
     # The narrowest bandwidths cost a hundred times the lowest, so the colours only span the better half.
-    median, name = float(np.nanmedian(objectives)), "highest" if rewards else "lowest"
-    mesh.set_clim(**({"vmin": median} if rewards else {"vmax": median}))
-    label = "objective: reward minus penalty (higher is better)" if rewards else "objective"
-    axes.figure.colorbar(mesh, ax=axes, label=label, extend="min" if rewards else "max")
+    median, name = float(np.nanmedian(objectives)), "highest" if outcome.higher else "lowest"
+    mesh.set_clim(**({"vmin": median} if outcome.higher else {"vmax": median}))
+    label = f"objective: {outcome.name} minus penalty (higher is better)" if outcome.higher else "objective"
+    axes.figure.colorbar(mesh, ax=axes, label=label, extend="min" if outcome.higher else "max")
     mark, stated = ("chosen", "chosen tree") if chosen else (name, f"tree with the {name} objective")
-    bandwidth, count, objective = chosen or (max if rewards else min)(cells, key=lambda cell: cell[2])
+    bandwidth, count, objective = chosen or (max if outcome.higher else min)(cells, key=lambda cell: cell[2])
     axes.plot([count], [bandwidth], "o", color=COLOURS[1], linestyle="none", label=f"_{mark}")
     where = f"bandwidth {fraction(bandwidth)} and {count} leaves"
     axes.set_title(f"{stated}: {where}, objective {objective:.4f}")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.outcomes import LOSSES, Outcome
 from manul.plotting import COLOURS, from_zero, label_options, new_axes, spread_ticks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DOTS = 40  # up to so many steps are drawn as dots, more as a line
-LOSS, REWARD = "predicted loss", "predicted reward"
 
 
 def options_plot(probabilities: Mapping[Any, float], axes: Axes | None = None) -> Axes:
@@ -41,12 +41,12 @@ def loss_plot(
     axes: Axes | None = None,
     *,
     dots: bool = False,
-    rewards: bool = False,
+    outcome: Outcome = LOSSES,
 ) -> Axes:
     """Draw the predicted loss, or reward, of values of a knob as a line, or a few as dots, and mark the best value."""
     axes = new_axes() if axes is None else axes
     look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
-    name = REWARD if rewards else LOSS
+    name = f"predicted {outcome.name}"
     axes.plot(values, losses, color=COLOURS[0], label=f"_{name}", **(look if dots and len(values) <= _DOTS else {}))
     axes.plot(best[:1], best[1:], "o", color=COLOURS[1], markersize=8, label="_best")
     return style(axes, "value", name)
@@ -58,10 +58,10 @@ def loss_map(
     best: tuple[float, float],
     axes: Axes | None = None,
     *,
-    rewards: bool = False,
+    outcome: Outcome = LOSSES,
 ) -> Axes:
     """Draw the predicted loss, or reward, of cells between edges of two knobs as a heat map, and mark the best cell."""
-    axes, name = new_axes() if axes is None else axes, REWARD if rewards else LOSS
+    axes, name = new_axes() if axes is None else axes, f"predicted {outcome.name}"
     mesh = axes.pcolormesh(*map(np.asarray, edges), np.asarray(losses), cmap="viridis", label=f"_{name}")
     axes.figure.colorbar(mesh, ax=axes, label=name)
     axes.plot(best[:1], best[1:], "o", color=COLOURS[1], markersize=9, markeredgecolor="white", label="_best")

@@ -147,42 +147,16 @@ def check_finite(name: str, values: Floats) -> None:
         raise InputError(f"{name} must be finite numbers, got NaN or infinity. Remove those rows.", name)
 
 
-def check_outcomes(
-    actions: Floats,
-    densities: Floats,
-    losses: Floats,
-    lows: Floats,
-    highs: Floats,
-    *,
-    loss_range: tuple[float, float],
-    rewards: bool = False,
-    logged: bool = False,
-) -> None:
-    """Check that actions and losses are in their ranges and that densities are usable.
-
-    With `rewards`, the losses are negative rewards, and errors speak of rewards; with `logged`, they advise on a log.
-    """
+def check_taken(actions: Floats, densities: Floats, lows: Floats, highs: Floats, *, logged: bool = False) -> None:
+    """Check that actions are in their ranges and that densities are usable; with `logged`, errors advise on a log."""
     inside = f"in [{lows.flat[0]:g}, {highs.flat[0]:g}]"
     declare, log = (range_advice("actions"), LOG_DENSITIES) if logged else (AS_DECIDED, AS_DECIDED)
     reject(~are_within(actions, lows, highs), actions, "action", inside, declare)
     reject(~usable_densities(densities), densities, "density", USABLE, log)
-    check_losses(losses, loss_range, rewards=rewards)
 
 
-def check_losses(losses: Floats, loss_range: tuple[float, float], first_row: int = 0, *, rewards: bool = False) -> None:
-    """Check that losses are in their declared range, or finite if the range is infinite."""
-    name, (low, high), values = "loss", loss_range, losses
-    if rewards:
-        name, low, high, values = "reward", 0.0 - high, 0.0 - low, 0.0 - losses
-    _reject_nan(values, name, first_row)
-    if math.isinf(low):
-        reject(~np.isfinite(values), values, name, "finite", "Limit or leave out infinite values.", first_row)
-    else:
-        plural = "rewards" if rewards else "losses"
-        reject(~are_within(values, low, high), values, name, f"in [{low:g}, {high:g}]", range_advice(plural), first_row)
-
-
-def _reject_nan(values: Floats, name: str, first_row: int) -> None:
+def reject_nan(values: Floats, name: str, first_row: int) -> None:
+    """Raise an error for the first missing value."""
     missing = np.isnan(values)
     if missing.any():
         row = "" if len(values) == 1 else f" in row {first_row + int(np.argmax(missing))}"

@@ -196,14 +196,14 @@ class TargetTable:
             return "{:g} to {:g}".format(*self.actions)
         return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in self.actions.items())
 
-    def log(self, run: Run, *, rewards: bool = False) -> Log:
+    def log(self, run: Run) -> Log:
         """The log of a run, with the columns of the table as contexts."""
         import pyarrow as pa
 
         fields = {name: pa.array(values, from_pandas=True) for name, values in self.fields.items()}
         decided = run.log.table.drop_columns("context")
         decisions = {name: decided.column(name) for name in decided.column_names}
-        metadata = Metadata(rewards=rewards, knobs=run.log.knobs)
+        metadata = Metadata(knobs=run.log.knobs).with_outcome(run.log.outcome)
         table = pa.table({**fields, **decisions}).replace_schema_metadata(metadata.to_arrow())
         return Log.from_table(table, action_range=run.log.action_range, loss_range=(0.0, 1.0))
 
@@ -255,7 +255,7 @@ def run_agent(
     exploration = {} if epsilon is None else {"epsilon": epsilon}
     learner = entry.make(actions=table.actions, seed=seed, **exploration, **settings, **_ranges(losses, rewards))
     run = simulate(learner, table.world(loss), progress=progress)
-    log, policy = table.log(run, rewards=rewards is not None), Mapped(agent=learner, features=table.columns)
+    log, policy = table.log(run), Mapped(agent=learner, features=table.columns)
     return TableRun(name, settings, policy, log, run, table, loss)
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
-from manul.utils.rewards import outcome_names
+from manul.outcomes import LOSSES
 
 
 class Bookkeeping:
     """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory."""
 
     def __init__(self) -> None:
-        self.ids, self.rows, self.rewards = HashSample(), 0, False
+        self.ids, self.rows, self.outcome = HashSample(), 0, LOSSES
         self.time, self.descents, self.first_descent = -math.inf, 0, 0
         self.lowest, self.highest = math.inf, -math.inf
         self.values: dict[str, set[object]] = {}  # of each of several knobs
@@ -36,7 +36,7 @@ class Bookkeeping:
         else:
             for name, column in log.knobs.wrap_columns(log.actions).items():
                 self.values.setdefault(name, set()).update([*{*column.tolist()}][:2])
-        self.rows, self.rewards = self.rows + len(log), log.rewards is not None
+        self.rows, self.outcome = self.rows + len(log), log.outcome
 
     def _add_times(self, log: Log) -> None:
         assert log.times is not None
@@ -54,7 +54,7 @@ class Bookkeeping:
         symptoms: list[Symptom] = []
         share = self.ids.share
         if share:
-            names = outcome_names(rewards=self.rewards).several
+            names = self.outcome.plural
             text = f"{100 * share:.2g} % of the rows have an id that occurred before, so their {names} count twice. "
             advice = f"Join decisions and {names} again so that each decision has one row."
             severity = "error" if share > MANY_COPIES else "warning"

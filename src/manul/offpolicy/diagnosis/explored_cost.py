@@ -10,7 +10,7 @@ from manul.logs.rows import Rows
 from manul.offpolicy.diagnosis.latest_rows import LatestRows
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression, z_score
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.utils.rewards import outcome_names
+from manul.outcomes import LOSSES
 from manul.utils.validation import Floats
 
 LIKELY, CERTAIN = 2.5, 4.0  # standard errors
@@ -30,13 +30,13 @@ class ExploredCost:
     def __init__(self) -> None:
         self.losses, self.weights = np.empty(0), np.empty(0)  # of the block that is not complete
         self.mean, self.largest = math.nan, 1.0
-        self.total, self.variance, self.blocks, self.rewards = 0.0, 0.0, 0, False
+        self.total, self.variance, self.blocks, self.outcome = 0.0, 0.0, 0, LOSSES
 
     def add(self, rows: Rows) -> None:
         """Add a piece of rows with valid actions and densities; estimated densities say nothing."""
         if not rows.estimated:
             rows = rows.select(np.isfinite(rows.losses))
-            self.rewards = rows.rewards
+            self.outcome = rows.outcome
             self.add_rows(rows.relative[1], rows.losses)
 
     def add_rows(self, densities: Floats, losses: Floats) -> None:
@@ -70,14 +70,14 @@ class ExploredCost:
         z = self.total / math.sqrt(self.variance)
         if z > -LIKELY or _z_of_rare_actions(rows) > -CERTAIN:
             return []
-        names = outcome_names(rewards=self.rewards)
-        better = "earn more" if self.rewards else "cost less"
-        given, meant = ("rewards", "losses") if self.rewards else ("losses", "rewards")
+        outcome = self.outcome
+        better = "earn more" if outcome.higher else "cost less"
+        given, meant = ("rewards", "losses") if outcome.higher else ("losses", "rewards")
         text = (
             f"Actions drawn at random {better} than those that the logged policy preferred, more than chance explains. "
         )
         advice = (
-            f"Either these {given} are {meant}, or {names.several} and actions do not belong together, or the logged policy is "
+            f"Either these {given} are {meant}, or {outcome.plural} and actions do not belong together, or the logged policy is "
             "worse than random."
         )
         return [("warning", f"explored actions {better}", text + advice)]

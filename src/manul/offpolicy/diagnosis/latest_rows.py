@@ -9,6 +9,7 @@ import numpy as np
 
 from manul.logs.rows import Rows
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import Floats
 
 KEPT = 4096  # rows: enough for effects that matter, and few enough to take a fraction of a second
@@ -27,9 +28,9 @@ class LatestRows:
     positions: Floats
     densities: Floats
     losses: Floats
-    rewards: bool
     estimated: bool
     continuous: bool
+    outcome: Outcome = LOSSES
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -80,13 +81,13 @@ class LatestRowsKeeper:
     """Keeps the latest rows of a log."""
 
     def __init__(self) -> None:
-        self.pieces, self.rewards, self.estimated = list[tuple[Floats, ...]](), False, False
+        self.pieces, self.outcome, self.estimated = list[tuple[Floats, ...]](), LOSSES, False
 
     def add(self, rows: Rows) -> None:
         """Add a piece of rows with valid actions and densities."""
         kept = rows.select(np.isfinite(rows.losses))
         kept = kept.select(slice(max(len(kept) - KEPT, 0), None))
-        self.rewards, self.estimated = rows.rewards, self.estimated or rows.estimated
+        self.outcome, self.estimated = rows.outcome, self.estimated or rows.estimated
         positions, densities = kept.relative
         contexts = np.nan_to_num(kept.contexts.astype(np.float64))
         self.pieces.append((contexts, positions, densities, kept.losses))
@@ -102,7 +103,7 @@ class LatestRowsKeeper:
             positions,
             densities,
             losses,
-            rewards=self.rewards,
             estimated=self.estimated,
             continuous=continuous,
+            outcome=self.outcome,
         )

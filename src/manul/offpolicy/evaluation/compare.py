@@ -23,8 +23,8 @@ from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
 from manul.offpolicy.smoothed import Function
+from manul.outcomes import AnyRange
 from manul.policies.policy import Policy
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats, check_has_rows, check_number
 
 AnyPolicy = Policy | Function
@@ -101,7 +101,7 @@ def compare(
     compared = pairs.rows(name, level, high - low, low)
     named = [*pairs.policies.items(), *([] if pairs.baseline is None else [(name, pairs.baseline)])]
     windows = tuple((key, policy.smoothing) for key, policy in named if policy.smoothing)
-    return Comparison(tuple(row._replace(rewards=sample.rewards) for row in compared), level, windows)
+    return Comparison(tuple(row._replace(outcome=sample.outcome) for row in compared), level, windows)
 
 
 def _named(

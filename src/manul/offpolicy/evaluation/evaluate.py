@@ -28,8 +28,8 @@ from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
 from manul.offpolicy.smoothed import Function
+from manul.outcomes import AnyRange
 from manul.policies.policy import Policy
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats, check_choice, check_has_rows, check_number, check_seed
 
 
@@ -115,7 +115,7 @@ def evaluate(
     return replace(
         estimate,
         bandwidth=examined.bandwidth,
-        rewards=sample.rewards,
+        outcome=sample.outcome,
         smoothing=examined.smoothing,
         objections=tuple(objections),
     )

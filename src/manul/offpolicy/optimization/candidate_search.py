@@ -244,7 +244,7 @@ class _Judge:
     def _judge(self, number: int) -> Verdict:
         assert self._known is not None
         name = f"verdict-{number}"
-        kept = [each.name for each in fields(Verdict) if each.name != "rewards"]  # a matter of how it is printed
+        kept = [each.name for each in fields(Verdict) if each.name != "outcome"]  # a matter of how it is printed
         saved = self._files.result(name, dict.fromkeys(kept))
         if saved is None:
             cap = critic_candidates.weight_cap(self._known.rows)

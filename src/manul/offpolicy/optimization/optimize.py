@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
@@ -27,9 +27,9 @@ from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidths
 from manul.offpolicy.optimization.verdict import Verdict
 from manul.offpolicy.restricted import Restricted
+from manul.outcomes import Outcome
 from manul.utils.atomic_files import table_beside
 from manul.utils.html_cards import text_block
-from manul.utils.rewards import known_range
 from manul.utils.validation import check_choice, check_number
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ class Optimized:
     without_densities: Restrained | None = None
 
     @property
-    def rewards(self) -> bool:
-        """Whether the log has rewards, which are printed, drawn and written instead of losses."""
-        return self.table.rewards
+    def outcome(self) -> Outcome:
+        """What the log has: losses or rewards, which are printed, drawn and written."""
+        return self.table.outcome
 
     @property
     def reward(self) -> float | None:
         """The estimated mean reward of the best policy; None if the log has losses."""
-        return self.chosen.mirrored().estimate if self.rewards else None
+        return self.outcome.from_loss(self.chosen.estimate) if self.outcome.higher else None
 
     @property
     def chosen(self) -> Row:
@@ -92,14 +92,14 @@ class Optimized:
         """Draw the objective over bandwidth and leaves, and mark the chosen tree; the critic, which has no leaves, is named."""
         from manul.plotting import cell_map
 
-        rows = [row.mirrored() if self.rewards else row for row in self.table]
+        rows = [row.stated(self.outcome) for row in self.table]
         cells = [(row.bandwidth, row.leaves, row.objective) for row in rows if row.bandwidth and row.leaves]
         if not cells:
             raise _no_trees()
-        best = self.chosen.mirrored() if self.rewards else self.chosen
+        best = self.chosen.stated(self.outcome)
         if best.bandwidth and best.leaves:
-            return cell_map(cells, axes, rewards=self.rewards, chosen=(best.bandwidth, best.leaves, best.objective))
-        drawn = cell_map(cells, axes, rewards=self.rewards)
+            return cell_map(cells, axes, outcome=self.outcome, chosen=(best.bandwidth, best.leaves, best.objective))
+        drawn = cell_map(cells, axes, outcome=self.outcome)
         drawn.set_title(f"chosen: {best.candidate}, objective {best.objective:.4f}\n{drawn.get_title()}")
         return drawn
 
@@ -165,8 +165,7 @@ def optimize(
         raise ParameterError(
             f"resume must be None with engine='ray', got {str(resume)!r}. Use engine='local'.", "resume"
         )
-    for name, span in (("losses", losses), ("rewards", rewards)):
-        known_range(span or (0.0, 1.0), "optimize", rewards=name == "rewards")
+    Outcome.of(losses=losses, rewards=rewards).known_losses("optimize")
     passes = 2 if "auto" in names or penalty == "measured" else 1
     sample = Sample.of(
         log, actions=actions, losses=losses, rewards=rewards, like=like, purpose="optimize", passes=passes
@@ -194,10 +193,13 @@ def optimize(
     table, policy, verdict = search.run()
     if not isinstance(sample.batches, Iterator):  # the paper's penalty takes logs that can be read only once
         policy.trained_on = sketch_log(sample)
+    learner: Any = policy.agent if isinstance(policy, Mapped) else policy
+    # A policy of rewards learns and is inspected in rewards.
+    learner.outcome = sample.outcome.with_losses(learner.outcome.losses)
     if verdict is not None:
         objections = (*context_objections(sample.changes), *verdict.objections)
-        verdict = replace(verdict, rewards=sample.rewards, objections=objections)
-    return Optimized(replace(table, rewards=sample.rewards), policy, verdict)
+        verdict = replace(verdict, outcome=sample.outcome, objections=objections)
+    return Optimized(replace(table, outcome=sample.outcome), policy, verdict)
 
 
 def _without_densities(sample: Sample, seed: int) -> Optimized:
@@ -205,7 +207,7 @@ def _without_densities(sample: Sample, seed: int) -> Optimized:
     result = optimize_without_densities(sample.whole(), actions=sample.span, losses=sample.scale, seed=seed)
     value = math.nan if result.estimate is None else result.estimate.value
     row = Row("auto, restricted", result.policy.bandwidth, None, value, 0.0, value)
-    return Optimized(Table((row,), chosen=0, rewards=result.rewards), result.policy, without_densities=result)
+    return Optimized(Table((row,), chosen=0, outcome=result.outcome), result.policy, without_densities=result)
 
 
 def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -> None:

@@ -30,8 +30,8 @@ from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.restricted import Restricted
-from manul.utils.rewards import AnyRange, negate
-from manul.utils.validation import Floats, check_has_rows, check_number, check_outcomes, check_seed
+from manul.outcomes import LOSSES, AnyRange, Outcome
+from manul.utils.validation import Floats, check_has_rows, check_number, check_seed, check_taken
 
 FOLDS = 3
 BANDWIDTH = 1 / 32  # of the range
@@ -41,17 +41,17 @@ BANDWIDTH = 1 / 32  # of the range
 class Restrained:
     """A policy for a log without densities, and the estimate of its loss or, if there is none, the reason.
 
-    `logged` is the mean loss of the log; `rewards` marks a log of rewards, whose losses are negative rewards.
+    `logged` is the mean loss of the log, a negative reward if its `outcome` is a reward.
     """
 
     policy: Restricted
     estimate: Estimate | None
     refusal: str | None
     logged: float = float("nan")
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     def __str__(self) -> str:
-        logged = f"The log earned {negate(self.logged):.4g}" if self.rewards else f"The log lost {self.logged:.4g}"
+        logged = f"The log {'earned' if self.outcome.higher else 'lost'} {self.outcome.state(self.logged)}"
         if self.estimate is None:
             return f"{logged} on average. {self.refusal}"
         return f"{logged} on average. The policy's estimate rests on estimated densities: {self.estimate}"
@@ -87,17 +87,15 @@ def optimize_without_densities(
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     require_one_knob(log, "Optimization without densities")
     sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards)
-    ranges = ranges_of(log, sample.span)
-    check_outcomes(
-        log.actions, np.ones(len(log)), log.losses, ranges[:, 0], ranges[:, 1], loss_range=sample.scale,
-        rewards=sample.rewards, logged=True,
-    )  # fmt: skip
+    ranges, outcome = ranges_of(log, sample.span), log.outcome.with_losses(sample.scale)
+    check_taken(log.actions, np.ones(len(log)), ranges[:, 0], ranges[:, 1], logged=True)
+    outcome.check(log.losses)
     train = _Training(log, ranges, sample.scale, bandwidth, check_seed(seed))
     estimate, refusal = _estimate(train, level)
-    estimate = None if estimate is None else replace(estimate, rewards=sample.rewards)
+    estimate = None if estimate is None else replace(estimate, outcome=log.outcome)
     policy, logged = train.policy(np.arange(len(log))), float(log.losses.mean())
-    policy.trained_on = sketch_log(log)
-    return Restrained(policy, estimate, refusal, logged, rewards=sample.rewards)
+    policy.trained_on, policy.critic.outcome = sketch_log(log), outcome
+    return Restrained(policy, estimate, refusal, logged, log.outcome)
 
 
 class _Training:

@@ -20,7 +20,6 @@ from manul.offpolicy.optimization.grid import AnyAgent, Candidate, bandwidth_of
 from manul.offpolicy.optimization.replay import TrainingResult
 from manul.offpolicy.optimization.results import Row
 from manul.policies import theory
-from manul.utils.rewards import known_range
 
 Penalty = float | Literal["measured", "paper"]
 
@@ -59,7 +58,7 @@ def _paper(candidate: Candidate, trained: TrainingResult, number: int, constant:
 
 
 def _row(candidate: Candidate, mean: float, penalty: float, effective_size: float = math.nan) -> Row:
-    lowest, highest = known_range(candidate.agent.losses, "optimize")
+    lowest, highest = candidate.agent.outcome.known_losses("optimize")
     estimate, penalty = lowest + (highest - lowest) * mean, (highest - lowest) * penalty
     shape = candidate.bandwidth, candidate.agent.parameters.get("leaves")
     return Row(candidate.name, *shape, estimate, penalty, estimate + penalty, effective_size)

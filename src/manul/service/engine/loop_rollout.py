@@ -22,7 +22,6 @@ from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, SavedPolicy, Step
 from manul.service.store import OUTCOMES, Event
 from manul.service.store.blocks import DecisionRow, RolloutTicket
-from manul.utils.rewards import known_range
 
 # Looks that are kept for pictures; if there are more, every second one is dropped.
 MAX_LOOKS = 400
@@ -217,9 +216,8 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
         check_url(settings.webhook.url)
     names = ("tolerance", "confidence", "steps", "holdout", "least_decisions", "budget", "patience", "patience_seconds")
     try:
-        assert loop.losses is not None
         plan = RolloutPlan(**{name: getattr(settings, name) for name in names})
-        losses = known_range(loop.losses, "a rollout", rewards=loop.rewards is not None)
+        losses = loop.outcome.known_losses("a rollout")
         return check_baseline(_baseline(settings.baseline), space.actions), plan, losses
     except Invalid:
         raise

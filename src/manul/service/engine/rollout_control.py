@@ -12,6 +12,7 @@ import msgspec
 
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_progress import COHORT
+from manul.outcomes import Outcome
 from manul.service.engine.loop import Fact, Loop
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts
 from manul.service.errors import Conflict, Unavailable, Unknown
@@ -172,11 +173,11 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}
     return Rollout(
         loop=loop.name,
-        rewards=loop.settings.rewards is not None,
+        rewards=loop.settings.outcome.higher,
         started=rollout.started,
         event=rollout.event,
         status="aborted" if stopped else _status(rollout, evidence),
-        sentence=ABORTED if stopped else _sentence(rollout, evidence, _outcome(loop)),
+        sentence=ABORTED if stopped else _sentence(rollout, evidence, loop.settings.outcome),
         baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
         **plan,
         steps=list(settings.steps),
@@ -207,17 +208,13 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     )
 
 
-def _outcome(loop: Loop) -> Literal["loss", "reward"]:
-    return "loss" if loop.settings.rewards is None else "reward"
-
-
 def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
     if evidence.status == "rolled back":
         return "aborted" if evidence.moves[-1].reason == "aborted" else "rolled back"
     return "paused" if rollout.paused else evidence.status
 
 
-def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Literal["loss", "reward"]) -> str:
+def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Outcome) -> str:
     if evidence.status == "rolled back" and evidence.moves[-1].reason == "aborted":
         return ABORTED
     started = "" if rollout.moves[0].reason == "started" else "This is a new test: earlier evidence does not count. "
