@@ -84,9 +84,12 @@ class SmoothedKnobs:
     @property
     def smoothing(self) -> str:
         """The windows of the ranges that the function has set so far."""
-        halves = {name: half * knob.volume for (name, knob), half in zip(self.space.knobs, self._halves, strict=True)}
-        windows = ", ".join(f"{name} ± {half:.4g}" for name, half in halves.items() if half and name in self._set)
-        return f"{windows} (1/16 of each range)" if windows and self._default else windows
+        parts = [
+            f"{name} ± {f'{half:.4g} of its scale' if knob.is_bent else f'{half * knob.volume:.4g}'}".strip()
+            for (name, knob), half in zip(self.space.knobs, self._halves, strict=True)
+            if half and name in self._set
+        ]
+        return ", ".join(parts) + (" (1/16 of each range)" if parts and self._default else "")
 
     def densities(self, rows: Rows, contexts: Any) -> Floats:
         """The joint density of each action: knobs that the function leaves out have the logged ones."""
@@ -138,6 +141,7 @@ class SmoothedKnobs:
     def _positions(self, context: Any) -> list[float]:
         action = self.action(context)
         if not self.space.is_named:
+            self._set.update(self.space.names)
             return [*self.space.positions(action)]
         if not isinstance(action, Mapping) or not action:
             names = ", ".join(self.space.names)

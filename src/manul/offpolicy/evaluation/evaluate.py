@@ -91,7 +91,7 @@ def evaluate(
     doubts, bounded = PolicyObjections(examined.policy), intervals.is_bounded(interval)
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
     has_bounds = bounded or interval == "empirical-likelihood"
-    bounds = WeightBounds(examined, largest_weight if has_bounds else UNKNOWN_BOUND)
+    bounds = WeightBounds(examined, largest_weight if has_bounds else UNKNOWN_BOUND, needed=bounded)
     for rows in sample.pieces(progress=progress):
         contribution = terms(rows, examined.weights(rows), rows.shares)
         bounds.add(rows)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.distribution import Atoms, Distribution, Options
+from manul.actions.distribution import Atoms, Distribution
 from manul.actions.joint import JointDistribution
 from manul.actions.ranges import Actions
 from manul.actions.space import ActionSpace, several_knobs
@@ -140,13 +140,20 @@ class PolicyOnLog:
         return np.array([distribution.density(action) for distribution, action in pairs])
 
     def largest_densities(self, rows: Rows) -> Floats:
-        """The largest density that the policy gives any action, for each row with a single knob."""
+        """The largest density that the policy gives any action, for each row with a single knob; probabilities are at most 1."""
+        if rows.space.knobs[0][1].is_discrete:
+            return np.ones(len(rows))
         policy, contexts = self.policy, self.inputs(rows)
         if isinstance(policy, SmoothedKnobs):
             return policy.largest(rows, contexts)
         if isinstance(policy, HasLargest) and self.space is None:
             return np.asarray(policy.largest_densities_many(contexts, rows.within), np.float64)
         return np.array([_largest(distribution) for distribution in self.distributions(rows)])
+
+    def knows_largest(self, rows: Rows) -> bool:
+        """Whether `largest_densities` takes no search in every row."""
+        one_number = rows.space.is_number or isinstance(self.policy, SmoothedKnobs)
+        return rows.one_knob and (one_number or rows.space.knobs[0][1].is_discrete)
 
     def distributions(self, rows: Rows) -> list[Any]:
         """The distribution of each row."""
@@ -232,10 +239,6 @@ def check_space(policy: object, space: ActionSpace) -> None:
 def _largest(distribution: Any) -> float:
     if isinstance(distribution, JointDistribution):
         distribution = distribution.marginal(distribution.space.names[0])
-        if isinstance(distribution, Atoms):  # of steps, whose densities are probabilities
-            return float(distribution.masses.max())
-    if isinstance(distribution, Options):
-        return max(distribution.probabilities.values())
     return float(distribution.largest_density())
 
 

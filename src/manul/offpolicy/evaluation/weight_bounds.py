@@ -15,11 +15,12 @@ LARGEST_BOUND = 1e12  # larger bounds say no more, and overflow
 class WeightBounds:
     """An upper bound of all weights that a policy could have on a log, from the rows so far.
 
-    A row has a bound if its floor is known and not 0, or if `largest_weight` is given.
+    A row has a bound if its floor is known and not 0, or if `largest_weight` is given. If it takes a search in every row, it is
+    computed only if it is `needed`.
     """
 
-    def __init__(self, policy: PolicyOnLog, largest_weight: float | None = None) -> None:
-        self.policy, self.given = policy, largest_weight
+    def __init__(self, policy: PolicyOnLog, largest_weight: float | None = None, *, needed: bool = False) -> None:
+        self.policy, self.given, self.needed = policy, largest_weight, needed
         self.known, self.highest = True, min(largest_weight or 0.0, LARGEST_BOUND)
         self.several = False
 
@@ -28,7 +29,7 @@ class WeightBounds:
             return
         # With several knobs, the bounds that follow from floors are so large that they say nothing.
         self.several = not rows.one_knob
-        floors = rows.floors if rows.one_knob else None
+        floors = rows.floors if self.policy.knows_largest(rows) or (rows.one_knob and self.needed) else None
         self.known = self.known and floors is not None and bool((floors > 0).all())
         if not self.known or floors is None:
             return
