@@ -76,7 +76,7 @@ def test_the_agent_is_saved_and_loaded(tmp_path):
 
 
 def test_the_agent_is_a_candidate_of_optimize(log):
-    best = manul.optimize(log, grid=manul.Grid(bandwidths=[1 / 4], leaves=[4], others=["best-point"]))
+    best = manul.optimize(log, grid=manul.offpolicy.Grid(bandwidths=[1 / 4], leaves=[4], others=["best-point"]))
     assert [row.candidate for row in best.table] == ["Cats", "best-point"]
     assert best.table.rows[1].bandwidth == 1 / 32
 
@@ -183,11 +183,11 @@ def test_the_format_is_converted(log, tmp_path):
 @pytest.mark.parametrize(
     ("register", "name"),
     [
-        (lambda name: manul.register_agent(name)(best_point), "cats"),
-        (lambda name: manul.register_estimator(name)(best_point), "dr"),
-        (lambda name: manul.register_interval(name)(best_point), "normal"),
-        (lambda name: manul.register_format(name, read=best_point, writer=best_point), ".csv"),
-        (lambda name: manul.register_store(name, best_point), "postgresql"),
+        (lambda name: manul.register.agent(name)(best_point), "cats"),
+        (lambda name: manul.register.estimator(name)(best_point), "dr"),
+        (lambda name: manul.register.interval(name)(best_point), "normal"),
+        (lambda name: manul.register.format(name, read=best_point, writer=best_point), ".csv"),
+        (lambda name: manul.register.store(name, best_point), "postgresql"),
     ],
 )
 def test_a_name_that_is_taken_is_an_error(register, name):

@@ -66,7 +66,7 @@ async def test_lone_surrogates_are_refused(tmp_path, context, path):
 async def test_a_model_that_was_trained_on_a_log_keeps_its_sketch_in_the_service(tmp_path):
     rng = np.random.default_rng(0)
     log = manul.Log(rng.random((200, 1)), rng.random(200), np.ones(200), rng.random(200), action_range=(0, 1))
-    grid = manul.Grid(bandwidths=(1 / 4,), leaves=(4,))
+    grid = manul.offpolicy.Grid(bandwidths=(1 / 4,), leaves=(4,))
     policy = manul.optimize(log, grid=grid, epsilon=0.1).policy
     async with Service(tmp_path / "a.db").running() as service:
         await service.post("", 201, name="heat", actions=[0, 1])
