@@ -26,7 +26,6 @@ class Baseline(Number):
     name = "baseline"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         text = str(value)
         return text if text == "caller" or text.endswith(".manul") else super().convert(value, param, ctx)
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from tqdm import tqdm
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.errors import ParameterError
 from manul.logs.formats import format_of, vw
 from manul.logs.log import Log, LogWriter
@@ -46,7 +46,7 @@ def convert(
     first: float | None = None,
     last: float | None = None,
     estimate_density: bool = False,
-    knobs: Mapping[str, Any] | Knobs | None = None,
+    knobs: Mapping[str, Any] | ActionSpace | None = None,
     format: str | None = None,  # noqa: A002 - as in Log.read
     progress: bool = False,
 ) -> Conversion:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from manul.actions.decision import Within
-    from manul.actions.knobs import Knobs
+    from manul.actions.space import ActionSpace
 
 
 class FrameMixin:
@@ -41,7 +41,7 @@ class FrameMixin:
             loss_range: Within | None = None,
             reward_range: Within | None = None,
             skip_bad: bool = False,
-            knobs: Mapping[str, Any] | Knobs | None = None,
+            knobs: Mapping[str, Any] | ActionSpace | None = None,
         ) -> Self:
             """Build a log from any table."""
 
@@ -54,7 +54,7 @@ class FrameMixin:
         loss_range: Within | None = None,
         reward_range: Within | None = None,
         skip_bad: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
     ) -> Self:
         """Build a log from an Arrow table; `to_arrow` is the inverse.
 
@@ -81,7 +81,7 @@ class FrameMixin:
         loss_range: Within | None = None,
         reward_range: Within | None = None,
         skip_bad: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
     ) -> Self:
         """Build a log from a pandas data frame, whose index must be plain row numbers; `to_pandas` is the inverse.
 
@@ -109,7 +109,7 @@ class FrameMixin:
         loss_range: Within | None = None,
         reward_range: Within | None = None,
         skip_bad: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
     ) -> Self:
         """Build a log from a polars data frame; `to_polars` is the inverse, but does not keep the ranges.
 

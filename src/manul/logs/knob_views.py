@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Choice, Knobs
+from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 from manul.logs.formats import knob_checks
 from manul.utils.validation import Floats
 
 
-def check_knobs(knobs: Mapping[str, Any] | Knobs | None) -> Knobs | None:
+def check_knobs(knobs: Mapping[str, Any] | ActionSpace | None) -> ActionSpace | None:
     """The knobs, which are given as to an agent.
 
     >>> check_knobs({"price": (10, 50)}).names
     ['price']
     """
-    if knobs is None or isinstance(knobs, Knobs):
+    if knobs is None or isinstance(knobs, ActionSpace):
         return knobs
     if not isinstance(knobs, Mapping):
         raise ParameterError(f"knobs must be a mapping of names to knobs, got {knobs!r}.", "knobs")
-    return Knobs.check(knobs)
+    return ActionSpace(knobs)
 
 
-def knob_views(knobs: Knobs | None, views: Mapping[str, Any]) -> dict[str, Any]:
+def knob_views(knobs: ActionSpace | None, views: Mapping[str, Any]) -> dict[str, Any]:
     """The actions, densities by knob and narrower ranges in the form of a log; those with one knob have no such columns."""
     if knobs is None:
         for name in ("densities_by_knob", "within"):
@@ -58,11 +58,11 @@ def lengths(views: Mapping[str, Any]) -> set[int]:
     return {len(part) for part in parts}
 
 
-def volumes(knobs: Knobs, withins: Sequence[Mapping[str, Any] | None] | None, rows: int) -> dict[str, Floats]:
+def volumes(knobs: ActionSpace, withins: Sequence[Mapping[str, Any] | None] | None, rows: int) -> dict[str, Floats]:
     """The length of the range of each knob, or the number of its steps or options, in each row.
 
     >>> from manul import Stepped
-    >>> knobs = Knobs.check({"price": (10, 50), "days": Stepped(1, 14, 1), "kind": Choice(["a", "b", "c"])})
+    >>> knobs = ActionSpace({"price": (10, 50), "days": Stepped(1, 14, 1), "kind": Choice(["a", "b", "c"])})
     >>> volumes(knobs, [{"price": (10, 20), "days": (1, 3), "kind": ["b", "c"]}], 1)
     {'price': array([10.]), 'days': array([3.]), 'kind': array([2.])}
     """
@@ -70,7 +70,7 @@ def volumes(knobs: Knobs, withins: Sequence[Mapping[str, Any] | None] | None, ro
     for row, within in enumerate(withins or ()):
         for name, knob in knobs.knobs if within else ():
             low, high = knob.narrow((within or {}).get(name), name)
-            columns[name][row] = int(low).bit_count() if isinstance(knob, Choice) else (high - low) * knob.volume
+            columns[name][row] = knob.size((low, high))
     return columns
 
 
@@ -80,7 +80,7 @@ def require_one_knob(log: Any, purpose: str) -> None:
     >>> require_one_knob(None, "This")
     """
     knobs = getattr(log, "knobs", None)
-    if isinstance(knobs, Knobs):
+    if isinstance(knobs, ActionSpace):
         raise InputError(
             f"{purpose} takes logs with one knob, but the actions of this one set {', '.join(knobs.names)}.", "log"
         )
@@ -97,7 +97,7 @@ def object_array(values: Sequence[Any]) -> npt.NDArray[Any]:
     return array
 
 
-def _densities(densities: Any, knobs: Knobs) -> dict[str, Any]:
+def _densities(densities: Any, knobs: ActionSpace) -> dict[str, Any]:
     if not isinstance(densities, Mapping) or {*densities} != {*knobs.names}:
         raise InputError(
             f"densities_by_knob must map each of {', '.join(knobs.names)} to a column.", "densities_by_knob"
@@ -108,7 +108,7 @@ def _densities(densities: Any, knobs: Knobs) -> dict[str, Any]:
         raise InputError("densities_by_knob must be columns of numbers.", "densities_by_knob") from None
 
 
-def _withins(withins: Sequence[Any], knobs: Knobs) -> list[dict[str, Any] | None] | None:
+def _withins(withins: Sequence[Any], knobs: ActionSpace) -> list[dict[str, Any] | None] | None:
     if isinstance(withins, Mapping):
         raise InputError("within must have one mapping per row, got a single one.", "within")
     checked = [knob_checks.normal_within(within, knobs) for within in withins]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
@@ -23,8 +23,8 @@ from manul.logs.formats.log_schema import Metadata
 from manul.logs.frame_mixin import FrameMixin
 from manul.logs.knob_views import check_knobs, knob_views, lengths
 from manul.logs.view_mixin import Contexts, ViewMixin
+from manul.outcomes import Outcome, reject_text
 from manul.utils import html_cards
-from manul.utils.rewards import reject_text
 from manul.utils.validation import Floats, check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
@@ -76,8 +76,9 @@ class Log(ViewMixin, FrameMixin):
         loss_range: Within | None = None,
         reward_range: Within | None = None,
         rewards: bool = False,
+        outcome: Outcome | None = None,
         densities_estimated: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
         densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
         within: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
@@ -100,6 +101,11 @@ class Log(ViewMixin, FrameMixin):
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
         flags |= {"changes": None if named is None else Metadata.from_arrow(named.schema.metadata).changes}
         self._metadata = Metadata(**flags).with_ranges(*_ranges(action_range, loss_range, reward_range))
+        if outcome is not None:
+            if rewards or loss_range or reward_range:
+                other = "rewards" if rewards else "loss_range" if loss_range else "reward_range"
+                raise ParameterError(f"outcome and {other} exclude each other: an outcome says both.", "outcome")
+            self._metadata = self._metadata.with_outcome(Outcome.of(outcome=outcome))
         self._views = given
         self._table: pa.Table | None = None if named is None else arrays.named_table_of(given, self._metadata)
         self.skipped = 0
@@ -116,7 +122,7 @@ class Log(ViewMixin, FrameMixin):
         reward_range: Within | None = None,
         skip_bad: bool = False,
         density: Density = "logged",
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
     ) -> Log:
         """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
 
@@ -157,7 +163,7 @@ class Log(ViewMixin, FrameMixin):
         reward_range: Within | None = None,
         skip_bad: bool = False,
         density: Density = "logged",
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
         format: str | None = None,  # noqa: A002 - as in pandas and open
     ) -> Log:
         """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
@@ -190,7 +196,7 @@ class Log(ViewMixin, FrameMixin):
         loss_range: Within | None = None,
         reward_range: Within | None = None,
         skip_bad: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: Mapping[str, Any] | ActionSpace | None = None,
         format: str | None = None,  # noqa: A002 - as in read
     ) -> Batches:
         """Read a file as logs of at most `size` rows, one after the other; the file may be larger than memory.
@@ -315,7 +321,7 @@ class Batches:
         *,
         skip_bad: bool,
         needs_density: bool = True,
-        knobs: Knobs | None = None,
+        knobs: ActionSpace | None = None,
         file_format: str | None = None,
     ) -> None:
         check_whole_number("size", size, 1, None, f"Try {BATCH}.")
@@ -354,7 +360,7 @@ class LogWriter:
     """
 
     def __init__(
-        self, path: str | Path, *, append: bool = False, knobs: Mapping[str, Any] | Knobs | None = None
+        self, path: str | Path, *, append: bool = False, knobs: Mapping[str, Any] | ActionSpace | None = None
     ) -> None:
         self._file = output_file.TableWriter(Path(path))
         self._existing = Log.batches(path, knobs=knobs) if append and Path(path).exists() else ()

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Distribution
-from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
+from manul.actions.space import check_one_knob
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import SaveableAgent
@@ -30,8 +30,7 @@ from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange, known_range, loss_of, losses_of
-from manul.utils.validation import Floats, check_losses, check_seed, check_shape
+from manul.utils.validation import Floats, check_seed, check_shape
 
 
 class ArmDecision(NamedTuple):
@@ -111,9 +110,9 @@ class Rollout(PlotMixin, model_files.FileMixin):
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
             )
         self._agent, self.seed = agent, check_seed(seed)
-        self.rewards: AnyRange | None = getattr(agent, "rewards", None)
-        self.actions = agent.actions
-        self.losses = known_range(agent.losses, "a rollout", rewards=self.rewards is not None)
+        self.space, self.outcome = agent.space, agent.outcome
+        self.actions = self.space.ends
+        self.losses = self.outcome.known_losses("a rollout")
         self.baseline: Baseline = check_baseline(baseline, self.actions)
         self.progress = Progress(self.plan, self.losses)
         self.decisions = 0
@@ -130,8 +129,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
     @agent.setter
     def agent(self, agent: SaveableAgent) -> None:
         _check_agent(agent)
-        given = agent.actions, agent.losses, getattr(agent, "rewards", None) is not None
-        expected = self.actions, self.losses, self.rewards is not None
+        given, expected = ((each.actions, each.outcome.losses, each.outcome.higher) for each in (agent, self))
         if given != expected:
             names = "actions, losses and kind of outcome"
             raise ParameterError(f"agent must have the {names} of the one before, {expected}, got {given}.", "agent")
@@ -187,7 +185,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
         self._check_time(time)
         number = self._check_known([getattr(decision, "number", None)])[0]
         outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
-        value = self._check_loss(loss_of(loss, reward, rewards=self.rewards is not None))
+        value = self._check_loss(self.outcome.read(loss, reward))
         self.agent.learn(context, Decision(*decision[:4]), **outcome)
         self._judge(number, value, time)
 
@@ -234,9 +232,9 @@ class Rollout(PlotMixin, model_files.FileMixin):
         self._check_time(time)
         numbers = self._check_known(getattr(decisions, "numbers", [None]))
         outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
-        values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        values = self.outcome.read_many(losses, rewards)
         check_shape("losses", values, len(numbers))
-        check_losses(values, self.losses, rewards=self.rewards is not None)
+        self.outcome.check(values)
         self.agent.learn_many(contexts, Decisions(*decisions[:5]), **outcomes)
         for number, value in zip(numbers, values.tolist(), strict=True):
             self._judge(number, value, time)
@@ -303,7 +301,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
 
     def _check_loss(self, loss: float) -> float:
         if not self.losses[0] <= loss <= self.losses[1]:
-            check_losses(np.array([loss]), self.losses, rewards=self.rewards is not None)
+            self.outcome.check(np.array([loss]))
         return loss
 
     @property

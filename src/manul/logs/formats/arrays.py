@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError
 from manul.logs.formats import knob_checks, knob_columns, row_checks
@@ -70,7 +70,7 @@ def named_table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
     return adapter.piece(table, 1).table.replace_schema_metadata(metadata.to_arrow())
 
 
-def _knob_data(views: Mapping[str, Any], knobs: Knobs) -> dict[str, Any]:
+def _knob_data(views: Mapping[str, Any], knobs: ActionSpace) -> dict[str, Any]:
     import pyarrow as pa
 
     data = {"action": knob_columns.struct_of("action", views["actions"], knobs)}

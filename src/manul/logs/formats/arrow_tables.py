@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manul.actions.knobs import Choice, Knobs
+from manul.actions.kinds.choice import Choice
+from manul.actions.space import ActionSpace
 from manul.errors import FileError
 from manul.logs.formats import Piece, knob_checks, knob_columns
 from manul.logs.formats.context_changes import ContextChanges, converted_types, is_json_date, join_changes
@@ -203,13 +204,14 @@ def _changes_of(names: list[str], before: ContextChanges | None, converted: dict
     return join_changes([before, ContextChanges(converted)])
 
 
-def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> Knobs | None:
+def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> ActionSpace | None:
     """The knobs of a table with several; None if actions are numbers."""
     import pyarrow as pa
 
     if not knob_columns.is_several(schema):
         if problems.knobs or metadata.knobs:
-            expected = ", ".join((problems.knobs or metadata.knobs or Knobs(())).names)
+            known = problems.knobs or metadata.knobs
+            expected = ", ".join(known.names if known else ())
             raise FileError(f"{problems.path} has one number per action, not the knobs {expected}.", "action")
         return None
     knobs = knobs_of_file(problems, metadata.knobs, [part.name for part in schema.field("action").type])

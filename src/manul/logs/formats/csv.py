@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.errors import FileError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats import log_schema as schemas
@@ -64,7 +64,7 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
         yield columns.piece(batch, problems)
 
 
-def _knobs(names: list[str], problems: Problems) -> Knobs | None:
+def _knobs(names: list[str], problems: Problems) -> ActionSpace | None:
     """The knobs of a file with columns action.NAME; None if it has a column action."""
     if "action" in names:
         if problems.knobs is not None:
@@ -139,7 +139,7 @@ def _complete_records(records: Iterator[Record], width: int, problems: Problems)
 class _Columns:
     """The columns of a file, from its header and first rows."""
 
-    def __init__(self, names: list[str], first: list[list[str]], knobs: Knobs | None = None) -> None:
+    def __init__(self, names: list[str], first: list[list[str]], knobs: ActionSpace | None = None) -> None:
         self.rewards = schemas.has_rewards(names)
         self.metadata = Metadata(rewards=self.rewards, densities_estimated=schemas.has_estimates(names), knobs=knobs)
         self.parser = None if knobs is None else KnobParser(knobs)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.logs.formats import Piece
 from manul.logs.formats.context_changes import FieldNotes
 from manul.logs.formats.file_errors import BadRow, Problems
@@ -114,7 +114,7 @@ class _Scan:
     full: int = 0
     optional: set[str] = field(default_factory=set)
     metadata: Metadata = field(default_factory=Metadata)
-    knobs: Knobs | None = None
+    knobs: ActionSpace | None = None
     notes: FieldNotes = field(default_factory=FieldNotes)
 
     def add(self, row: Row) -> None:

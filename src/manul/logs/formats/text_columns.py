@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from manul.actions.knobs import Choice, Knobs
+from manul.actions.kinds.choice import Choice
+from manul.actions.space import ActionSpace
 from manul.errors import FileError
 from manul.logs.formats.context_changes import FLAGS, ContextChanges
 from manul.logs.formats.knob_columns import STRUCTS, Options, columns_of, struct_parts
@@ -42,7 +43,7 @@ def texts(table: pa.Table, name: str) -> Texts:
     return values
 
 
-def decision_columns(table: pa.Table, knobs: Knobs | None = None, *, flat: bool = False) -> dict[str, Texts]:
+def decision_columns(table: pa.Table, knobs: ActionSpace | None = None, *, flat: bool = False) -> dict[str, Texts]:
     """The columns besides the context; those of several knobs are JSON texts or, if `flat`, columns by knob."""
     columns: dict[str, Texts] = {}
     for name in (*NUMBERS, *(KNOB_COLUMNS if knobs is not None else ()), *OPTIONAL):
@@ -57,7 +58,7 @@ def decision_columns(table: pa.Table, knobs: Knobs | None = None, *, flat: bool 
     return columns
 
 
-def _parts(table: pa.Table, name: str, knobs: Knobs) -> dict[str, Texts]:
+def _parts(table: pa.Table, name: str, knobs: ActionSpace) -> dict[str, Texts]:
     import pyarrow.compute as pc
 
     chosen = {each: Options(knob) for each, knob in knobs.knobs if isinstance(knob, Choice) and name == "action"}
@@ -70,7 +71,7 @@ def _parts(table: pa.Table, name: str, knobs: Knobs) -> dict[str, Texts]:
     }
 
 
-def _json_structs(table: pa.Table, name: str, knobs: Knobs) -> Texts:
+def _json_structs(table: pa.Table, name: str, knobs: ActionSpace) -> Texts:
     """JSON objects with the values of the knobs."""
     parts = _parts(table, name, knobs)
     for each, knob in knobs.knobs:

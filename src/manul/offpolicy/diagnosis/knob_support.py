@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs, Span
+from manul.actions.kinds.span import Span
+from manul.actions.space import ActionSpace
 from manul.logs.batching import Rows
 from manul.logs.knob_views import volumes
 from manul.offpolicy.diagnosis.leaks import LEAKED, Leaks
@@ -33,7 +34,7 @@ class KnobSupport:
     ['several knobs']
     """
 
-    def __init__(self, knobs: Knobs) -> None:
+    def __init__(self, knobs: ActionSpace) -> None:
         self.knobs, self.whole, self.largest = knobs, MeanTest(), 1.0
         self.supports = {name: Support() for name in knobs.names}
         self.columns = {name: Leaks() for name in knobs.names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.actions.knobs import check_one_knob
+from manul.actions.space import check_one_knob
 from manul.logs.batching import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.offpolicy.evaluation import policy_densities

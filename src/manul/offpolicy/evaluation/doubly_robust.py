@@ -12,7 +12,7 @@ import numpy as np
 
 from manul.actions.decision import Within
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace, several_knobs
 from manul.logs.batching import Logs, Rows, batches, pieces, repeatable
 from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.evaluation import policy_densities
@@ -123,8 +123,8 @@ def control_coefficient(products: Floats) -> float:
 
 def _settings(policy: Policy, log: Logs, actions: Within | None, losses: Within) -> CriticSettings:
     """The number of rows, and a range that contains all actions of the log and of the policy, or the knobs of the log."""
-    knobs = getattr(policy, "knobs", None)
-    if isinstance(knobs, Knobs):
+    knobs = several_knobs(policy)
+    if isinstance(knobs, ActionSpace):
         total = sum(len(batch) for batch in batches(log))
         check_has_rows(total)
         return CriticSettings(total=total, actions=(0.0, 1.0), losses=losses, seed=0, knobs=knobs.actions)

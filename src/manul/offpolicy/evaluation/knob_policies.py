@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manul.actions.knob_positions import position_table
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace, several_knobs
 from manul.errors import InputError, ParameterError
 from manul.logs.batching import Rows
 from manul.logs.log import Log
@@ -22,7 +21,8 @@ class KnobsPolicy:
     """A policy with several knobs; its densities are remembered, because it takes a search to compute them."""
 
     def __init__(self, policy: Any) -> None:
-        self.policy, self.knobs = policy, getattr(policy, "knobs", None)
+        self.policy, self.knobs = policy, several_knobs(policy)
+        self.space = self.knobs
         self._densities: dict[tuple[int, int], Floats] = {}
 
     @staticmethod
@@ -57,7 +57,7 @@ class KnobsPolicy:
             numbers = DRAWS * (rows.first + np.arange(count, dtype=np.uint64))
             again = self.policy.decide_many_again
             drawn = [again(numbers + np.uint64(each), contexts, rows.within).actions for each in range(DRAWS)]
-            return np.stack([position_table(_knobs(rows), columns) for columns in drawn], axis=1)
+            return np.stack([_knobs(rows).table(columns) for columns in drawn], axis=1)
         each_row = self._distributions(rows, contexts)
         draws = [[_knobs(rows).positions(one.sample(rng)) for _ in range(DRAWS)] for one in each_row]
         return np.array(draws).reshape(count, DRAWS, -1)
@@ -71,18 +71,18 @@ class KnobsPolicy:
             raise InputError(_mismatch(self.knobs, _knobs(rows)), "policy")
 
 
-def as_knobs_policy(policy: Any, knobs: Knobs, bandwidth: Mapping[str, float] | None) -> KnobsPolicy:
+def as_knobs_policy(policy: Any, knobs: ActionSpace, bandwidth: Mapping[str, float] | None) -> KnobsPolicy:
     """A policy that sets these knobs, or a function of a context with windows.
 
-    >>> knobs = Knobs.check({"price": (10, 50), "days": (1, 14)})
+    >>> knobs = ActionSpace({"price": (10, 50), "days": (1, 14)})
     >>> as_knobs_policy(lambda context: {"price": 20, "days": 3}, knobs, None).knobs.names
     ['price', 'days']
     """
     if hasattr(policy, "distribution"):
         if bandwidth is not None:
             raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")
-        if getattr(policy, "knobs", None) != knobs:
-            raise ParameterError(_mismatch(getattr(policy, "knobs", None), knobs), "policy")
+        if several_knobs(policy) != knobs:
+            raise ParameterError(_mismatch(several_knobs(policy), knobs), "policy")
         return KnobsPolicy(policy)
     if not callable(policy):
         raise ParameterError(
@@ -91,7 +91,7 @@ def as_knobs_policy(policy: Any, knobs: Knobs, bandwidth: Mapping[str, float] | 
     return KnobsPolicy(SmoothedKnobs(policy, knobs, bandwidth))
 
 
-def check_log(first: Log | None, actions: object) -> Knobs | None:
+def check_log(first: Log | None, actions: object) -> ActionSpace | None:
     """The knobs of a log by its first batch, None for one knob; rejects what several knobs cannot have.
 
     >>> check_log(None, (0.0, 1.0))
@@ -106,9 +106,9 @@ def check_log(first: Log | None, actions: object) -> Knobs | None:
     return knobs
 
 
-def _mismatch(other: object, knobs: Knobs) -> str:
+def _mismatch(other: object, knobs: ActionSpace) -> str:
     """Say how the knobs of a policy differ from those of the log."""
-    if not isinstance(other, Knobs):
+    if not isinstance(other, ActionSpace):
         return f"The log has the knobs {', '.join(knobs.names)}, but the policy sets one number."
     if other.names != knobs.names:
         return f"The log has the knobs {', '.join(knobs.names)}, but the policy sets {', '.join(other.names)}."
@@ -130,6 +130,6 @@ def _joint(factors: Floats, rows: Rows) -> Floats:
     return ratios * rows.densities
 
 
-def _knobs(rows: Rows) -> Knobs:
+def _knobs(rows: Rows) -> ActionSpace:
     assert rows.knobs is not None
     return rows.knobs

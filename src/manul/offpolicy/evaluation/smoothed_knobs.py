@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from manul.actions.knobs import Choice, Knobs, Span
+from manul.actions.kinds.choice import Choice
+from manul.actions.kinds.span import Span
+from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 from manul.utils.validation import Floats
 
@@ -18,17 +20,17 @@ Function = Callable[[Any], Mapping[str, Any]]
 class SmoothedKnobs:
     """A function from context to action as a policy: uniform within a bandwidth of each range; steps and options are exact.
 
-    `bandwidth` maps knobs to half-widths, in units of their values. Knobs that the function leaves out are as the logged
+    `bandwidth` maps knobs to half-widths, in units of their values. ActionSpace that the function leaves out are as the logged
     policy sets them, so that only the weights of the others count.
 
-    >>> knobs = Knobs.check({"price": (10, 50), "template": Choice(["a", "b"])})
+    >>> knobs = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
     >>> policy = SmoothedKnobs(lambda context: {"price": 20, "template": "b"}, knobs, {"price": 4})
     >>> policy.factors_many([[0.5], [0.5]], np.array([[0.3, 1.0], [0.3, 0.0]])).round(9).tolist()
     [[0.125, 1.0], [0.125, 0.0]]
     """
 
-    def __init__(self, action: Function, knobs: Knobs, bandwidth: Mapping[str, float] | None) -> None:
-        self.action, self.knobs = action, knobs
+    def __init__(self, action: Function, knobs: ActionSpace, bandwidth: Mapping[str, float] | None) -> None:
+        self.action, self.knobs, self.space = action, knobs, knobs
         self._halves = _half_widths(knobs, bandwidth)
         self._default, self._set = bandwidth is None, set[str]()
 
@@ -44,7 +46,7 @@ class SmoothedKnobs:
         """The density of each knob of each row's action; NaN for knobs that the function leaves out."""
         lows, highs = self._windows(contexts, within)
         inside = (positions >= lows) & (positions <= highs)
-        widths = np.where(self._halves > 0, (highs - lows) * self.knobs.units, 1.0)
+        widths = np.where(self._halves > 0, (highs - lows) * self.knobs.largest_units, 1.0)
         factors: Floats = np.where(np.isnan(lows), np.nan, np.where(inside, 1.0 / widths, 0.0))
         return factors
 
@@ -92,7 +94,7 @@ class SmoothedKnobs:
             raise InputError(f"policy must choose values of {name} that within allows.", "policy")
 
 
-def _half_widths(knobs: Knobs, bandwidth: Mapping[str, float] | None) -> Floats:
+def _half_widths(knobs: ActionSpace, bandwidth: Mapping[str, float] | None) -> Floats:
     """The half-widths of the windows as shares of the ranges; 0 for steps and options."""
     spans = {name: knob for name, knob in knobs.knobs if isinstance(knob, Span)}
     given = {} if bandwidth is None else bandwidth

@@ -17,8 +17,8 @@ import numpy as np
 from tqdm import tqdm
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs
 from manul.actions.schedules import Epsilon
+from manul.actions.space import ActionSpace
 from manul.errors import ParameterError
 from manul.logs.batching import Logs, Rows, pieces
 from manul.offpolicy import cross_fitting
@@ -38,7 +38,7 @@ from manul.utils.validation import check_workers
 class KnobSettings:
     """The arguments of `optimize` that apply to several knobs."""
 
-    knobs: Knobs
+    knobs: ActionSpace
     losses: Within
     epsilon: Epsilon
     seed: int
@@ -46,10 +46,10 @@ class KnobSettings:
     progress: bool
 
 
-def reject_settings(names: tuple[str, ...], knobs: Knobs, *, resume: object, engine: str) -> None:
+def reject_settings(names: tuple[str, ...], knobs: ActionSpace, *, resume: object, engine: str) -> None:
     """Raise ParameterError for what applies to one knob only.
 
-    >>> reject_settings(("cats",), Knobs.check({"price": (10, 50), "days": (1, 14)}), resume=None, engine="local")
+    >>> reject_settings(("cats",), ActionSpace({"price": (10, 50), "days": (1, 14)}), resume=None, engine="local")
     Traceback (most recent call last):
     manul.errors.ParameterError: Trees set one knob, but the log has price, days. Use candidates='auto'.
     """

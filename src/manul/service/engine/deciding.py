@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from manul.actions.decision import Decisions, KnobsDecision
+from manul.actions.decision import Decisions
 from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
-from manul.service.engine.action_space import check_density
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_agent import make_agent, split
@@ -22,7 +21,7 @@ from manul.service.engine.model import refusal
 from manul.service.engine.write_operations import Future, Learn, WriteBlock, WriteDecisions
 from manul.service.errors import Conflict, Invalid
 from manul.service.store.blocks import DecisionRow, pack_columns
-from manul.utils.validation import Floats, check_losses
+from manul.utils.validation import Floats
 
 
 class Decider:
@@ -64,7 +63,7 @@ class Decider:
         key = number if request.id is None else seed_of(loop.name, request.id)
         drawn, model, ticket = loop.model.draw(number, key, context, request.within, request.action)
         decided = (request.within, drawn.action, drawn.density, self._now(), model, False, drawn.floor)
-        densities = drawn.densities if isinstance(drawn, KnobsDecision) else None
+        densities = drawn.densities
         return DecisionRow(number, request.id, context, *decided, densities, ticket, loop.epoch)
 
     async def decide_many(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
@@ -121,15 +120,13 @@ class Decider:
     async def observe(self, loop: Loop, observation: wire.NewObservation) -> DecisionRow:
         context = loop.model.context(observation.context)
         check_context(loop, context, self._limits)
-        span, rewards = loop.settings.loss_range, loop.settings.rewards is not None
-        known = observation.loss is not None or observation.reward is not None
-        loss = stated_loss(loop.settings, observation) if known else min(max(0.0, span[0]), span[1])
+        if observation.loss is not None or observation.reward is not None:
+            stated_loss(loop.settings.outcome, observation)
         loop.space.check_within(observation.within)
         loop.model.check(context, observation.within)
         try:
             action = loop.space.check_action(observation.action, observation.within)
-            density = check_density(observation.density, observation.densities, loop.space)
-            check_losses(np.array([loss], np.float64), span, rewards=rewards)
+            density = loop.space.check_density(observation.density, observation.densities)
         except ManulError as error:
             raise refusal(error) from None
         if observation.floor is not None and not observation.floor <= (density or 0.0):

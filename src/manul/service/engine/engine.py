@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,11 +11,9 @@ from typing import Any
 
 import msgspec
 
-from manul.actions.decision import Within
 from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
-from manul.service.engine.action_space import action_space
 from manul.service.engine.clock import SteadyClock
 from manul.service.engine.deciding import Decider
 from manul.service.engine.following import Following
@@ -24,6 +21,7 @@ from manul.service.engine.group_commit import Answers, Task, Writer, deliver_ans
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_agent import load_model, make_agent
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.engine.losses import ReportedLoss, stated_loss
 from manul.service.engine.rollout_control import RolloutControl, keep_rollout
 from manul.service.engine.webhooks import Webhooks
@@ -41,7 +39,6 @@ from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknow
 from manul.service.loop_settings import NewLoop
 from manul.service.store import Event, Fact, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
-from manul.utils.rewards import check_any_range, numeric_range
 
 log = logging.getLogger("manul.service")
 # Decisions whose waits end per transaction, and rows of deleted loops that one transaction removes.
@@ -262,7 +259,9 @@ class Engine:
 
     def _store_losses(self, loop: Loop, losses: Sequence[wire.LossOf], *, alone: bool) -> Future:
         reported = [
-            ReportedLoss(each.id, stated_loss(loop.settings, each, "" if alone else f"losses[{place}]."), each.key)
+            ReportedLoss(
+                each.id, stated_loss(loop.settings.outcome, each, "" if alone else f"losses[{place}]."), each.key
+            )
             for place, each in enumerate(losses)
         ]
         future = self._events.create_future()
@@ -392,14 +391,16 @@ def _same(one: NewLoop, other: NewLoop) -> bool:
 
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
-    losses = settings.rewards is None
-    outcomes, default = ("losses", "default_loss") if losses else ("rewards", "default_reward")
-    action_space(settings)
+    LoopSpace.of(settings)
     try:
-        span = numeric_range(check_any_range(outcomes, settings.rewards or settings.losses or (0, 1), kind=None))
+        outcome = settings.learned
     except ManulError as error:
         raise Invalid(str(error), error.field) from None
-    _check_default(default, settings.default_loss if losses else settings.default_reward, outcomes, span)
+    default = f"default_{outcome.keyword}"
+    value = settings.default_reward if outcome.higher else settings.default_loss
+    if value is not None and not outcome.contains(value):
+        rule = "finite" if outcome.range == "auto" else f"in the range of {outcome.keywords}, {outcome.rule[3:]}"
+        raise Invalid(f"{default} must be {rule}, got {value:g}.", default)
     if (settings.wait is None) != (settings.default_loss is None):
         given, absent = ("wait", default) if settings.default_loss is None else (default, "wait")
         raise Invalid(f"{given} is set, but {absent} is not. Set both or neither.", absent)
@@ -408,10 +409,3 @@ def check_settings(settings: NewLoop) -> None:
             f"combine={settings.combine!r} needs a wait, because losses are combined when it ends.",
             "wait",
         )
-
-
-def _check_default(name: str, value: float | None, outcomes: str, span: Within) -> None:
-    low, high = span
-    if value is not None and not (low <= value <= high and math.isfinite(value)):
-        rule = "finite" if math.isinf(low) else f"in the range of {outcomes}, [{low:g}, {high:g}]"
-        raise Invalid(f"{name} must be {rule}, got {value:g}.", name)

@@ -8,16 +8,16 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 import manul
-from manul.actions.decision import Decision, Decisions, KnobsDecision
-from manul.actions.knobs import Knobs
+from manul.actions.decision import Decision, Decisions
 from manul.actions.schedules import from_description
+from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.schema import Context
 from manul.errors import ManulError
-from manul.service.engine.action_space import action_space
+from manul.outcomes import Outcome, outcome_of
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats
 
 
@@ -26,12 +26,12 @@ class LoopAgent(Protocol):
     """What a loop asks of its agent."""
 
     actions: Any
-    losses: AnyRange
+    outcome: Outcome
     width: int | None
     named: bool
     current_epsilon: float
 
-    def decide_again(self, number: int, context: Context, within: Any = None) -> Decision | KnobsDecision:
+    def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:
         """Draw the decision of a number without counting it."""
 
     def decide_many_again(self, numbers: Any, contexts: Any, within: Any = None) -> Any:
@@ -52,11 +52,10 @@ class LoopAgent(Protocol):
 
 def make_agent(settings: NewLoop) -> LoopAgent:
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
-    outcomes = {"losses": settings.losses} if settings.rewards is None else {"rewards": settings.rewards}
-    actions = action_space(settings).actions
+    actions = LoopSpace.of(settings).actions
     try:
         given["epsilon"] = from_description(given["epsilon"])
-        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **outcomes, **given)
+        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **settings.learned.arguments, **given)
     except ManulError as error:
         raise Invalid(str(error), "agent") from None
     return agent
@@ -75,7 +74,10 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
     agent = from_bytes(model)
     if not isinstance(agent, LoopAgent):
         raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
-    both = {"actions": (action_space(settings).actions, agent.actions), "losses": (settings.losses, agent.losses)}
+    both = {
+        "actions": (LoopSpace.of(settings).actions, agent.actions),
+        "losses": (settings.losses, outcome_of(agent).losses),
+    }
     for name, values in both.items():
         expected, actual = map(_range_text, values)
         if actual != expected:
@@ -93,13 +95,13 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
 
 def _range_text(span: Any) -> str:
     if isinstance(span, Mapping):
-        return str(dict(Knobs.check(span).describe()))
+        return str(dict(ActionSpace(span).describe()))
     return span if isinstance(span, str) else str(tuple(map(float, span)))
 
 
 def draw_many(
     agent: LoopAgent, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]
-) -> Decisions | list[KnobsDecision]:
+) -> Decisions | list[Decision]:
     """Draw many actions, each exactly as if it were drawn alone; `matrix` has the contexts unless they are mappings."""
     several = isinstance(agent.actions, Mapping)
     if matrix is not None and not several:
@@ -116,7 +118,7 @@ def draw_many(
     return Decisions(actions, densities, floors=floors)
 
 
-def split(decisions: Decisions | list[KnobsDecision]) -> list[tuple[Any, float, float | None, dict[str, float] | None]]:
+def split(decisions: Decisions | list[Decision]) -> list[tuple[Any, float, float | None, dict[str, float] | None]]:
     """Decisions one by one: action, density, floor, and densities by knob."""
     if isinstance(decisions, list):
         return [(each.action, each.density, each.floor, each.densities) for each in decisions]

@@ -15,14 +15,13 @@ from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 from manul.errors import ManulError
-from manul.service.engine.action_space import SeveralKnobs, action_space
 from manul.service.engine.loop_agent import from_bytes
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, SavedPolicy, Step
 from manul.service.store import OUTCOMES, Event
 from manul.service.store.blocks import DecisionRow, RolloutTicket
-from manul.utils.rewards import known_range
 
 # Looks that are kept for pictures; if there are more, every second one is dropped.
 MAX_LOOKS = 400
@@ -261,15 +260,14 @@ class LoopRollout:
 
 def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, Within]:
     """The baseline, the plan and the range of losses of a rollout; an error names the setting that is wrong."""
-    space = action_space(loop)
-    if isinstance(space, SeveralKnobs):
+    space = LoopSpace.of(loop)
+    if not space.is_number:
         raise Invalid("A rollout takes one knob; this loop has several.", "loop")
     if settings.webhook is not None:
         check_url(settings.webhook.url)
     try:
-        assert loop.losses is not None
         plan = settings.plan
-        losses = known_range(loop.losses, "a rollout", rewards=loop.rewards is not None)
+        losses = loop.outcome.known_losses("a rollout")
         return check_baseline(_baseline(settings.baseline), space.actions), plan, losses
     except Invalid:
         raise

@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from manul.actions.decision import Decision, Decisions, KnobsDecision
+from manul.actions.decision import Decision, Decisions
 from manul.agents.rollout.rollout_progress import Ticket
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.outcomes import outcome_of
 from manul.service.engine import loop_agent
-from manul.service.engine.action_space import action_space
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.loop_settings import NewLoop
 from manul.service.store import OUTCOMES, Event, Fact, Membership, Snapshot, StoreFailure
 from manul.service.store.blocks import DecisionRow, RolloutTicket
 from manul.utils import model_files
-from manul.utils.rewards import outcome_of, outcomes_of
 from manul.utils.validation import Floats
 
 log = logging.getLogger("manul.service")
@@ -36,7 +36,7 @@ LEARN_BATCH = 32
 class Drawn(NamedTuple):
     """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
 
-    decision: Decision | KnobsDecision
+    decision: Decision
     model: int
     ticket: RolloutTicket | None
 
@@ -49,9 +49,9 @@ class Model:
     """
 
     def __init__(self, settings: NewLoop, *, stopped: int = 0) -> None:
-        self.settings, self.space = settings, action_space(settings)
+        self.settings, self.space = settings, LoopSpace.of(settings)
         self.agent = loop_agent.make_agent(settings)
-        self.history = History(self.space.knobs)
+        self.history = History(self.space.titled)
         self.event = self.learned = self.refused = 0
         self.rollout: LoopRollout | None = None
         self.stopped, self.generation = stopped, 0
@@ -127,7 +127,7 @@ class Model:
 
     def draw_many(
         self, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]
-    ) -> tuple[Decisions | list[KnobsDecision], int]:
+    ) -> tuple[Decisions | list[Decision], int]:
         """Draw many actions from one state of the model; `matrix` has the contexts unless they are mappings."""
         with self._deciding(contexts[0]):
             return loop_agent.draw_many(self.agent, numbers, contexts, matrix, withins), self.event
@@ -277,7 +277,7 @@ class Model:
         rows = np.array([each.context for each in stored], np.float64)
         losses = np.array([event.loss for event, _ in facts])
         try:
-            self.agent.learn_many(rows, self.space.decisions(stored), **outcomes_of(self.agent, losses))
+            self.agent.learn_many(rows, self.space.decisions(stored), **outcome_of(self.agent).told_many(losses))
         except ManulError:
             return False
         self.learned += len(facts)
@@ -286,7 +286,7 @@ class Model:
     def learn_one(self, event: Event, stored: DecisionRow | None) -> None:
         if stored is None:
             raise LookupError(f"decision {event.decision} cannot be read from the store")
-        self.agent.learn(stored.context, self.space.decision(stored), **outcome_of(self.agent, event.loss))
+        self.agent.learn(stored.context, self.space.decision(stored), **outcome_of(self.agent).told(event.loss))
         self.learned += 1
 
     @contextmanager

@@ -12,6 +12,7 @@ import msgspec
 
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_progress import COHORT
+from manul.outcomes import Outcome
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts
 from manul.service.engine.model import Model
@@ -164,11 +165,11 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     known = all(abs(end) < float("inf") for end in evidence.excess)
     return Rollout(
         loop=loop.name,
-        rewards=loop.settings.rewards is not None,
+        rewards=loop.settings.outcome.higher,
         started=rollout.started,
         event=rollout.event,
         status="aborted" if stopped else _status(rollout, evidence),
-        sentence=ABORTED if stopped else _sentence(rollout, evidence, rewards=loop.settings.rewards is not None),
+        sentence=ABORTED if stopped else _sentence(rollout, evidence, loop.settings.outcome),
         baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
         **asdict(rollout.plan) | {"budget": evidence.budget},
         least_seconds=settings.least_seconds,
@@ -201,9 +202,9 @@ def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
     return "paused" if rollout.paused else evidence.status
 
 
-def _sentence(rollout: LoopRollout, evidence: Evidence, *, rewards: bool) -> str:
+def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Outcome) -> str:
     if evidence.status == "rolled back" and evidence.moves[-1].reason == "aborted":
         return ABORTED
     started = "" if rollout.moves[0].reason == "started" else "This is a new test: earlier evidence does not count. "
     paused = " Paused: the learner can lose traffic, but does not get more." if rollout.paused else ""
-    return f"{started}{evidence.sentence('reward' if rewards else 'loss')}{paused}"
+    return f"{started}{evidence.sentence(outcome)}{paused}"

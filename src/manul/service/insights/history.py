@@ -13,15 +13,14 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from manul.actions.knobs import Knob
+from manul.actions.kinds.knob import CELLS, Knob
 from manul.errors import ManulError
-from manul.service.insights import cells
 from manul.service.store import OUTCOMES, Event, Fact
 from manul.utils.validation import Floats
 
 Span = Literal["minutes", "day", "all"]
 # Time intervals of each span, and parts of the range of actions.
-BUCKETS, BINS = 120, cells.CELLS
+BUCKETS, BINS = 120, CELLS
 # Contexts that are remembered, and actions of several knobs.
 RECENT, RECENT_ACTIONS = 128, 1000
 # Decisions of the caller on which the model was judged that are remembered.
@@ -197,8 +196,8 @@ class History:
         columns = []
         for name, knob in self._knobs:
             values = [decision.action[name] if several else decision.action for _, decision in counted]
-            columns.append(cells.positions(knob, values))
-        bins = [cells.cells(knob, places) for (_, knob), places in zip(self._knobs, columns, strict=True)]
+            columns.append(knob.positions(values, "action"))
+        bins = [knob.cells(places) for (_, knob), places in zip(self._knobs, columns, strict=True)]
         for buckets in self.spans.values():
             buckets.add(times, sums, np.stack(bins, axis=1))
         if several:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.dates import seconds
 from manul.contexts.table_encoding import flatten_fields
 from manul.logs.formats import knob_checks, knob_columns
@@ -21,7 +21,6 @@ from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.context_changes import DATES, FLAGS, LISTS, ContextChanges, FieldNotes
 from manul.logs.formats.log_schema import ARM, FLOOR, Metadata, reserved_names
 from manul.logs.log import Log, LogWriter
-from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
 from manul.service.errors import Conflict
 from manul.service.store import OUTCOMES, Event, Store
@@ -162,23 +161,22 @@ def log_of(
     import pyarrow as pa
 
     decisions = [each for each, _ in rows]
-    losses = loop.settings.losses
-    loss_range: Any = None if losses == "auto" else losses
     columns = _columns(loop, rows, by_knob=by_knob, arms=arms)
     named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
-    rewards = loop.settings.rewards is not None
-    knobs = loop.space.described if isinstance(loop.space, SeveralKnobs) else None
+    knobs = None if loop.space.is_number else loop.space
     action_range = loop.space.actions if knobs is None else None
-    ranges: Any = {"action_range": action_range, "loss_range": loss_range, "knobs": knobs}
+    ranges: Any = {"action_range": action_range, "knobs": knobs}
+    outcome = loop.settings.outcome
     if contexts is not None or not named:
         matrix = np.array([each.context for each in decisions] if contexts is None else contexts, np.float32)
         if knobs is None:
             views: Any = {VIEWS[name]: column for name, column in columns.items()}
-            return Log(matrix, **views, **ranges, rewards=rewards)
+            return Log(matrix, **views, **ranges, outcome=outcome)
         columns["context"] = dense_column(matrix)
     else:
         columns |= _context_columns(loop, decisions, fields)
-    table = pa.table(columns).replace_schema_metadata(Metadata(rewards=rewards, changes=changes).to_arrow())
+    metadata = Metadata(changes=changes).with_outcome(outcome)
+    table = pa.table(columns).replace_schema_metadata(metadata.to_arrow())
     return Log.from_table(table, **ranges)
 
 
@@ -208,8 +206,8 @@ def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: boo
     }
     if arms:
         columns[ARM] = [each.arm for each in decisions]
-    if isinstance(loop.space, SeveralKnobs):
-        return columns | _knob_columns(loop.space.described, decisions, by_knob=by_knob)
+    if not loop.space.is_number:
+        return columns | _knob_columns(loop.space, decisions, by_knob=by_knob)
     ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)
     columns |= {"action": np.array([each.action for each in decisions]), "low": ends[:, 0], "high": ends[:, 1]}
     return {name: columns[name] for name in VIEWS if name in columns}
@@ -220,7 +218,7 @@ def _floor(decision: DecisionRow) -> float:
     return np.nan if decision.floor is None else min(decision.floor, decision.density or decision.floor)
 
 
-def _knob_columns(knobs: Knobs, decisions: Sequence[DecisionRow], *, by_knob: bool | None) -> dict[str, Any]:
+def _knob_columns(knobs: ActionSpace, decisions: Sequence[DecisionRow], *, by_knob: bool | None) -> dict[str, Any]:
     import pyarrow as pa
 
     actions = {name: [each.action[name] for each in decisions] for name in knobs.names}
@@ -234,4 +232,4 @@ def _knob_columns(knobs: Knobs, decisions: Sequence[DecisionRow], *, by_knob: bo
 
 
 def _several(loop: Loop) -> bool:
-    return isinstance(loop.space, SeveralKnobs)
+    return not loop.space.is_number

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Choice, Knob, KnobValue
+from manul.actions.kinds.knob import Knob, KnobValue
 from manul.agents import AdaptiveCats, Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
@@ -28,13 +28,12 @@ from manul.offpolicy.estimate import Estimate, Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.objections import SMALL
 from manul.offpolicy.evaluation.weighted_means import mean_estimate, weighted_estimate
+from manul.outcomes import AnyRange
 from manul.service import wire
-from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_agent import from_bytes
-from manul.service.insights import cells, log_export
+from manul.service.insights import log_export
 from manul.service.store import Snapshot, Store
-from manul.utils.rewards import AnyRange
 
 log = logging.getLogger("manul.service")
 # The shortest time between two examinations of a loop.
@@ -149,7 +148,7 @@ def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[wire.Candida
         candidates.append(_candidate("model", model))
     if len(rows) < SMALL:
         return candidates
-    if isinstance(loop.space, SeveralKnobs):
+    if not loop.space.is_number:
         known = [row for row in rows if row[0].densities is not None]
         knobs = loop.space.knobs if len(known) >= SMALL else []
         return [*candidates, *(_best_value(name, knob, known, span) for name, knob in knobs)]
@@ -161,14 +160,14 @@ def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Wit
     rows by the densities of this knob alone."""
     losses = np.array([loss for _, loss in rows])
     densities = np.array([(decision.densities or {}).get(name, math.inf) for decision, _ in rows])
-    at = cells.cells(knob, cells.positions(knob, [decision.action[name] for decision, _ in rows]))
-    count = cells.cell_count(knob)
-    window = 1 if isinstance(knob, Choice) else max(1, count // 8)
+    at = knob.cells(knob.positions([decision.action[name] for decision, _ in rows], name))
+    count = knob.cell_count
+    window = 1 if knob.is_option else max(1, count // 8)
     firsts = np.arange(count - window + 1)[:, np.newaxis]
-    volumes = np.convolve(cells.cell_volumes(knob), np.ones(window), "valid")[:, np.newaxis]
+    volumes = np.convolve(knob.cell_volumes(), np.ones(window), "valid")[:, np.newaxis]
     weights = ((at >= firsts) & (at < firsts + window)) / (densities * volumes)
     numbers = range(count - window + 1)
-    actions = [knob.value(each if isinstance(knob, Choice) else (each + window / 2) / count) for each in numbers]
+    actions = [knob.value(each if knob.is_option else (each + window / 2) / count) for each in numbers]
 
     def judge(number: int, half: int) -> Estimate:
         return weighted_estimate(weights[number, half::2], losses[half::2], span, UNKNOWN_BOUND)

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from manul.actions.knobs import Choice, Knob
+from manul.actions.kinds.knob import Knob
 from manul.contexts import dates
 from manul.contexts.table_encoding import flatten_fields
 from manul.contexts.typical import typical_value, vary
 from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
-from manul.service.insights.cells import middles
 from manul.service.insights.history import RECENT
 from manul.service.insights.knob_insights import find_knob, marginals
 from manul.utils.validation import Floats
@@ -71,8 +70,8 @@ def _knob_view(
     loop: Loop, view: wire.PolicyView, contexts: Sequence[Any], place: int, name: str, knob: Knob
 ) -> wire.PolicyView:
     rows = [marginals(loop, context)[place] for context in contexts]
-    cells = middles(knob)
-    numbers = None if isinstance(knob, Choice) or not rows[0].size else np.array(cells, np.float64)
+    cells = knob.middles()
+    numbers = None if knob.is_option or not rows[0].size else np.array(cells, np.float64)
     mean = [] if numbers is None else [float(each @ numbers / each.sum()) for each in rows]
     return replace(view, density=[each.tolist() for each in rows], mean=mean, knob=name, cells=cells)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Choice, KnobAction, Knobs, KnobValue, Option
+from manul.actions.distribution import Atoms, Distribution, Options, Scaled
+from manul.actions.kinds.knob import Levels, Marginal
+from manul.actions.space import ActionSpace
 from manul.utils.html_cards import card
 
 if TYPE_CHECKING:
@@ -18,48 +19,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
-    """The probabilities of the options of a choice.
-
-    >>> Options({"plain": 0.9, "bold": 0.1}).density("bold")
-    0.1
-    """
-
-    probabilities: Mapping[Option, float]
-
-    def density(self, option: Any) -> float:
-        """The probability of an option; 0 if it is not allowed."""
-        return self.probabilities.get(option, 0.0)
-
-    def densest(self) -> Option:
-        """The most likely option.
-
-        >>> Options({"plain": 0.9, "bold": 0.1}).densest()
-        'plain'
-        """
-        return max(self.probabilities, key=lambda option: self.probabilities[option])
-
-    def integral(self) -> float:
-        """The total probability: 1 up to rounding."""
-        return math.fsum(self.probabilities.values())
-
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the probabilities."""
-        from manul.plotting.knob_plots import options_plot
-
-        return options_plot(self.probabilities, axes)
-
-
-Marginal = Distribution | Atoms | Options
-
-
-@dataclass(frozen=True)
 class Branch:
     """A combination of options, its probability, and the distributions of the other knobs given the options."""
 
-    options: Mapping[str, Option]
+    options: Mapping[str, Any]
     probability: float
-    others: Mapping[str, Distribution | Atoms]
+    others: Mapping[str, Any]
 
     def density(self, action: Mapping[str, Any]) -> float:
         """The joint density of an action with these options."""
@@ -70,8 +35,8 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class KnobsDistribution:
-    """The distribution of an action with several knobs.
+class JointDistribution:
+    """The distribution of an action with several knobs, or with one that has steps or options.
 
     >>> import manul
     >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])})
@@ -80,29 +45,30 @@ class KnobsDistribution:
     0.0125
     """
 
-    knobs: Knobs
+    space: ActionSpace[Any]
     branches: tuple[Branch, ...]
 
-    def density(self, action: KnobAction) -> float:
+    def density(self, action: Any) -> float:
         """The joint density of an action: of the knobs with steps or options, the probability."""
-        self.knobs.positions(action)
+        self.space.positions(action)
+        values = self.space.wrap(action)
         return math.fsum(
-            branch.density(action)
+            branch.density(values)
             for branch in self.branches
-            if all(action[name] == option for name, option in branch.options.items())
+            if all(values[name] == option for name, option in branch.options.items())
         )
 
-    def marginal(self, name: str) -> Marginal:
-        """The distribution of one knob.
+    def marginal(self, name: str = "") -> Marginal:
+        """The distribution of one knob, by its name if it has one.
 
         >>> import manul
         >>> manul.Auto(actions={"days": manul.Stepped(1, 4, 1)}).distribution([0.5]).marginal("days").masses
         array([0.25, 0.25, 0.25, 0.25])
         """
-        self.knobs.check_names({name: None}, "distribution")
-        knob = dict(self.knobs.knobs)[name]
-        if isinstance(knob, Choice):
-            chances = {option: self._chance(name, option) for option in knob.options}
+        self.space.check_names({name: None}, "distribution")
+        knob = dict(self.space.knobs)[name]
+        if knob.is_option:
+            chances = {option: self._chance(name, option) for option in knob.sweep(0)}
             return Options({option: chance for option, chance in chances.items() if chance > 0})
         mixed: Any = None
         total = 0.0
@@ -111,7 +77,7 @@ class KnobsDistribution:
             part = branch.others[name]
             share = branch.probability / total if total else 0.0
             mixed = part if mixed is None else _mix(mixed, part, share)
-        result: Distribution | Atoms = mixed
+        result: Marginal = mixed
         return result
 
     def integral(self) -> float:
@@ -126,42 +92,44 @@ class KnobsDistribution:
             for branch in self.branches
         )
 
-    def mean(self) -> dict[str, KnobValue]:
+    def mean(self) -> Any:
         """The expected value of each knob, and the most likely option of a choice."""
-        marginals = {name: self.marginal(name) for name in self.knobs.names}
-        return {name: part.densest() if isinstance(part, Options) else part.mean() for name, part in marginals.items()}
+        marginals = {name: self.marginal(name) for name in self.space.names}
+        means = {name: part.densest() if isinstance(part, Options) else part.mean() for name, part in marginals.items()}
+        return self.space.unwrap(means)
 
-    def sample(self, rng: np.random.Generator) -> dict[str, KnobValue]:
+    def sample(self, rng: np.random.Generator) -> Any:
         """One action drawn with a NumPy generator."""
         ends = np.cumsum([branch.probability for branch in self.branches])
         branch = self.branches[min(int(np.searchsorted(ends, rng.random() * ends[-1], side="right")), len(ends) - 1)]
-        return {
+        values = {
             name: branch.options[name] if name in branch.options else branch.others[name].sample(rng)
-            for name in self.knobs.names
+            for name in self.space.names
         }
+        return self.space.unwrap(values)
 
     def _repr_html_(self) -> str:
-        rows = [(name, _describe(self.marginal(name))) for name in self.knobs.names]
-        return card("KnobsDistribution", rows)
+        rows = [(name or "action", _describe(self.marginal(name))) for name in self.space.names]
+        return card("JointDistribution", rows)
 
     def plot(self) -> list[Axes]:
         """Draw the distribution of each knob."""
         from manul.plotting import new_grid
 
-        panels = new_grid(len(self.knobs.knobs))
-        for name, axes in zip(self.knobs.names, panels, strict=True):
+        panels = new_grid(len(self.space.knobs))
+        for name, axes in zip(self.space.names, panels, strict=True):
             self.plot_marginal(name, axes)
         return panels
 
-    def plot_marginal(self, name: str, axes: Axes | None = None) -> Axes:
+    def plot_marginal(self, name: str = "", axes: Axes | None = None) -> Axes:
         """Draw the distribution of one knob: a density, or the probabilities of steps or options."""
         from manul.plotting.knob_plots import label_knob, steps_plot
 
         part = self.marginal(name)
         drawn = steps_plot(part.positions, part.masses, axes) if isinstance(part, Atoms) else part.plot(axes)
-        return label_knob(drawn, name)
+        return label_knob(drawn, name or "action")
 
-    def _chance(self, name: str, option: Option) -> float:
+    def _chance(self, name: str, option: Any) -> float:
         return math.fsum(branch.probability for branch in self.branches if branch.options[name] == option)
 
 
@@ -170,14 +138,27 @@ def _describe(part: Marginal) -> str:
     if isinstance(part, Options):
         return f"{part.densest()}, probability {part.density(part.densest()):.3g}"
     low, high = part.densest()
-    if isinstance(part, Distribution):
-        return f"{low:.6g} to {high:.6g}"
-    return f"{low:g}, probability {part.masses.max():.3g}"
+    if isinstance(part, Atoms):
+        return f"{low:g}, probability {part.masses.max():.3g}"
+    return f"{low:.6g} to {high:.6g}"
 
 
-def _mix(one: Distribution | Atoms, other: Distribution | Atoms, weight: float) -> Distribution | Atoms:
+def _mix(one: Any, other: Any, weight: float) -> Distribution | Atoms | Scaled:
     if isinstance(one, Atoms):
-        assert isinstance(other, Atoms)
         return Atoms(one.positions, (1 - weight) * one.masses + weight * other.masses, one.spacing)
-    assert isinstance(other, Distribution)
-    return one.mix(other, weight)
+    mixed: Distribution | Scaled = one.mix(other, weight)
+    return mixed
+
+
+def branch(space: ActionSpace[Any], chosen: Mapping[int, int], probability: float, levels: Sequence[Levels]) -> Branch:
+    """A combination of options, by the numbers of choices and options, and the other knobs with these levels given it.
+
+    >>> from manul import Choice
+    >>> space = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
+    >>> branch(space, {1: 0}, 0.5, [[(0.0, 1.0, 1.0)], []]).options
+    {'template': 'a'}
+    """
+    numbered = list(enumerate(space.knobs))
+    options = {name: knob.value(chosen[place]) for place, (name, knob) in numbered if knob.is_option}
+    others = {name: knob.marginal(levels[place]) for place, (name, knob) in numbered if not knob.is_option}
+    return Branch(options, probability, others)
