@@ -12,7 +12,8 @@ import manul
 from manul.agents.agent_registry import AGENTS
 from manul.errors import ParameterError
 from manul.logs.formats import FORMATS
-from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
+from manul.offpolicy.evaluation.estimators import ESTIMATORS
+from manul.offpolicy.evaluation.intervals import INTERVALS
 from manul.utils.model_files import KINDS
 from manul.utils.registry import import_plugin
 from tests.service.processes import MANUL, Process
@@ -29,6 +30,7 @@ def extension():
     AGENTS.remove("best-point")
     KINDS.remove("BestPoint")
     ESTIMATORS.remove("clipped")
+    INTERVALS.remove("hoeffding")
     FORMATS.remove(".rows")
     del sys.modules["manul_plugin_extension_example"]
 
@@ -147,6 +149,23 @@ def test_the_estimator_evaluates_from_the_command_line(log, tmp_path):
     assert json.loads(found)["estimates"][0]["estimator"] == "clipped"
 
 
+def test_the_interval_is_computed_and_needs_its_bound(log):
+    wide, narrow = (
+        manul.evaluate(lambda _: 0.5, log, "ips", name, bandwidth=1 / 4) for name in ("hoeffding", "normal")
+    )
+    assert (wide.interval, wide.low <= narrow.low < narrow.high <= wide.high) == ("hoeffding", True)
+    without_floors = manul.Log(log.contexts, log.actions, log.densities, log.losses)
+    with pytest.raises(ParameterError, match="interval hoeffding needs an upper bound of the weights"):
+        manul.evaluate(lambda _: 0.5, without_floors, interval="hoeffding", bandwidth=1 / 4)
+
+
+def test_the_interval_is_computed_from_the_command_line(log, tmp_path):
+    log.write(tmp_path / "run.parquet")
+    manul.Cats(leaves=4, bandwidth=1 / 4).save(tmp_path / "policy.manul")
+    found = ran("evaluate", tmp_path / "policy.manul", tmp_path / "run.parquet", "--interval", "hoeffding", "--json")
+    assert json.loads(found)["estimates"][0]["interval"] == "hoeffding"
+
+
 @pytest.mark.parametrize("suffix", [".rows", ".rows.gz"])
 def test_the_format_is_written_and_read(log, tmp_path, suffix):
     log.write(tmp_path / f"run{suffix}")
@@ -167,6 +186,7 @@ def test_the_format_is_converted(log, tmp_path):
     [
         (lambda name: manul.register_agent(name)(best_point), "cats"),
         (lambda name: manul.register_estimator(name)(best_point), "dr"),
+        (lambda name: manul.register_interval(name)(best_point), "normal"),
         (lambda name: manul.register_format(name, read=best_point, writer=best_point), ".csv"),
         (lambda name: manul.register_store(name, best_point), "postgresql"),
     ],
@@ -178,7 +198,11 @@ def test_a_name_that_is_taken_is_an_error(register, name):
 
 @pytest.mark.parametrize(
     ("registry", "name", "advice"),
-    [(AGENTS, "best-pint", "Did you mean best-point?"), (ESTIMATORS, "clip", "Did you mean clipped?")],
+    [
+        (AGENTS, "best-pint", "Did you mean best-point?"),
+        (ESTIMATORS, "clip", "Did you mean clipped?"),
+        (INTERVALS, "hoefding", "Did you mean hoeffding?"),
+    ],
 )
 def test_an_unknown_name_is_one_sentence_with_the_closest(registry, name, advice):
     with pytest.raises(ParameterError, match=r"must be one of .*, got") as refused:

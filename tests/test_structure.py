@@ -13,9 +13,8 @@ import manul
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src/manul"
 MODULES = [path for path in PACKAGE.rglob("*.py") if not path.name.startswith("__")]
-# A command has the name of the function it calls, an experiment is a sweep and its analysis, and errors are errors.
+# A command has the name of the function it calls, and errors are errors.
 SHARED_NAMES = {
-    "analysis.py",
     "backup.py",
     "convert.py",
     "errors.py",
@@ -23,7 +22,6 @@ SHARED_NAMES = {
     "inspect.py",
     "optimize.py",
     "rollout.py",
-    "sweep.py",
 }
 ALLOWED = {"_replace", "_asdict", "_fields", "_core"}  # of named tuples, and the native module
 

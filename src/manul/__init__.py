@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from manul.offpolicy import optimize as optimize
     from manul.offpolicy.estimate import Estimate as Estimate
     from manul.offpolicy.estimate import Objection as Objection
-    from manul.offpolicy.evaluation.estimator_registry import register_estimator as register_estimator
+    from manul.offpolicy.evaluation.estimators import register_estimator as register_estimator
+    from manul.offpolicy.evaluation.intervals import register_interval as register_interval
     from manul.offpolicy.evaluation.outcome_model import register_outcome_model as register_outcome_model
     from manul.outcomes import Outcome as Outcome
     from manul.outcomes import Wait as Wait
@@ -82,7 +83,8 @@ _NAMES = {
     "logs.formats": "register_format",
     "logs.log": "Log LogWriter",
     "offpolicy": "Comparison Grid Optimized compare evaluate optimize",
-    "offpolicy.evaluation.estimator_registry": "register_estimator",
+    "offpolicy.evaluation.estimators": "register_estimator",
+    "offpolicy.evaluation.intervals": "register_interval",
     "offpolicy.evaluation.outcome_model": "register_outcome_model",
     "offpolicy.estimate": "Estimate Objection",
     "outcomes": "Outcome Wait",

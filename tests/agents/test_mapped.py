@@ -54,7 +54,7 @@ def test_waves_find_a_bend_that_plain_cats_cannot_see():
 
 
 def test_a_transformer_passes_every_check(rng):
-    fitted = StandardScaler().fit(rng.normal(size=(50, checks.common.WIDTH)))
+    fitted = StandardScaler().fit(rng.normal(size=(50, checks.agent_checks.WIDTH)))
     checks.check_agent(lambda seed: mapped(manul.maps.Transformer(fitted), cats(seed)))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.logs.batching import pieces
+from manul.logs.sample import Sample
 from manul.offpolicy import doctor
 
 
@@ -68,7 +68,7 @@ def test_its_estimate_is_near_the_truth(log, best, estimator):
 
 
 def test_the_batch_forms_of_a_policy_on_names_give_what_the_single_form_gives(log, best):
-    rows = next(pieces(log, 50))
+    rows = next(Sample.of(log).pieces(50))
     policy, named = best.policy, rows.to_dicts()
     each = [policy.distribution(context) for context in named]
     densities = policy.densities_many(named, rows.actions)

@@ -8,8 +8,8 @@ import pytest
 from pyarrow import parquet
 
 import manul
-from manul.logs.batching import pieces
-from manul.offpolicy.evaluation.policy_densities import densities
+from manul.logs.sample import Sample
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.service.configuration import Limits
 from manul.service.engine.loop_agent import make_agent
 from tests.service.conftest import Service, run
@@ -244,5 +244,5 @@ async def test_a_model_on_the_log_of_its_loop_states_the_densities_that_were_log
             await report(service, each)
         content = (await service.client.get("/v1/loops/heat/log")).content
         log = manul.Log.from_table(parquet.read_table(io.BytesIO(content))).rows(slice(40, None))
-        own = densities(model, next(pieces(log)))
+        own = PolicyOnLog(model).densities(next(Sample.of(log).pieces()))
         assert own.tolist() == pytest.approx([each["density"] for each in made], rel=1e-12)

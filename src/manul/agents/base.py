@@ -162,7 +162,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:
         """Learn from the `loss` of a `decision` in its context, or from its `reward` if the agent was made with rewards."""
-        if not isinstance(loss, float) or reward is not None or self.outcome.higher:
+        if not isinstance(loss, float) or reward is not None or self.outcome.better == "high":
             loss = self.outcome.read(loss, reward)
         if type(decision) is Decision:
             action, density, within, floor, *_ = decision

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,6 @@ from manul.cli._options import INTEGER, NUMBER, List, Number
 from manul.cli._wording import echo
 
 if TYPE_CHECKING:
-    from manul.service.client import Client
     from manul.service.rollout_schema import Rollout, RolloutMove
 
 RETRIES = 2  # a person waits for the answer
@@ -102,44 +102,44 @@ def start(loop: str, *, webhook: str | None, webhook_secret: str | None, **optio
     unless --restart is given."""
     if webhook is not None and webhook_secret is None:
         raise click.UsageError("--webhook needs --webhook-secret, or MANUL_WEBHOOK_SECRET")
-    receiver: Any = None if webhook is None else {"url": webhook, "secret": webhook_secret}
+    receiver = None if webhook is None else {"url": webhook, "secret": webhook_secret}
     connection = {name: options.pop(name) for name in ("url", "token", "as_json")}
-    _call(lambda client: client.start_rollout(loop, webhook=receiver, **options), **connection)
+    _call("start_rollout", loop, **connection, webhook=receiver, **options)
 
 
 @rollout.command(epilog="\b\nExample:\n  manul rollout status heating")
 @takes_loop
 def status(loop: str, **connection: Any) -> None:
     """Show the rollout of LOOP."""
-    _call(lambda client: client.rollout(loop), **connection)
+    _call("rollout", loop, **connection)
 
 
 @rollout.command(epilog="\b\nExample:\n  manul rollout pause heating")
 @takes_loop
 def pause(loop: str, **connection: Any) -> None:
     """Pause the rollout of LOOP: the learner can lose traffic, but does not get more."""
-    _call(lambda client: client.pause_rollout(loop), **connection)
+    _call("pause_rollout", loop, **connection)
 
 
 @rollout.command(epilog="\b\nExample:\n  manul rollout resume heating")
 @takes_loop
 def resume(loop: str, **connection: Any) -> None:
     """Resume the rollout of LOOP."""
-    _call(lambda client: client.resume_rollout(loop), **connection)
+    _call("resume_rollout", loop, **connection)
 
 
 @rollout.command(epilog="\b\nExample:\n  manul rollout abort heating")
 @takes_loop
 def abort(loop: str, **connection: Any) -> None:
     """Abort the rollout of LOOP: from now on the baseline makes all decisions."""
-    _call(lambda client: client.abort_rollout(loop), **connection)
+    _call("abort_rollout", loop, **connection)
 
 
-def _call(call: Callable[[Client], Rollout], *, url: str, token: str | None, as_json: bool) -> None:
+def _call(name: str, loop: str, *, url: str, token: str | None, as_json: bool, **settings: Any) -> None:
     from manul.service.client import Client
 
     with Client(url, token, retries=RETRIES) as client:
-        result = call(client)
+        result = methodcaller(name, loop, **settings)(client)
     echo(rollout_json(result) if as_json else rollout_text(result))
 
 

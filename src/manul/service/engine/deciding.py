@@ -63,8 +63,7 @@ class Decider:
         key = number if request.id is None else seed_of(loop.name, request.id)
         drawn, model, ticket = loop.model.draw(number, key, context, request.within, request.action)
         decided = (request.within, drawn.action, drawn.density, self._now(), model, False, drawn.floor)
-        densities = drawn.densities
-        return DecisionRow(number, request.id, context, *decided, densities, ticket, loop.epoch)
+        return DecisionRow(number, request.id, context, *decided, drawn.densities, ticket, loop.epoch)
 
     async def decide_many(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
         """Decide in many contexts; the decisions are stored together."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,6 +26,7 @@ class LoopAgent(Protocol):
     """What a loop asks of its agent."""
 
     actions: Any
+    space: ActionSpace
     outcome: Outcome
     width: int | None
     named: bool
@@ -75,7 +76,7 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
     if not isinstance(agent, LoopAgent):
         raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
     both = {
-        "actions": (LoopSpace.of(settings).actions, agent.actions),
+        "actions": (LoopSpace.of(settings), agent.space),
         "losses": (settings.losses, outcome_of(agent).losses),
     }
     for name, values in both.items():
@@ -87,15 +88,15 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
             drawn = agent.decide_again(0, context)
         except ManulError as error:
             raise Invalid(f"The model does not accept this loop's contexts: {error}", "model") from None
-        finite = isinstance(drawn.action, dict) or np.isfinite(drawn.action)
-        if not (finite and 0 < drawn.density < np.inf):
+        if not (np.isfinite(agent.space.positions(drawn.action)).all() and 0 < drawn.density < np.inf):
             raise Invalid("The model gives actions or densities that are not finite.", "model")
     return agent
 
 
 def _range_text(span: Any) -> str:
-    if isinstance(span, Mapping):
-        return str(dict(ActionSpace(span).describe()))
+    if isinstance(span, ActionSpace):
+        described = span.describe()
+        return str(tuple(described) if span.is_number else dict(described))
     return span if isinstance(span, str) else str(tuple(map(float, span)))
 
 
@@ -103,13 +104,12 @@ def draw_many(
     agent: LoopAgent, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]
 ) -> Decisions | list[Decision]:
     """Draw many actions, each exactly as if it were drawn alone; `matrix` has the contexts unless they are mappings."""
-    several = isinstance(agent.actions, Mapping)
-    if matrix is not None and not several:
+    if matrix is not None and agent.space.is_number:
         narrowed = [within or agent.actions for within in withins] if any(withins) else None
         drawn: Decisions = agent.decide_many_again(np.array(numbers, np.uint64), matrix, narrowed)
         return drawn
     alone: list[Any] = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
-    if several:
+    if not agent.space.is_number:
         return alone
     columns = zip(
         *((each.action, each.density, np.nan if each.floor is None else each.floor) for each in alone), strict=True
@@ -129,7 +129,7 @@ def split(decisions: Decisions | list[Decision]) -> list[tuple[Any, float, float
 
 def density_of(agent: LoopAgent, context: Context, action: Any, within: Any) -> tuple[float, float]:
     """The density of an action, and the largest density of any action; infinity if it is not known."""
-    if isinstance(action, Mapping):
+    if not agent.space.is_number:
         return float(agent.densities_many([context], [action], [within])[0]), np.inf
     distribution = agent.distribution(context, within)
     return distribution.density(action), distribution.largest_density()

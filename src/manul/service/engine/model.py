@@ -36,7 +36,7 @@ LEARN_BATCH = 32
 class Drawn(NamedTuple):
     """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
 
-    decision: Decision
+    decision: Decision | Decision
     model: int
     ticket: RolloutTicket | None
 

@@ -23,7 +23,7 @@ MOST_COMBINATIONS, PAIR_VALUES, PAIR_CONTEXTS = 64, 16, 4
 def marginals(loop: Loop, context: Any) -> list[Floats]:
     """The distribution of each knob over its cells; empty arrays if there are too many combinations of options."""
     if math.prod(knob.cell_count for _, knob in loop.space.knobs if knob.is_option) > MOST_COMBINATIONS:
-        return [np.empty(0) for _ in loop.space.titled]
+        return [np.empty(0) for _ in loop.space.knobs]
     distribution = loop.model.distribution(context)
     return [knob.cell_densities(distribution.marginal(name)) for name, knob in loop.space.knobs]
 

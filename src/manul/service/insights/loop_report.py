@@ -20,9 +20,9 @@ from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.mapped import Mapped
 from manul.errors import ManulError
-from manul.logs.batching import observed_range
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
+from manul.logs.sample import observed_range
 from manul.offpolicy import doctor, evaluate
 from manul.offpolicy.estimate import Estimate, Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
