@@ -119,6 +119,7 @@ def test_a_loop_of_the_service_has_the_agent_and_survives_a_restart(tmp_path):
     assert after["decisions"] == before["decisions"] == after["learned"] == 20
 
 
+@pytest.mark.whole
 def test_a_field_of_the_answer_is_added_in_one_place(tmp_path):
     service = Process(tmp_path, program=(MANUL, "--plugin", EXAMPLE.with_name("answer_example.py")))
     service.ask("POST", "/v1/loops", LOOP | {"agent": "auto"})
