@@ -30,8 +30,15 @@ RowOrFields = conversion.Row | conversion.Fields
 class SaveableAgent(Agent, model_files.Saveable, Protocol):
     """An agent with ranges of actions and losses that can be saved."""
 
-    actions: Within
+    actions: Any
     losses: AnyRange
+    rewards: AnyRange | None
+
+    def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:
+        """Draw the decision with this number without counting it."""
+
+    def densities_many(self, contexts: Any, actions: Any, within: Any = None) -> Floats:
+        """The density of each row's action."""
 
     def state(self) -> model_files.Arrays:
         """The complete learned state, as arrays."""
@@ -60,7 +67,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
             raise ParameterError(f"features must be {rule}, got {features!r}.", "features")
         self.agent, self.features = agent, features
         self.actions, self.losses = agent.actions, agent.losses
-        self.rewards: AnyRange | None = getattr(agent, "rewards", None)
+        self.rewards: AnyRange | None = agent.rewards
         self.space: ActionSpace = agent.space
         self._width: int | None = None
         self._mapped_width: int | None = None
@@ -132,7 +139,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
         """Draw the decision with this number without counting it, if the agent inside can."""
         mapped = self.map(context)
-        decision: Decision = self.agent.decide_again(number, mapped, within)  # type: ignore[attr-defined]
+        decision = self.agent.decide_again(number, mapped, within)
         self._fix(context, mapped)
         return decision
 

@@ -7,13 +7,28 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict
 
 from manul.errors import ParameterError
-from manul.utils.validation import check_number, check_whole_number
+from manul.utils.rewards import AnyRange, negate_pair, outcome_names
+from manul.utils.validation import check_number, check_range, check_whole_number
 
 MOST_STEPS = 20
 MOST_LATER = 1_000_000  # decisions that may wait for the loss of an earlier one; their losses are kept in memory
+
+
+class PlanSettings(TypedDict, total=False):
+    """The arguments of a `RolloutPlan`, for type checkers."""
+
+    tolerance: float
+    confidence: float
+    steps: Sequence[float]
+    holdout: float
+    least_decisions: int
+    budget: float
+    patience: int
+    patience_seconds: float | None
+    outcome_range: tuple[float, float] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +40,8 @@ class RolloutPlan:
     that the baseline keeps. `budget` is the start-up budget: the expected excess over the baseline never exceeds
     `tolerance` times the baseline's losses plus the budget, which is counted in widths of the range of losses. Decisions
     whose losses have not come yet count as the worst possible. After `patience` further decisions, or `patience_seconds` if
-    that is given, a missing loss is no longer waited for.
+    that is given, a missing loss is no longer waited for. `outcome_range` is the range of the losses or rewards that are compared: by
+    default that of the agent, and required if that is "auto". Those beyond it count as its ends.
 
     >>> RolloutPlan(steps=(0.05, 1)).shares
     (0.05, 0.98)
@@ -33,15 +49,16 @@ class RolloutPlan:
 
     tolerance: float = 0.05
     confidence: float = 0.95
-    steps: tuple[float, ...] = (0.05, 0.25, 1.0)
+    steps: Sequence[float] = (0.05, 0.25, 1.0)
     holdout: float = 0.02
     least_decisions: int = 200
     budget: float = 100.0
     patience: int = 10_000
     patience_seconds: float | None = None
+    outcome_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        numbers = {
+        numbers: dict[str, Any] = {
             "tolerance": check_number("tolerance", self.tolerance, 0, 1, "Try 0.05.", ends="[)"),
             "confidence": check_number("confidence", self.confidence, 0.5, 1, "Try 0.95.", ends="[)"),
             "steps": _check_steps(self.steps),
@@ -54,6 +71,8 @@ class RolloutPlan:
             numbers["patience_seconds"] = check_number(
                 "patience_seconds", self.patience_seconds, 0, math.inf, "Try 3600.", ends="()"
             )
+        if self.outcome_range is not None:
+            numbers["outcome_range"] = check_range("outcome_range", self.outcome_range)
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
 
@@ -73,10 +92,22 @@ class RolloutPlan:
         return self.patience if self.patience_seconds is None else MOST_LATER
 
     def describe(self) -> dict[str, Any]:
-        settings = {**asdict(self), "steps": list(self.steps)}
-        if self.patience_seconds is None:  # files of earlier versions have no such setting
-            del settings["patience_seconds"]
-        return settings
+        settings = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        # Files of earlier versions do not have the settings that are None.
+        return {name: value for name, value in settings.items() if value is not None}
+
+    def loss_range(self, losses: AnyRange, *, rewards: bool) -> tuple[float, float]:
+        """The range of the losses that are compared, for an agent with this range of losses."""
+        if self.outcome_range is not None:
+            return negate_pair(self.outcome_range) if rewards else self.outcome_range
+        if isinstance(losses, str):
+            names = outcome_names(rewards=rewards).several
+            raise ParameterError(
+                f"outcome_range must be given to a rollout of an agent with {names}='auto', because its guarantee needs a range: "
+                f"pass outcome_range=(low, high); {names} beyond it count as its ends.",
+                "outcome_range",
+            )
+        return losses
 
 
 def _check_steps(steps: Sequence[float]) -> tuple[float, ...]:
