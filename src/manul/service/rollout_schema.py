@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import base64
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -10,12 +11,6 @@ from manul.service.wire import Request
 
 Status = Literal["waiting", "paused", "done", "rolled back", "aborted"]
 Step = Literal["started", "restarted", "not worse", "worse", "paused", "resumed", "aborted", "model replaced"]
-
-
-class SavedPolicy(Request, kw_only=True):
-    """A saved policy or agent that does not learn any more: the bytes of its `.manul` file, in Base64."""
-
-    policy: bytes
 
 
 class Webhook(Request, kw_only=True):
@@ -34,15 +29,17 @@ class Webhook(Request, kw_only=True):
 class NewRollout(Request, kw_only=True, omit_defaults=True):
     """Lets the loop's learner take over from a baseline by evidence.
 
-    `baseline` is a constant action, "caller" (each request for a decision then has the `action` that the caller would
-    choose), or a saved policy. The learner's loss may be at most (1 + `tolerance`) times that of the baseline, or its reward
-    at least (1 - `tolerance`) times. `steps` are its shares of the traffic, one after the other, each for at least
-    `least_decisions` with losses and `least_seconds`; the baseline keeps the share `holdout`. `budget` is the start-up budget
-    of the guarantee, in widths of the range of losses. After `patience` further decisions, or `patience_seconds` if that is given,
-    a missing loss is not waited for. A rollout that was aborted or rolled back starts again only with `restart`.
+    `baseline` is a constant action (of several knobs an object), "caller" (each request for a decision then has the `action` that
+    the caller would choose), or `{"policy": ...}` with the bytes of the `.manul` file of a saved policy or agent, in Base64. The
+    learner's loss may be at most (1 + `tolerance`) times that of the baseline, or its reward at least (1 - `tolerance`) times.
+    `steps` are its shares of the traffic, one after the other, each for at least `least_decisions` with losses and
+    `least_seconds`; the baseline keeps the share `holdout`. `budget` is the start-up budget of the guarantee, in widths of the
+    range of losses. After `patience` further decisions, or `patience_seconds` if that is given, a missing loss is not waited for.
+    `outcome_range` is the range of the losses or rewards that are compared: by default that of the loop, and required if that is
+    "auto". Those beyond it count as its ends. A rollout that was aborted or rolled back starts again only with `restart`.
     """
 
-    baseline: float | Literal["caller"] | SavedPolicy
+    baseline: float | bool | str | dict[str, Any]
     tolerance: float = 0.05
     confidence: float = 0.95
     steps: tuple[float, ...] = (0.05, 0.25, 1.0)
@@ -52,8 +49,15 @@ class NewRollout(Request, kw_only=True, omit_defaults=True):
     budget: float = 100.0
     patience: Annotated[int, Meta(le=1_000_000)] = 10_000
     patience_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    outcome_range: tuple[float, float] | None = None
     webhook: Webhook | None = None
     restart: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.baseline, dict) and isinstance(policy := self.baseline.get("policy"), bytes):
+            self.baseline = {
+                "policy": base64.b64encode(policy).decode()
+            }  # snapshots of earlier versions have the bytes
 
 
 class RolloutMove(Struct, kw_only=True):
@@ -102,7 +106,7 @@ class Rollout(Struct, kw_only=True):
     event: int
     status: Status
     sentence: str
-    baseline: float | Literal["caller", "policy"]
+    baseline: float | bool | str | dict[str, Any]
     tolerance: float
     confidence: float
     steps: list[float]
@@ -112,6 +116,7 @@ class Rollout(Struct, kw_only=True):
     budget: float
     patience: int
     patience_seconds: float | None
+    outcome_range: tuple[float, float] | None
     webhook: str | None
     unsent: int
     step: int

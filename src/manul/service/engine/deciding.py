@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 
 import numpy as np
 
-from manul.actions.decision import Decision, Decisions
+from manul.actions.decision import Decisions
 from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
@@ -72,14 +72,13 @@ class Decider:
         key = number if request.id is None else models.key(loop.name, request.id)
         drawn, model, ticket = loop.draw(number, key, context, request.within, request.action)
         decided = (request.within, drawn.action, drawn.density, self._now(), model)
-        densities = drawn.densities if isinstance(drawn, Decision) else None
         return DecisionRow(
             number,
             request.id,
             context,
             *decided,
             floor=drawn.floor,
-            densities=densities,
+            densities=drawn.densities,
             ticket=ticket,
             epoch=loop.epoch,
         )

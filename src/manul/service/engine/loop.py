@@ -38,7 +38,7 @@ Fact = tuple[Event, DecisionRow | None]
 class Drawn(NamedTuple):
     """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
 
-    decision: Decision | Decision
+    decision: Decision
     model: int
     ticket: RolloutTicket | None
 
@@ -125,7 +125,7 @@ class Loop:
             self._shape = context if self._shape is None else self._shape
 
     def draw(
-        self, number: int, key: int, context: Any, within: models.Within | None, callers_action: float | None = None
+        self, number: int, key: int, context: Any, within: models.Within | None, callers_action: Any = None
     ) -> Drawn:
         """Draw the action of a decision with a number; `key` seeds the draw, and `callers_action` is what the caller would choose."""
         # The core takes an array without a conversion.
@@ -149,17 +149,17 @@ class Loop:
         key: int,
         features: Any,
         within: models.Within | None,
-        callers_action: float | None,
+        callers_action: Any,
     ) -> Drawn:
         replicas, generation = self.membership()
         playing = replicas > 0 and generation == self.generation and not self.is_stopped(rollout)
         known = self.in_flight if playing else None
-        arm, ticket = rollout.draw(self.agent, key, features, within, callers_action, known)
+        decision, ticket = rollout.draw(self.agent, key, features, within, callers_action, known)
         # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
         keep(self.in_flight, number, Ticket(*ticket[1:]), replicas)
         if self._shape is None:
             self._shape = features if isinstance(features, dict) else features.tolist()
-        return Drawn(Decision(arm.action, arm.density, within, arm.floor), self.model, ticket)
+        return Drawn(decision, self.model, ticket)
 
     def draw_many(
         self,

@@ -15,7 +15,7 @@ from manul.agents.rollout.rollout_progress import COHORT
 from manul.service.engine.loop import Fact, Loop
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts
 from manul.service.errors import Conflict, Unavailable, Unknown
-from manul.service.rollout_schema import NewRollout, Rollout, SavedPolicy, Status
+from manul.service.rollout_schema import NewRollout, Rollout, Status
 from manul.service.store import Event, Store, Transaction
 
 Act = Literal["pause", "resume", "abort"]
@@ -163,7 +163,8 @@ def describe_all(loops: Iterable[Loop], now: float) -> list[Rollout]:
 
 
 def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
-    evidence = evidence_of(rollout.progress, loop.in_flight)
+    rewards = loop.settings.rewards is not None
+    evidence = evidence_of(rollout.progress, loop.in_flight, rewards=rewards)
     stopped = loop.is_stopped(rollout)
     if stopped:  # also if the learner has not come to it yet
         evidence = replace(evidence, status="rolled back", step=0, traffic=0.0, limited=False, needed=None)
@@ -172,18 +173,19 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}
     return Rollout(
         loop=loop.name,
-        rewards=loop.settings.rewards is not None,
+        rewards=rewards,
         started=rollout.started,
         event=rollout.event,
         status="aborted" if stopped else _status(rollout, evidence),
-        sentence=ABORTED if stopped else _sentence(rollout, evidence, _outcome(loop)),
-        baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
+        sentence=ABORTED if stopped else _sentence(rollout, evidence),
+        baseline=rollout.stated_baseline,
         **plan,
         steps=list(settings.steps),
         least_decisions=settings.least_decisions,
         budget=evidence.budget,
         patience=settings.patience,
         patience_seconds=settings.patience_seconds,
+        outcome_range=settings.outcome_range,
         webhook=None if settings.webhook is None else settings.webhook.url,
         unsent=len(rollout.unsent),
         step=evidence.step,
@@ -207,19 +209,15 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     )
 
 
-def _outcome(loop: Loop) -> Literal["loss", "reward"]:
-    return "loss" if loop.settings.rewards is None else "reward"
-
-
 def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
     if evidence.status == "rolled back":
         return "aborted" if evidence.moves[-1].reason == "aborted" else "rolled back"
     return "paused" if rollout.paused else evidence.status
 
 
-def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Literal["loss", "reward"]) -> str:
+def _sentence(rollout: LoopRollout, evidence: Evidence) -> str:
     if evidence.status == "rolled back" and evidence.moves[-1].reason == "aborted":
         return ABORTED
     started = "" if rollout.moves[0].reason == "started" else "This is a new test: earlier evidence does not count. "
     paused = " Paused: the learner can lose traffic, but does not get more." if rollout.paused else ""
-    return f"{started}{evidence.sentence(outcome)}{paused}"
+    return f"{started}{evidence}{paused}"
