@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import click
@@ -14,13 +16,18 @@ RETRIES = 2  # a person waits for the answer
 
 
 class Baseline(Number):
-    """An action, `caller`, or the file of a saved policy."""
+    """An action (of several knobs a JSON object), `caller`, or the file of a saved policy."""
 
     name = "baseline"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse the text."""
         text = str(value)
+        if text.startswith("{"):
+            try:
+                return json.loads(text)
+            except ValueError as error:
+                self.fail(f"--baseline must be a JSON object such as {{\"price\": 20}}, got {text!r:.60}: {error}.", param, ctx)
         return text if text == "caller" or text.endswith(".manul") else super().convert(value, param, ctx)
 
 
@@ -37,6 +44,33 @@ def takes_loop(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+class PlanCommand(click.Command):
+    """A command with an option for each setting of `RolloutPlan`, which is imported when the command is used."""
+
+    @property  # type: ignore[override]
+    def params(self) -> list[click.Parameter]:
+        if not self._complete:
+            self._complete = True
+            self._params += plan_options()
+        return self._params
+
+    @params.setter
+    def params(self, given: list[click.Parameter]) -> None:
+        self._params, self._complete = given, False
+
+
+def plan_options() -> list[click.Option]:
+    from manul.agents.rollout.rollout_plan import RolloutPlan
+
+    types = {"steps": List(NUMBER), "outcome_range": List(NUMBER), "least_decisions": INTEGER, "patience": INTEGER}
+    options = []
+    for each in fields(RolloutPlan):
+        default = ",".join(f"{step:g}" for step in each.default) if each.name == "steps" else each.default
+        given: Any = {"type": types.get(each.name, NUMBER), "default": default, "help": each.metadata["summary"]}
+        options.append(click.Option([f"--{each.name.replace('_', '-')}"], **given))
+    return options
+
+
 @click.group(epilog="\b\nExample:\n  manul rollout status heating")
 def rollout() -> None:
     """Let the learner of a loop take over from a baseline by evidence.
@@ -45,20 +79,17 @@ def rollout() -> None:
     """
 
 
-@rollout.command(epilog="\b\nExample:\n  manul rollout start heating --baseline 45 --steps 0.05,0.25,1")
+@rollout.command(
+    cls=PlanCommand, epilog="\b\nExample:\n  manul rollout start heating --baseline 45 --steps 0.05,0.25,1"
+)
 @takes_loop
 @click.option(
-    "--baseline", type=Baseline(), required=True, help="Action, `caller`, or the .manul file of a saved policy."
+    "--baseline",
+    type=Baseline(),
+    required=True,
+    help="Action, such as 45 or '{\"price\": 20}', `caller`, or the .manul file of a saved policy.",
 )
-@click.option("--tolerance", type=NUMBER, default=0.05, help="The loss may be this share above that of the baseline.")
-@click.option("--confidence", type=NUMBER, default=0.95, help="Probability that each promise holds.")
-@click.option("--steps", type=List(NUMBER), default="0.05,0.25,1", help="The learner's shares of the traffic.")
-@click.option("--holdout", type=NUMBER, default=0.02, help="Share of the traffic that the baseline keeps.")
-@click.option("--least-decisions", type=INTEGER, default=200, help="Least decisions with losses per step.")
 @click.option("--least-seconds", type=NUMBER, default=0.0, help="Least time per step.")
-@click.option("--budget", type=NUMBER, default=100.0, help="Start-up budget, in widths of the range of losses.")
-@click.option("--patience", type=INTEGER, default=10_000, help="Further decisions to wait for a missing loss.")
-@click.option("--patience-seconds", type=NUMBER, help="Time to wait for a missing loss, instead of --patience.")
 @click.option("--restart", is_flag=True, help="Start again if the rollout was aborted or rolled back.")
 @click.option("--webhook", metavar="URL", help="Where to report moves.")
 @click.option(

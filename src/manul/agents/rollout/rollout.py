@@ -67,8 +67,10 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     worst possible, so the budget limits how many of them the learner makes. While the arms are proven to be left out at different
     rates, the learner does not move up.
 
-    The statements need a range of losses or rewards. That of the agent is taken unless `outcome_range` is given, which an agent with
-    "auto" needs: losses or rewards beyond it count as its ends, so the statements hold for losses or rewards that are cut off there.
+    The settings of the `plan` are given by name: `tolerance`, `confidence`, `steps`, `holdout`, `least_decisions`, `budget`,
+    `patience`, `patience_seconds` and `outcome_range`. The statements need a range of losses or rewards: that of the agent, or
+    `outcome_range`, which an agent with "auto" needs. Losses or rewards beyond it count as its ends, so the statements hold for
+    losses or rewards that are cut off there.
 
     Set `agent` to replace the learner: the new one begins at the first step, with new evidence and what is left of the budget.
 

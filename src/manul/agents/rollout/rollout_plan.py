@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypedDict
@@ -18,11 +18,11 @@ MOST_LATER = 1_000_000  # decisions that may wait for the loss of an earlier one
 
 
 class PlanSettings(TypedDict, total=False):
-    """The arguments of a `RolloutPlan`, for type checkers."""
+    """The settings of a `RolloutPlan`, as type checkers know them."""
 
     tolerance: float
     confidence: float
-    steps: Sequence[float]
+    steps: tuple[float, ...]
     holdout: float
     least_decisions: int
     budget: float
@@ -31,9 +31,13 @@ class PlanSettings(TypedDict, total=False):
     outcome_range: tuple[float, float] | None
 
 
+def _setting(default: Any, summary: str) -> Any:
+    return field(default=default, metadata={"summary": summary})
+
+
 @dataclass(frozen=True, kw_only=True)
 class RolloutPlan:
-    """What the owner allows, and how fast.
+    """What the owner allows, and how fast: the settings of `Rollout`, of `PUT /v1/loops/LOOP/rollout`, and of `manul rollout`.
 
     The learner's loss may be at most (1 + `tolerance`) times that of the baseline. `steps` are the shares of traffic
     that the learner gets, one after the other, each for at least `least_decisions` with losses; `holdout` is the share
@@ -47,15 +51,17 @@ class RolloutPlan:
     (0.05, 0.98)
     """
 
-    tolerance: float = 0.05
-    confidence: float = 0.95
-    steps: Sequence[float] = (0.05, 0.25, 1.0)
-    holdout: float = 0.02
-    least_decisions: int = 200
-    budget: float = 100.0
-    patience: int = 10_000
-    patience_seconds: float | None = None
-    outcome_range: tuple[float, float] | None = None
+    tolerance: float = _setting(0.05, "The loss may be this share above that of the baseline.")
+    confidence: float = _setting(0.95, "Probability that each promise holds.")
+    steps: tuple[float, ...] = _setting((0.05, 0.25, 1.0), "The learner's shares of the traffic.")
+    holdout: float = _setting(0.02, "Share of the traffic that the baseline keeps.")
+    least_decisions: int = _setting(200, "Least decisions with losses per step.")
+    budget: float = _setting(100.0, "Start-up budget, in widths of the range of losses.")
+    patience: int = _setting(10_000, "Further decisions to wait for a missing loss.")
+    patience_seconds: float | None = _setting(None, "Time to wait for a missing loss, instead of --patience.")
+    outcome_range: tuple[float, float] | None = _setting(
+        None, "Range of the losses or rewards, such as 0,100; needed if it is auto."
+    )
 
     def __post_init__(self) -> None:
         numbers: dict[str, Any] = {

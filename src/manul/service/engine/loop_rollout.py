@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -219,7 +218,7 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
     space = LoopSpace.of(loop)
     try:
         assert loop.losses is not None
-        plan = RolloutPlan(**{each.name: getattr(settings, each.name) for each in fields(RolloutPlan)})
+        plan = settings.plan
         losses = plan.loss_range(loop.losses, rewards=loop.rewards is not None)
         return check_baseline(_baseline(settings.baseline, space), ActionSpace(space)), plan, losses
     except Invalid:

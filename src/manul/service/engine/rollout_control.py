@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -170,7 +170,6 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
         evidence = replace(evidence, status="rolled back", step=0, traffic=0.0, limited=False, needed=None)
     settings, waits = rollout.settings, rollout.not_before if rollout.not_before > now else None
     known = all(abs(end) < float("inf") for end in evidence.excess)
-    plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}
     return Rollout(
         loop=loop.name,
         rewards=rewards,
@@ -179,13 +178,8 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
         status="aborted" if stopped else _status(rollout, evidence),
         sentence=ABORTED if stopped else _sentence(rollout, evidence),
         baseline=rollout.stated_baseline,
-        **plan,
-        steps=list(settings.steps),
-        least_decisions=settings.least_decisions,
-        budget=evidence.budget,
-        patience=settings.patience,
-        patience_seconds=settings.patience_seconds,
-        outcome_range=settings.outcome_range,
+        **asdict(rollout.plan) | {"budget": evidence.budget},
+        least_seconds=settings.least_seconds,
         webhook=None if settings.webhook is None else settings.webhook.url,
         unsent=len(rollout.unsent),
         step=evidence.step,
