@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
 from numbers import Integral, Real
@@ -16,7 +16,6 @@ from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.choice import Choice
-from manul.actions.kinds.stepped import Stepped
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
@@ -37,17 +36,17 @@ from manul.utils.rewards import loss_of, losses_of, numeric_range
 from manul.utils.validation import Floats, check_losses, check_seed, check_shape
 
 
-def _example(actions: Any, baseline: Any) -> Callable[[int], Rollout]:
-    return lambda seed: Rollout(
-        AGENTS["auto"].make(actions=actions, seed=seed), baseline=baseline, steps=(0.5,), budget=1e9, seed=seed
-    )
-
-
 @model_files.saveable(
-    _example((-2.0, 8.0), 1.0),
-    _example(Stepped(1, 14, 1), 3),
-    _example(Choice(["plain", "bold", "sale"]), "bold"),
-    _example({"price": (10, 50), "kind": Choice(["a", "b"])}, {"price": 20, "kind": "b"}),
+    lambda seed: Rollout(
+        AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), baseline=1.0, steps=(0.5,), budget=1e9, seed=seed
+    ),
+    lambda seed: Rollout(
+        AGENTS["auto"].make(actions={"price": (10, 50), "kind": Choice(["a", "b"])}, seed=seed),
+        baseline={"price": 20, "kind": "b"},
+        steps=(0.5,),
+        budget=1e9,
+        seed=seed,
+    ),
 )
 class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     """An agent that takes over from a baseline step by step, and goes back by itself if it is worse.
@@ -270,7 +269,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         floor = self.agent.decide_again(self.decisions, context, within).floor
         if action is None:
             return 0.0, floor
-        return float(self.agent.densities_many([context], [action], None if within is None else [within])[0]), floor
+        rows = [context] if conversion.is_named(context) else conversion.row(context)[np.newaxis]
+        return float(self.agent.densities_many(rows, [action], None if within is None else [within])[0]), floor
 
     def _draw(self, context: Context, within: Any, baseline: BaselineArm, time: float | None) -> Decision[A]:
         share, number = self.traffic, self.decisions
