@@ -235,7 +235,7 @@ def cost(_seeds: Sequence[int], _names: Sequence[str]) -> Iterator[Check]:
 def _core_cost(world: Several) -> float:
     agent: Any = manul.Auto(actions=world.actions)
     player, names = agent.start(world.contexts.shape[1]), list(world.actions)
-    lows, highs = agent.knobs.ranges(None)
+    lows, highs = agent.space.ranges(None)
 
     def play(number: int) -> float:
         context = world.contexts[number]

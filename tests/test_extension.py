@@ -79,12 +79,14 @@ def test_the_agent_is_a_candidate_of_optimize(log):
     assert best.table.rows[1].bandwidth == 1 / 32
 
 
+@pytest.mark.whole
 def test_the_agent_runs_from_the_command_line(table, tmp_path):
     options = ["--target", "price", "--agent", "best-point", "--out", tmp_path / "policy.manul", "--json"]
     assert json.loads(ran("run", table, *options))["agent"] == "best-point"
     assert manul.load(tmp_path / "policy.manul").agent.width == 1
 
 
+@pytest.mark.whole
 def test_the_agent_is_a_candidate_from_the_command_line(log, tmp_path):
     log.write(tmp_path / "run.parquet")
     grid = ["--bandwidths", "1/4", "--leaves", "4", "--agent", "best-point"]
@@ -92,11 +94,13 @@ def test_the_agent_is_a_candidate_from_the_command_line(log, tmp_path):
     assert [row["candidate"] for row in rows] == ["Cats", "best-point"]
 
 
+@pytest.mark.whole
 def test_the_environment_names_plugins_too(monkeypatch):
     monkeypatch.setenv("MANUL_PLUGINS", f"json, {EXAMPLE}")
     assert "best-point" in ran("run", "--help", plugin=())
 
 
+@pytest.mark.whole
 def test_a_loop_of_the_service_has_the_agent_and_survives_a_restart(tmp_path):
     service = Process(tmp_path, program=(MANUL, "--plugin", EXAMPLE))
     assert service.ask("POST", "/v1/loops", LOOP)[0] == 201
@@ -119,6 +123,7 @@ def test_the_estimator_evaluates(log):
     assert estimate.value <= manul.evaluate(lambda _: 0.5, log, "ips", bandwidth=1 / 4).value
 
 
+@pytest.mark.whole
 def test_the_estimator_evaluates_from_the_command_line(log, tmp_path):
     log.write(tmp_path / "run.parquet")
     manul.Cats(leaves=4, bandwidth=1 / 4).save(tmp_path / "policy.manul")
@@ -134,6 +139,7 @@ def test_the_format_is_written_and_read(log, tmp_path, suffix):
     assert np.array_equal(again.contexts, log.contexts)
 
 
+@pytest.mark.whole
 def test_the_format_is_converted(log, tmp_path):
     log.write(tmp_path / "run.rows")
     ran("convert", tmp_path / "run.rows", tmp_path / "run.parquet")
@@ -164,6 +170,7 @@ def test_an_unknown_name_is_one_sentence_with_the_closest(registry, name, advice
     assert str(refused.value).endswith(advice)
 
 
+@pytest.mark.whole
 def test_a_plugin_that_cannot_be_imported_is_one_sentence(tmp_path):
     (tmp_path / "broken.py").write_text("import nothing_of_that_name")
     done = subprocess.run(

@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import manul
 
 ROOT = Path(__file__).parent.parent
@@ -26,11 +28,17 @@ SHARED_NAMES = {
 ALLOWED = {"_replace", "_asdict", "_fields", "_core"}  # of named tuples, and the native module
 
 
+@pytest.mark.whole
 def test_the_stub_is_what_the_core_says(tmp_path):
     stub = tmp_path / "_core.pyi"
     subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "manul._core", "-o", stub], check=True)
     committed = (ROOT / "src/manul/_core.pyi").read_text()
     assert stub.read_text() == committed, "run: python -m nanobind.stubgen -m manul._core -o src/manul/_core.pyi"
+
+
+def test_a_test_that_is_not_marked_as_whole_cannot_start_a_program():
+    with pytest.raises(AssertionError, match=r"must be marked with pytest\.mark\.whole"):
+        subprocess.run([sys.executable, "--version"], check=True)
 
 
 def test_only_the_bindings_know_python():

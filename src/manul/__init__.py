@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from manul.offpolicy.estimate import Objection as Objection
     from manul.offpolicy.evaluation.estimator_registry import register_estimator as register_estimator
     from manul.offpolicy.evaluation.outcome_model import register_outcome_model as register_outcome_model
+    from manul.outcomes import Outcome as Outcome
+    from manul.outcomes import Wait as Wait
     from manul.paper import datasets as datasets
     from manul.policies import theory as theory
     from manul.policies.classifier_tree import TreePolicy as TreePolicy
@@ -83,6 +85,7 @@ _NAMES = {
     "offpolicy.evaluation.estimator_registry": "register_estimator",
     "offpolicy.evaluation.outcome_model": "register_outcome_model",
     "offpolicy.estimate": "Estimate Objection",
+    "outcomes": "Outcome Wait",
     "policies.classifier_tree": "TreePolicy",
     "policies.policy": "Agent Policy",
     "policies.tree_training": "train_tree",

@@ -39,6 +39,7 @@ def measured(program):
     return [int(number) for number in done.stdout.split()]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("kind", "leaves", "width", "rounds"),
     [("auto", 0, 100, 33_000), ("cats", 1024, 2000, 10_000), ("cats", 4096, 500, 30_000), ("adaptive", 64, 3000, 1000)],
@@ -51,6 +52,7 @@ def test_the_estimate_is_what_a_loop_comes_to_take(kind, leaves, width, rounds):
     assert estimated / 2 <= taken <= 2 * estimated
 
 
+@pytest.mark.whole
 def test_the_estimate_of_the_largest_loops_takes_no_memory():
     agent = "loop_settings.KINDS['adaptive'](leaves=65536)"
     settings = f'loop_settings.NewLoop(name="a", actions=(0, 1), agent={agent})'
@@ -64,6 +66,7 @@ def test_the_estimate_of_the_largest_loops_takes_no_memory():
     assert sorted(estimated, reverse=True) == [*estimated[:2], estimated[3], estimated[2]]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("context", ["[1.0, 2.0]", "{'age': 1.0, 'city': 'Oslo'}"])
 def test_loops_that_have_learned_nothing_are_small(context):
     (taken,) = measured(

@@ -32,7 +32,7 @@ def play(agent, rounds):
         actions.append(decision.action)
         decisions.append(decision)
     by_knob = {name: np.array([each.densities[name] for each in decisions]) for name in KNOBS}
-    columns = agent.knobs.columns_of(actions), np.array([each.density for each in decisions]), np.array(losses)
+    columns = agent.space.columns_of(actions), np.array([each.density for each in decisions]), np.array(losses)
     return manul.Log(contexts, *columns, knobs=KNOBS, densities_by_knob=by_knob)
 
 
@@ -125,7 +125,7 @@ def test_logs_with_named_contexts_are_evaluated_and_optimized(uniform):
 def test_a_policy_with_a_distribution_only_is_evaluated(uniform):
     class Uniform:
         agent = manul.Auto(actions=KNOBS)
-        knobs = agent.knobs
+        space = agent.space
 
         def distribution(self, context, within=None):
             return self.agent.distribution(context, within)

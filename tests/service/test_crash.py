@@ -17,6 +17,8 @@ from tests.service.processes import Process
 from tests.service.several_knobs import KNOBS
 from tests.service.test_recovery import model_of, replayed
 
+pytestmark = pytest.mark.whole
+
 SOAK = bool(os.environ.get("MANUL_SOAK"))
 KILLS = {"sqlite": 200 if SOAK else 10, "postgres": 50 if SOAK else 5}
 AGENT = {"kind": "cats", "leaves": 16, "bandwidth": 0.1}
@@ -130,7 +132,7 @@ def check_model(store, row, outcomes):
 
 def wait_for_decisions(known, count):
     """Wait until so many decisions are acknowledged; a busy machine makes few in a fixed time."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while sum(len(each.decisions) for each in known.values()) < count and time.monotonic() < until:
         time.sleep(0.002)
 

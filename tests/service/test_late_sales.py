@@ -7,6 +7,8 @@ import pytest
 
 from tests.service.conftest import Service, until
 
+pytestmark = pytest.mark.whole
+
 PRICES, VISITORS, BATCH, SEEDS = (10.0, 60.0), 4000, 50, 3
 WAIT = 400  # visitors
 SHOP = {"actions": PRICES, "rewards": [0, 60]}

@@ -136,6 +136,7 @@ async def test_a_request_that_fails_is_one_json_answer_and_one_line_of_the_log(t
             assert (line.request_id, line.route, line.status) == ("mine", route, 500)
 
 
+@pytest.mark.whole
 def test_a_refusal_is_a_line_of_json_with_its_request(tmp_path):
     server = Process(tmp_path)
     exchanged(server.port, request("POST", DECIDE, b"{}", "X-Request-Id: mine"), count=1)

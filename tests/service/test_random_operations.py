@@ -13,6 +13,8 @@ from tests.service.processes import Process
 from tests.service.test_crash import leading
 from tests.service.test_recovery import model_of, replayed
 
+pytestmark = pytest.mark.whole
+
 SOAK = bool(os.environ.get("MANUL_SOAK"))
 OPERATIONS, RESTART_EVERY = (10_000, 80) if SOAK else (300, 60)
 AGENTS = (

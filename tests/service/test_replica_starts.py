@@ -2,9 +2,13 @@
 
 from contextlib import asynccontextmanager
 
+import pytest
+
 from manul.service.store import postgres_election, replica_count
 from tests.service.conftest import Service, run, until
 from tests.service.test_rollouts import GOOD, LOOP, QUICK, put
+
+pytestmark = pytest.mark.whole
 
 BUDGET = 100
 

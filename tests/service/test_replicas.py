@@ -23,7 +23,9 @@ from tests.service.test_modes import model as model_of
 from tests.service.test_recovery import play, replayed
 from tests.service.test_several_knobs import play as play_offers
 
-TAKEOVER, PAUSE = 10, 5
+pytestmark = pytest.mark.whole
+
+TAKEOVER, PAUSE = 60, 5
 
 
 class Caller(threading.Thread):

@@ -104,6 +104,7 @@ async def test_a_store_that_fails_does_not_keep_the_learner_going(tmp_path, monk
         assert (await service.post("/a/rollout/abort"))["status"] == "aborted"
 
 
+@pytest.mark.whole
 @run
 async def test_all_replicas_stop(postgres):
     store = postgres.database()

@@ -151,6 +151,7 @@ async def test_decisions_at_once_get_numbers_in_order(service):
         assert numbers == list(range(numbers[0], numbers[0] + 100))
 
 
+@pytest.mark.whole
 @run
 async def test_a_request_that_comes_when_a_refill_has_just_ended_does_not_block_the_others(postgres, monkeypatch):
     service = Service(postgres.database())

@@ -169,9 +169,11 @@ async def test_what_was_received_is_not_sent_again_after_a_restart(service):
 
 
 @run
-async def test_a_receiver_that_hangs_delays_neither_requests_nor_the_end(service):
+async def test_a_receiver_that_hangs_delays_neither_requests_nor_the_end(service, monkeypatch):
+    monkeypatch.setattr(webhooks, "SEND_SECONDS", 600.0)
+    monkeypatch.setattr(webhooks, "LONGEST_SEND", 600.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             async with rolling_out(service, f"http://127.0.0.1:{silent.getsockname()[1]}/"):
                 connection, _ = await asyncio.to_thread(silent.accept)
                 assert (await service.post("/heat/rollout/pause"))["status"] == "paused"

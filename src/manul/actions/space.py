@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions.decision import A
-from manul.actions.kinds import check_knob, knob_from_description
+from manul.actions.kinds import check_knob, is_knob, knob_from_description
 from manul.actions.kinds.choice import Choice, O
 from manul.actions.kinds.knob import Knob, KnobRange
 from manul.actions.kinds.span import Span
@@ -332,15 +332,15 @@ class ActionSpace(Generic[A]):
 
     @classmethod
     def from_description(cls, description: Any) -> ActionSpace[Any]:
-        """The space of a description.
+        """The space of a description, in which several knobs may also be a mapping.
 
         >>> ActionSpace.from_description(ActionSpace({"days": Stepped(1, 14, 1)}).describe()).names
         ['days']
         """
-        if isinstance(description, Mapping):
+        if isinstance(description, Mapping) and not is_knob(description):
+            return ActionSpace({name: knob_from_description(name, knob) for name, knob in description.items()})
+        if isinstance(description, Mapping) or all(isinstance(end, int | float) for end in description):
             return ActionSpace(knob_from_description("actions", description))
-        if all(isinstance(end, int | float) for end in description):
-            return ActionSpace(check_knob("actions", description))
         pairs = [(name, knob_from_description(name, knob)) for name, knob in description]
         if len({name for name, _ in pairs}) < len(pairs):
             raise ParameterError("actions must have one knob per name.", "actions")

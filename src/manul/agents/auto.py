@@ -8,8 +8,8 @@ can be used off-policy.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from manul import _core
 from manul.actions.decision import A, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.kinds.choice import Choice, O
-from manul.actions.kinds.knob import mix_levels
+from manul.actions.kinds.knob import Knob, mix_levels
 from manul.actions.kinds.span import Span
 from manul.actions.kinds.stepped import Stepped
 from manul.actions.schedules import Epsilon, Fading
@@ -28,11 +28,23 @@ from manul.agents.base import BaseAgent
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
+from manul.outcomes import AnyRange, Outcome
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats, are_within, check_bandwidth, check_number, check_shape
 
+Limits = Callable[[dict[str, Any]], Mapping[str, Any]] | tuple[()]
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
+
+
+class Settings(TypedDict, total=False):
+    """The arguments of Auto for every space, as type checkers see them."""
+
+    epsilon: Epsilon | Literal["auto"]
+    losses: AnyRange | None
+    rewards: AnyRange | None
+    outcome: Outcome | None
+    nearby: float | None
+    seed: int
 
 
 @register_agent(
@@ -83,48 +95,22 @@ class Auto(BaseAgent[A]):
         self: Auto[float],
         *,
         actions: Pair | Span | Stepped = (0.0, 1.0),
-        epsilon: Epsilon | Literal["auto"] = "auto",
-        losses: AnyRange | None = None,
-        rewards: AnyRange | None = None,
         bandwidth: float | None = None,
-        nearby: float | None = None,
-        seed: int = 0,
+        **settings: Unpack[Settings],
     ) -> None: ...
     @overload
-    def __init__(
-        self: Auto[O],
-        *,
-        actions: Choice[O],
-        epsilon: Epsilon | Literal["auto"] = "auto",
-        losses: AnyRange | None = None,
-        rewards: AnyRange | None = None,
-        nearby: float | None = None,
-        seed: int = 0,
-    ) -> None: ...
+    def __init__(self: Auto[O], *, actions: Choice[O], **settings: Unpack[Settings]) -> None: ...
     @overload
     def __init__(
         self: Auto[dict[str, Any]],
         *,
         actions: Mapping[str, KnobLike],
-        limits: Any = (),
-        epsilon: Epsilon | Literal["auto"] = "auto",
-        losses: AnyRange | None = None,
-        rewards: AnyRange | None = None,
-        nearby: float | None = None,
-        seed: int = 0,
+        limits: Limits = (),
+        **settings: Unpack[Settings],
     ) -> None: ...
     @overload
     def __init__(
-        self,
-        *,
-        actions: ActionSpace[A],
-        limits: Any = (),
-        epsilon: Epsilon | Literal["auto"] = "auto",
-        losses: AnyRange | None = None,
-        rewards: AnyRange | None = None,
-        bandwidth: float | None = None,
-        nearby: float | None = None,
-        seed: int = 0,
+        self, *, actions: ActionSpace[A] | Knob[A], limits: Limits = (), **settings: Unpack[Settings]
     ) -> None: ...
     def __init__(
         self,
@@ -133,6 +119,7 @@ class Auto(BaseAgent[A]):
         epsilon: Epsilon | Literal["auto"] = "auto",
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
+        outcome: Outcome | None = None,
         bandwidth: float | None = None,
         nearby: float | None = None,
         seed: int = 0,
@@ -140,7 +127,8 @@ class Auto(BaseAgent[A]):
     ) -> None:
         fades = isinstance(epsilon, str) and epsilon == "auto"
         schedule = Fading() if fades else cast(Epsilon, epsilon)
-        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=schedule, seed=seed)
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=schedule, seed=seed)
         if fades:
             self.epsilon = "auto"
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")

@@ -26,14 +26,13 @@ from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player_host import COUNTERS
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
+from manul.outcomes import Outcome
 from manul.utils import model_files
-from manul.utils.rewards import loss_of, losses_of, numeric_range
 from manul.utils.validation import (
     LARGEST_DENSITY,
     LEAST_DENSITY,
     USABLE,
     Floats,
-    check_losses,
     check_shape,
     reject,
     usable_densities,
@@ -57,10 +56,6 @@ class AutoKnobs(Auto[A]):
         self.nearby: float = NEARBY if self.nearby is None else self.nearby
         if self.limits is not None and not callable(self.limits):
             raise ParameterError(f"limits must be a function of the knobs that are set, got {self.limits!r}.", "limits")
-
-    @property
-    def knobs(self) -> ActionSpace[A]:
-        return self.space
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Set all knobs; `within` maps knobs to narrower ranges, or to the options that are allowed."""
@@ -142,7 +137,7 @@ class AutoKnobs(Auto[A]):
         self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:
         """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
-        value = loss_of(loss, reward, rewards=self.rewards is not None)
+        value = self.outcome.read(loss, reward)
         try:
             action, density = decision.action, float(decision.density)
         except (AttributeError, TypeError, ValueError):
@@ -173,11 +168,11 @@ class AutoKnobs(Auto[A]):
         rewards: npt.ArrayLike | None = None,
     ) -> None:
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
-        values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        values = self.outcome.read_many(losses, rewards)
         batch = self.batch(contexts)
         positions = self.space.rows(decisions.actions, len(batch))
         densities = np.ascontiguousarray(decisions.densities, dtype=np.float64)
-        for name, column in (("densities", densities), ("losses" if self.rewards is None else "rewards", values)):
+        for name, column in (("densities", densities), (self.outcome.keywords, values)):
             check_shape(name, column, len(batch))
         self._check_outcomes(densities, values)
         with self.player_and_contexts(batch) as (player, rows):
@@ -290,7 +285,7 @@ class AutoKnobs(Auto[A]):
         schedule = self._schedule
         return {
             "knobs": self.space.core,
-            "losses": numeric_range(self.losses),
+            "losses": self.outcome.loss_bounds,
             "epsilon": astuple(schedule) if isinstance(schedule, Fading) else schedule,
             "seed": self.seed,
             "nearby": self.nearby,
@@ -301,7 +296,7 @@ class AutoKnobs(Auto[A]):
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
         reject(~usable_densities(densities), densities, "density", USABLE, "Pass the density of the decision.")
-        check_losses(losses, numeric_range(self.losses), rewards=self.rewards is not None)
+        self.outcome.check(losses)
 
     def _limits(self, lows: Floats, highs: Floats) -> Narrow | None:
         return None if self.limits is None else KnobLimits(self.space, self.limits).within(lows, highs)
@@ -309,8 +304,8 @@ class AutoKnobs(Auto[A]):
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor, except for `limits`."""
-        outcomes = {"losses": self.losses} if self.rewards is None else {"rewards": self.rewards}
-        return {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby, **outcomes, "seed": self.seed}
+        own = {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby}
+        return {**own, **self.outcome.arguments, "seed": self.seed}
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent; one with limits has none, because they are a function."""
@@ -321,6 +316,7 @@ class AutoKnobs(Auto[A]):
                 "limits",
             )
         settings = {**self.parameters, "actions": self.space.describe(), "epsilon": schedules.describe(self.epsilon)}
+        settings |= self.outcome.describe()
         return "Auto", {**settings, **self.context_parameters()}, self.state()
 
     @classmethod
@@ -330,6 +326,8 @@ class AutoKnobs(Auto[A]):
         width, names = settings.pop("width"), settings.pop("names")
         settings["actions"] = ActionSpace.from_description(settings["actions"])
         settings["epsilon"] = schedules.from_description(settings["epsilon"])
+        if "outcome" in settings:
+            settings["outcome"] = Outcome.from_description(settings)
         arguments: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
         agent = cls(**arguments)
         if width is None and names is None and not arrays:

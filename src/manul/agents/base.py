@@ -23,11 +23,11 @@ from manul.agents.player import Draw, Player
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
+from manul.outcomes import AnyRange, Outcome
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Policy
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
-from manul.utils.validation import Floats, check_half_life, check_outcomes, check_seed, check_shape
+from manul.utils.validation import Floats, check_half_life, check_seed, check_shape, check_taken
 
 _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
 
@@ -46,8 +46,9 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         self,
         *,
         actions: Any,
-        losses: AnyRange | None,
+        losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
+        outcome: Outcome | None = None,
         epsilon: Epsilon,
         seed: int,
         half_life: float | None = None,
@@ -60,7 +61,9 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
                 "actions",
             )
         self.actions = self.space.actions
-        self.losses, self.rewards = check_ranges(losses, rewards, type(self).__name__ if self.needs_range else None)
+        self.outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        if self.needs_range:
+            self.outcome.known_losses(type(self).__name__, " Only Auto learns without a range.")
         self._schedule = schedules.check_epsilon(epsilon)
         self.epsilon: Epsilon | Literal["auto"] = self._schedule
         self.seed = check_seed(seed)
@@ -69,21 +72,26 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         super().__init__(check_half_life(half_life))
 
     @property
+    def losses(self) -> AnyRange:
+        """The range of losses; of negative rewards if the agent was made with rewards."""
+        return self.outcome.losses
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         names = inspect.signature(type(self)).parameters
-        return self._with_rewards({name: getattr(self, name) for name in names if name != "rewards"})
+        return self._with_outcome({name: getattr(self, name) for name in names if name not in ("rewards", "outcome")})
 
-    def _with_rewards(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """The parameters, with the rewards in place of the losses if the agent was made with rewards."""
-        if self.rewards is None:
-            return parameters
-        names = {name: "rewards" if name == "losses" else name for name in parameters}
-        return {names[name]: self.rewards if name == "losses" else value for name, value in parameters.items()}
+    def _with_outcome(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The parameters, with the argument that says the outcome in place of the losses."""
+        ((own, said),) = self.outcome.arguments.items()
+        return {
+            own if name == "losses" else name: said if name == "losses" else parameters[name] for name in parameters
+        }
 
     @property
     def _common(self) -> dict[str, Any]:
-        losses = numeric_range(self.losses)
+        losses = self.outcome.loss_bounds
         return {"actions": self.actions, "losses": losses, "epsilon": self.epsilon, "seed": self.seed}
 
     @property
@@ -154,8 +162,8 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:
         """Learn from the `loss` of a `decision` in its context, or from its `reward` if the agent was made with rewards."""
-        if not isinstance(loss, float) or reward is not None or self.rewards is not None:
-            loss = loss_of(loss, reward, rewards=self.rewards is not None)
+        if not isinstance(loss, float) or reward is not None or self.outcome.higher:
+            loss = self.outcome.read(loss, reward)
         if type(decision) is Decision:
             action, density, within, floor, *_ = decision
             if decision is self._latest and floor is not None:  # a decision without a floor was not drawn by an agent
@@ -279,14 +287,13 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         rewards: npt.ArrayLike | None = None,
     ) -> None:
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
-        outcomes = "losses" if self.rewards is None else "rewards"
-        loss_values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        loss_values = self.outcome.read_many(losses, rewards)
         _check_one_knob(decisions)
         batch = self.batch(contexts)
         actions, densities = _numbers(decisions.actions), _numbers(decisions.densities, "densities")
         lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows, "lows")
         highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs, "highs")
-        for name, array in (("actions", actions), ("densities", densities), (outcomes, loss_values)):
+        for name, array in (("actions", actions), ("densities", densities), (self.outcome.keywords, loss_values)):
             check_shape(name, array, len(batch))
         self.check_outcomes(
             actions, densities, loss_values, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
@@ -300,16 +307,17 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         """The contents of a file with the agent."""
         settings = self._saved_settings()
         settings = {**settings, "epsilon": schedules.describe(settings["epsilon"])}
+        if "outcome" in settings:
+            settings |= self.outcome.describe()
         return type(self).__name__, {**settings, **self.context_parameters()}, self.state()
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
         """The agent that was saved with these parameters and arrays."""
         width, names = parameters.pop("width"), parameters.pop("names")
-        settings = {
-            name: schedules.from_description(value) if name == "epsilon" else value
-            for name, value in parameters.items()
-        }
+        settings = {**parameters, "epsilon": schedules.from_description(parameters["epsilon"])}
+        if "outcome" in settings:
+            settings["outcome"] = Outcome.from_description(settings)
         agent = cls._from_parameters(settings)
         if width is None and names is None and not arrays:
             return agent
@@ -338,6 +346,8 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
     def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
         if within is None:
             return _WHOLE_RANGE, _WHOLE_RANGE
+        if isinstance(within, list | tuple):
+            within = [self.actions if each is None else each for each in within]
         pairs = np.asarray(within, dtype=np.float64)
         check_shape("within", pairs, count, 2)
         for low, high in pairs:
@@ -346,8 +356,8 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
 
     def check_outcomes(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
         """Raise InputError if an action, density or loss is invalid."""
-        loss_range = numeric_range(self.losses)
-        check_outcomes(actions, densities, losses, lows, highs, loss_range=loss_range, rewards=self.rewards is not None)
+        check_taken(actions, densities, lows, highs)
+        self.outcome.check(losses)
 
 
 def _parts(decision: Any) -> tuple[Any, Any, Any]:

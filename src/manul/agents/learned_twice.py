@@ -15,17 +15,7 @@ from manul.errors import LearnedTwiceWarning
 
 
 class LearnedBatches:
-    """The batches that an agent has drawn, and those of them that it has learned.
-
-    >>> import manul, numpy as np
-    >>> agent = manul.Cats(leaves=8, bandwidth=1/8)
-    >>> decisions = agent.decide_many(np.zeros((2, 1)))
-    >>> agent.learn_many(np.zeros((2, 1)), decisions, [0.1, 0.3])
-    >>> with warnings.catch_warnings(record=True, action="always") as caught:
-    ...     agent.learn_many(np.zeros((2, 1)), decisions, [0.1, 0.3])
-    >>> print(caught[0].message)
-    These decisions were learned before, so they count twice. Learn each decision once.
-    """
+    """The batches that an agent has drawn, and those of them that it has learned."""
 
     def __init__(self) -> None:
         self._drawn, self._learned = WeakSet[Decisions | Decisions](), WeakSet[Decisions | Decisions]()

@@ -18,21 +18,20 @@ from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ManulError, ParameterError
+from manul.outcomes import Outcome
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats
 
 RowOrFields = conversion.Row | conversion.Fields
 
 
 class SaveableAgent(Agent, model_files.Saveable, Protocol):
-    """An agent with ranges of actions and losses that can be saved."""
+    """An agent with a range of actions and an outcome that can be saved."""
 
     actions: Any
-    losses: AnyRange
-    rewards: AnyRange | None
+    outcome: Outcome
 
     def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:
         """Draw the decision with this number without counting it."""
@@ -66,11 +65,15 @@ class Mapped(PlotMixin, model_files.FileMixin):
             rule = "a feature map such as manul.maps.Crosses() or a function of a context"
             raise ParameterError(f"features must be {rule}, got {features!r}.", "features")
         self.agent, self.features = agent, features
-        self.actions, self.losses = agent.actions, agent.losses
-        self.rewards: AnyRange | None = agent.rewards
+        self.actions = agent.actions
         self.space: ActionSpace = agent.space
         self._width: int | None = None
         self._mapped_width: int | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the agent inside learns from."""
+        return self.agent.outcome
 
     @property
     def width(self) -> int | None:

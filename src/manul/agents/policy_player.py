@@ -46,7 +46,6 @@ class PolicyPlayer:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the learned state, in bytes."""
         return sum(array.nbytes for array in self.state().values())
 
     @property

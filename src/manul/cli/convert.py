@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, KNOBS, LOG_FORMAT, NUMBER, RANGE
+from manul.cli._options import FILE, NUMBER, RANGE, format_option, knobs_option
 from manul.cli._wording import echo
 
 
@@ -18,23 +18,13 @@ from manul.cli._wording import echo
 @click.argument("source", metavar="IN", type=FILE)
 @click.argument("target", metavar="OUT", type=FILE)
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, recorded in OUT.")
-@click.option(
-    "--knobs",
-    type=KNOBS,
-    metavar="JSON",
-    help="ActionSpace with their ranges, if actions have several and IN does not record them.",
-)
+@knobs_option("IN")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, recorded in OUT.")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if IN has rewards instead.")
 @click.option(
     "--features", type=FILE, help="Data file that vw read when it wrote IN with -p; its features are joined by row."
 )
-@click.option(
-    "--format",
-    "log_format",
-    type=LOG_FORMAT,
-    help="Format of IN, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
-)
+@format_option("IN")
 @click.option("--first", type=NUMBER, metavar="SHARE", help="Write only the first share of the rows, such as 0.8.")
 @click.option("--last", type=NUMBER, metavar="SHARE", help="Write only the last share of the rows, such as 0.2.")
 @click.option(

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manul.cli._options import ESTIMATOR, FILE, INTEGER, LOG_FORMAT, MODEL, NUMBER, PICTURE, RANGE, Choice, File
+from manul.cli._options import (
+    ESTIMATOR,
+    FILE,
+    INTEGER,
+    MODEL,
+    NUMBER,
+    PICTURE,
+    Choice,
+    File,
+    format_option,
+    range_options,
+)
 from manul.cli._wording import echo
 
 if TYPE_CHECKING:
@@ -44,15 +55,8 @@ INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "
 )
 @click.option("--level", type=NUMBER, default=0.95, help="Confidence level.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed of the bootstrap.")
-@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
-@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
-@click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
-@click.option(
-    "--format",
-    "log_format",
-    type=LOG_FORMAT,
-    help="Format of LOGS, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
-)
+@range_options
+@format_option("LOGS")
 @click.option("--plot", type=File(*PICTURE), help="Write a plot of the estimates.")
 @click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")
 def evaluate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from operator import methodcaller
 from typing import Any
 
 import click
@@ -21,13 +22,14 @@ class Baseline(Number):
     name = "baseline"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         text = str(value)
         if text.startswith("{"):
             try:
                 return json.loads(text)
             except ValueError as error:
-                self.fail(f"--baseline must be a JSON object such as {{\"price\": 20}}, got {text!r:.60}: {error}.", param, ctx)
+                self.fail(
+                    f'--baseline must be a JSON object such as {{"price": 20}}, got {text!r:.60}: {error}.', param, ctx
+                )
         return text if text == "caller" or text.endswith(".manul") else super().convert(value, param, ctx)
 
 
@@ -141,5 +143,5 @@ def _call(name: str, loop: str, *, url: str, token: str | None, as_json: bool, *
     from manul.service.client.rollout_text import rollout_json, rollout_text
 
     with Client(url, token, retries=RETRIES) as client:
-        result = getattr(client, name)(loop, **settings)
+        result = methodcaller(name, loop, **settings)(client)
     echo(rollout_json(result) if as_json else rollout_text(result))

@@ -14,6 +14,7 @@ from manul.actions.kinds.knob import KnobValue
 from manul.agents.auto_knobs import MOST_COMBINATIONS, AutoKnobs
 from manul.contexts.schema import Context
 from manul.inspection.knob_effects import KnobEffect, knob_effects
+from manul.outcomes import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,9 +39,9 @@ class KnobsInContext:
         return {effect.name: effect.best for effect in self.effects}
 
     @property
-    def rewards(self) -> bool:
-        """Whether the agent learns from rewards, which are shown instead of losses."""
-        return any(effect.rewards for effect in self.effects)
+    def outcome(self) -> Outcome:
+        """The outcome that the agent learns from, which is shown."""
+        return self.effects[0].outcome
 
     def window(self, name: str) -> tuple[float, float] | None:
         """The interval with the highest density of a knob, given the best options; None for a choice."""

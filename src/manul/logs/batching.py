@@ -20,7 +20,7 @@ from manul.logs.formats.context_changes import FLAGS
 from manul.logs.knob_views import object_array, require_one_knob
 from manul.logs.log import Log
 from manul.logs.view_mixin import Fields
-from manul.utils.rewards import AnyRange, check_any_range, check_ranges
+from manul.outcomes import LOSSES, AnyRange, Outcome
 from manul.utils.validation import Floats, check_range
 
 SIZE = 8192  # rows per piece; results depend on it in the last digits
@@ -46,8 +46,6 @@ class WholeLogColumns:
 class Rows:
     """Rows of a log; `first` is the number of the first row, `estimated` whether the densities were estimated.
 
-    `rewards` says that the losses are negative rewards.
-
     Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Fields that were dates, flags or lists are in
     `converted`, and `absent` has the rows that lack a field. Rows with several `knobs` have actions and
     `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
@@ -68,7 +66,7 @@ class Rows:
     knobs: ActionSpace | None = None
     densities_by_knob: dict[str, Floats] | None = None
     knob_ranges: npt.NDArray[Any] | None = None
-    rewards: bool = False
+    outcome: Outcome = LOSSES
     converted: Mapping[str, str] = field(default_factory=dict)
     absent: dict[str, npt.NDArray[np.bool_]] | None = None
 
@@ -200,11 +198,11 @@ def same_outcomes(log: Iterable[Log]) -> Iterator[Log]:
     Traceback (most recent call last):
     manul.errors.InputError: logs must all have losses or all have rewards, got both.
     """
-    rewards = None
+    better = None
     for batch in log:
-        if rewards not in (None, has_rewards(batch)):
+        if better not in (None, batch.outcome.better):
             raise InputError("logs must all have losses or all have rewards, got both.", "logs")
-        rewards = has_rewards(batch)
+        better = batch.outcome.better
         yield batch
 
 
@@ -222,15 +220,6 @@ def encode_contexts(
     return np.empty((count, 0), np.float32) if columns is None else columns.rows(fields or {}, count)
 
 
-def has_rewards(first: Log | None) -> bool:
-    """Whether the first batch of a log has rewards.
-
-    >>> has_rewards(None)
-    False
-    """
-    return first is not None and first.rewards is not None
-
-
 def as_loss_range(first: Log | None, losses: AnyRange | None, rewards: AnyRange | None) -> AnyRange | None:
     """The range of losses that is given as such or as `rewards`, which only a log of rewards has; None if none is given.
 
@@ -240,8 +229,8 @@ def as_loss_range(first: Log | None, losses: AnyRange | None, rewards: AnyRange 
     """
     if rewards is None:
         return losses
-    span, _ = check_ranges(losses, rewards, kind=None)
-    if first is not None and not has_rewards(first):
+    span = Outcome.of(losses=losses, rewards=rewards).losses
+    if first is not None and not first.outcome.higher:
         raise ParameterError("rewards is for logs of rewards; this one has losses. Use losses=(low, high).", "rewards")
     return span
 
@@ -255,7 +244,7 @@ def declared_ranges(log: Logs, actions: Within | None, losses: AnyRange | None) 
     ((0.0, 32.0), (0.0, 1.0))
     """
     if isinstance(losses, str):
-        check_any_range("losses", losses, kind=None)
+        Outcome.of(losses=losses)  # refuses other words
         losses = observed_range(repeatable(log, "The range 'auto'"))
     undeclared = (actions is None or losses is None) and not isinstance(log, Iterator)
     first = next(iter(batches(log)), None) if undeclared else None
@@ -292,7 +281,7 @@ def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
         batch.floors,
         batch.features,
         columns,
-        rewards=has_rewards(batch),
+        outcome=batch.outcome,
         **_changes(batch),
     )
     if batch.knobs is None:

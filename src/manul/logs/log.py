@@ -23,8 +23,8 @@ from manul.logs.formats.log_schema import Metadata
 from manul.logs.frame_mixin import FrameMixin
 from manul.logs.knob_views import check_knobs, knob_views, lengths
 from manul.logs.view_mixin import Contexts, ViewMixin
+from manul.outcomes import Outcome, reject_text
 from manul.utils import html_cards
-from manul.utils.rewards import reject_text
 from manul.utils.validation import Floats, check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Log(ViewMixin, FrameMixin):
         loss_range: Within | None = None,
         reward_range: Within | None = None,
         rewards: bool = False,
+        outcome: Outcome | None = None,
         densities_estimated: bool = False,
         knobs: Mapping[str, Any] | ActionSpace | None = None,
         densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
@@ -100,6 +101,11 @@ class Log(ViewMixin, FrameMixin):
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
         flags |= {"changes": None if named is None else Metadata.from_arrow(named.schema.metadata).changes}
         self._metadata = Metadata(**flags).with_ranges(*_ranges(action_range, loss_range, reward_range))
+        if outcome is not None:
+            if rewards or loss_range or reward_range:
+                other = "rewards" if rewards else "loss_range" if loss_range else "reward_range"
+                raise ParameterError(f"outcome and {other} exclude each other: an outcome says both.", "outcome")
+            self._metadata = self._metadata.with_outcome(Outcome.of(outcome=outcome))
         self._views = given
         self._table: pa.Table | None = None if named is None else arrays.named_table_of(given, self._metadata)
         self.skipped = 0

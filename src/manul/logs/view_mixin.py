@@ -15,7 +15,7 @@ from manul.logs.formats import arrays, knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.context_changes import ContextChanges
 from manul.logs.formats.log_schema import Metadata
-from manul.utils.rewards import negate_pair
+from manul.outcomes import Outcome
 from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
@@ -58,8 +58,13 @@ class ViewMixin:
     @property
     def reward_range(self) -> Within | None:
         """The declared range of the rewards, or None; a log of losses has none."""
-        span = self._metadata.loss_range
-        return negate_pair(span) if span is not None and self._metadata.rewards else None
+        span = self.outcome.rewards
+        return None if isinstance(span, str) else span
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the log has: losses or rewards, and their range, which is "auto" if it is not declared."""
+        return self._metadata.outcome
 
     @property
     def densities_estimated(self) -> bool:
@@ -132,7 +137,7 @@ class ViewMixin:
     @property
     def rewards(self) -> Floats | None:
         """The reward of each action; None if the log has losses."""
-        return 0.0 - self.losses if self._metadata.rewards else None
+        return self.outcome.from_loss(self.losses) if self.outcome.higher else None
 
     @property
     def lows(self) -> Floats | None:

@@ -20,7 +20,6 @@ from manul.actions.schedules import Epsilon
 from manul.agents.auto import Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.logs.batching import Logs, Rows, pieces
-from manul.utils.rewards import known_range
 from manul.utils.validation import Floats
 
 FOLDS, BLOCKS = 3, 50
@@ -160,6 +159,6 @@ def fold_rows(rows: Rows, total: int) -> Iterator[tuple[int, Numbers, Rows]]:
 
 def predict(critic: Auto, rows: Rows, actions: Floats) -> Floats:
     """The losses that a critic predicts for one action or several per row, scaled to [0, 1] and clipped."""
-    low, high = known_range(critic.losses, "the critic")
+    low, high = critic.outcome.known_losses("the critic")
     predicted = critic.predict_losses(critic_contexts(rows), actions)
     return np.clip((predicted - low) / (high - low), 0.0, 1.0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 
 from manul.actions.decision import Within
 from manul.agents import Mapped
-from manul.logs.batching import SIZE, encode_contexts, has_rewards, repeatable
+from manul.logs.batching import SIZE, encode_contexts, repeatable
 from manul.logs.column_fitting import LogColumns, fit_columns
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent
@@ -73,7 +74,7 @@ class Numbers:
                 part = batch.rows(slice(first, first + SIZE))
                 contexts = encode_contexts(self.columns, part.fields, part.features, len(part))
                 outcomes = part.actions, part.densities, part.losses, part.lows, part.highs
-                yield Log(contexts, *outcomes, floors=part.floors, rewards=has_rewards(part))
+                yield Log(contexts, *outcomes, floors=part.floors, outcome=replace(part.outcome, range="auto"))
 
 
 def with_columns(agent: AnyAgent, columns: LogColumns | None) -> AnyAgent | Mapped:

@@ -30,7 +30,6 @@ class Linear(NativePolicies):
     def player(
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: NativeEpsilon, seed: int
     ) -> _core.Player:
-        """Return a new native player."""
         return _core.LinearPlayer(
             actions=actions,
             losses=losses,

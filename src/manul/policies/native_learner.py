@@ -19,21 +19,17 @@ class NativeLearner:
         self._player = player
 
     def action(self, context: Row, within: Within) -> float:
-        """The centre of the window."""
         return self._player.window(context, *within)[0]
 
     def learn(self, context: Row, decision: Decision, loss: float) -> None:
-        """Learn from an example."""
         action, density, within, *_ = decision
         assert within is not None
         self._player.learn(context, action, density, loss, *within)
 
     def state(self) -> Arrays:
-        """The arrays of the player."""
         return self._player.state()
 
     def restore(self, arrays: Arrays) -> None:
-        """Restore a state."""
         self._player.restore(arrays)
 
 
@@ -54,9 +50,5 @@ class NativePolicies(ABC):
 
 
 def cap_bandwidth(bandwidth: float, actions: Within) -> float:
-    """Limit a bandwidth to half the range of actions, at which a window covers the whole range.
-
-    >>> cap_bandwidth(0.75, (0.0, 1.0))
-    0.5
-    """
+    """Limit a bandwidth to half the range of actions, at which a window covers the whole range."""
     return min(bandwidth, (actions[1] - actions[0]) / 2)

@@ -29,7 +29,6 @@ class Tree(NativePolicies):
     def player(
         self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: NativeEpsilon, seed: int
     ) -> _core.Player:
-        """Return a new native player."""
         return _core.CatsPlayer(
             actions=actions,
             losses=losses,

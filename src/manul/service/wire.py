@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
 from manul.actions.kinds import KINDS
+from manul.outcomes import Combination
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", examples=["heating"])]
 Id = Annotated[
@@ -47,7 +48,6 @@ Densities = Annotated[
 ]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PositiveShare = Annotated[float, Meta(gt=0, le=1)]
-Combination = Literal["first", "last", "sum", "mean"]
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -159,10 +159,14 @@ class Decision(Struct, kw_only=True):
 
 
 class Decisions(Struct, kw_only=True):
+    """One decision per context, in order."""
+
     decisions: list[Decision]
 
 
 class Observed(Struct, kw_only=True):
+    """Confirms that an observation is stored."""
+
     id: str
 
 
@@ -175,6 +179,8 @@ class Loss(Struct, kw_only=True):
 
 
 class Losses(Struct, kw_only=True):
+    """One status per loss, in order."""
+
     losses: list[Loss]
 
 
@@ -214,10 +220,14 @@ class Deleted(Struct, kw_only=True):
 
 
 class Loops(Struct, kw_only=True):
+    """All loops, by name."""
+
     loops: list[Status]
 
 
 class Objection(Struct, kw_only=True):
+    """A reason not to trust an estimate."""
+
     severity: Literal["error", "warning"]
     title: str
     sentence: str
@@ -382,6 +392,8 @@ class PairView(Struct, kw_only=True):
 
 
 class Health(Struct, kw_only=True):
+    """The service is healthy."""
+
     status: Literal["ok"]
 
 
@@ -394,4 +406,6 @@ class ErrorBody(Struct, kw_only=True):
 
 
 class Error(Struct, kw_only=True):
+    """The body of every error response."""
+
     error: ErrorBody

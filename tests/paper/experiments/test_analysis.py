@@ -6,7 +6,6 @@ import pytest
 from manul import worlds
 from manul.paper.experiments import methods, published
 from manul.paper.experiments.offline import analysis
-from manul.paper.experiments.offline import sweep as offline_sweep
 from manul.paper.experiments.online import analysis as online
 from manul.paper.experiments.online import sweep
 from manul.paper.experiments.problem_sets import Problem
@@ -60,9 +59,9 @@ def test_smoothing_gets_the_credit_only_where_it_wins(loss, credited):
 @pytest.mark.parametrize(("high", "words"), [(0.19, "do not overlap"), (0.21, "overlap")])
 def test_overlapping_intervals_are_reported(high, words):
     row = {"dataset": "ds", "leaves": 4, "bandwidth": 0.25, "loss": 0.1, "low": 0.05, "high": high}
-    names = offline_sweep.RULES.values()
+    names = methods.RULES.values()
     rows = [
-        {**row, "player": offline_sweep.INITIAL, "low": 0.2, "high": 0.3},
+        {**row, "player": methods.INITIAL, "low": 0.2, "high": 0.3},
         *({**row, "player": name} for name in names),
     ]
     assert all(told.endswith(f"the intervals {words}.") for told in analysis.explain(rows, "ds"))

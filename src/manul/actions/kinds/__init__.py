@@ -49,6 +49,12 @@ def knob_from_description(name: str, description: Any) -> Knob[Any]:
     raise ParameterError(f"{name} must have {known}.", "actions")
 
 
+def is_knob(description: Mapping[str, Any]) -> bool:
+    """Whether a mapping has arguments of a kind of knob, not knobs by name."""
+    plain = not any(isinstance(value, Mapping) for value in description.values())
+    return bool(description) and plain and any(description.keys() <= {*kind.keys()} for kind in KINDS)
+
+
 def _listed(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 

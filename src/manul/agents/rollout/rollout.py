@@ -32,8 +32,7 @@ from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
-from manul.utils.rewards import loss_of, losses_of, numeric_range
-from manul.utils.validation import Floats, check_losses, check_seed, check_shape
+from manul.utils.validation import Floats, check_seed, check_shape
 
 
 @model_files.saveable(
@@ -97,9 +96,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
             )
         self._agent, self.seed = agent, check_seed(seed)
         self.space: ActionSpace[A] = agent.space
-        self.actions, self.losses, self.rewards = agent.actions, agent.losses, agent.rewards
+        self.actions, self.outcome = agent.actions, agent.outcome
         self.baseline: Baseline = check_baseline(baseline, self.space)
-        self.progress = Progress(self.plan, self.plan.loss_range(self.losses, rewards=self.rewards is not None))
+        self.progress = Progress(self.plan, self.plan.loss_range(self.outcome))
         self.decisions = 0
         self._density_is_checked = False
         self._in_flight = InFlight()
@@ -113,8 +112,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     @agent.setter
     def agent(self, agent: SaveableAgent) -> None:
         _check_agent(agent)
-        given = agent.actions, agent.losses, agent.rewards is not None
-        expected = self.actions, self.losses, self.rewards is not None
+        given, expected = ((each.actions, each.outcome.losses, each.outcome.higher) for each in (agent, self))
         if given != expected:
             names = "actions, losses and kind of outcome"
             raise ParameterError(f"agent must have the {names} of the one before, {expected}, got {given}.", "agent")
@@ -129,7 +127,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     @property
     def evidence(self) -> Evidence:
         """What is known of the learner against the baseline."""
-        return evidence_of(self.progress, self._in_flight, rewards=self.rewards is not None)
+        return evidence_of(self.progress, self._in_flight, self.outcome)
 
     def distribution(
         self, context: Context, within: Narrowing | None = None, *, action: A | None = None
@@ -171,8 +169,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         self._check_time(time)
         number = self._check_known([decision.id if isinstance(decision, Decision) else None])[0]
         outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
-        value = loss_of(loss, reward, rewards=self.rewards is not None)
-        check_losses(np.array([value]), numeric_range(self.losses), rewards=self.rewards is not None)
+        value = self.outcome.read(loss, reward)
+        self.outcome.check(np.array([value]))
         self.agent.learn(context, decision, **outcome)
         self._judge(number, value, time)
 
@@ -224,9 +222,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         known = isinstance(decisions, Decisions) and decisions.ids is not None
         numbers = self._check_known(list(decisions.ids) if known else [None])  # type: ignore[arg-type]
         outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
-        values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        values = self.outcome.read_many(losses, rewards)
         check_shape("losses", values, len(numbers))
-        check_losses(values, numeric_range(self.losses), rewards=self.rewards is not None)
+        self.outcome.check(values)
         self.agent.learn_many(contexts, decisions, **outcomes)
         for number, value in zip(numbers, values.tolist(), strict=True):
             self._judge(number, value, time)

@@ -8,7 +8,7 @@ from typing import Literal
 from manul.agents.rollout.confidence_bounds import Sums
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_progress import COHORT, Move, Progress
-from manul.utils.rewards import OutcomeNames, negate, outcome_names
+from manul.outcomes import LOSSES, Outcome
 
 Status = Literal["waiting", "done", "rolled back"]
 
@@ -27,8 +27,8 @@ class Evidence:
     `later_losses` wait; None if there is no such decision. `left_out` are the decisions of learner and baseline whose losses
     did not come within patience, since the model was given, and `left_out_rates` their shares of all decisions of the arm. If
     the arms are proven to be left out at different rates, the evidence is `uneven`, and the learner does not move up. `beyond` is the
-    number of losses that were beyond the range, since the rollout began: they count as its ends. With `rewards`, losses are negative
-    rewards, and sentences state rewards.
+    number of losses that were beyond the range, since the rollout began: they count as its ends. Losses are
+    those of the `outcome`, and sentences state its values.
     """
 
     status: Status
@@ -50,7 +50,7 @@ class Evidence:
     uneven: bool = False
     beyond: int = 0
     moves: tuple[Move, ...] = ()
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     def __str__(self) -> str:
         if self.status == "rolled back":
@@ -59,15 +59,11 @@ class Evidence:
             return f"Rolled back {when}: the learner was worse than tolerated."
         arms = ""
         if self.learner_loss is not None and self.baseline_loss is not None:
-            means = [negate(each) if self.rewards else each for each in (self.learner_loss, self.baseline_loss)]
-            arms = f", mean {self._outcomes.one} {means[0]:.4g} against {means[1]:.4g}"
+            means = (self.outcome.state(each) for each in (self.learner_loss, self.baseline_loss))
+            arms = f", mean {self.outcome.name} {' against '.join(means)}"
         limit = ", limited by the budget" if self.limited else ""
         text = f"Step {self.step} of {self.steps}: {100 * self.traffic:.3g} % of the traffic{limit}{arms}."
         return f"{text} {self._next_step()}{self._missing_losses()}{self._beyond()}{self._delay()}"
-
-    @property
-    def _outcomes(self) -> OutcomeNames:
-        return outcome_names(rewards=self.rewards)
 
     def _next_step(self) -> str:
         if self.status == "done":
@@ -93,26 +89,30 @@ class Evidence:
             return ""
         learner, baseline = (f"{100 * rate:.3g} %" for rate in self.left_out_rates)
         return (
-            f" Held: {learner} of the learner's decisions and {baseline} of the baseline's had no {self._outcomes.one} when "
-            "patience ended, which is no coincidence. Report them in time or be more patient, and start again."
+            f" Held: {learner} of the learner's decisions and {baseline} of the baseline's had no {self.outcome.name} when patience "
+            "ended, which is no coincidence. Report them in time or be more patient, and start again."
         )
 
     def _beyond(self) -> str:
-        several = self._outcomes.several.capitalize()
-        return f" {several} beyond the range, which count as its ends: {self.beyond:,}." if self.beyond else ""
+        several = self.outcome.plural
+        return (
+            f" {several[0].upper()}{several[1:]} beyond the range, which count as its ends: {self.beyond:,}."
+            if self.beyond
+            else ""
+        )
 
     def _delay(self) -> str:
         """What holds up the evidence, if more than a cohort waits."""
         if self.held_up_by is None or self.later_losses < COHORT:
             return ""
         return (
-            f" Held up: decision number {self.held_up_by} has no {self._outcomes.one}, and {self.later_losses:,} later "
-            f"{self._outcomes.several} wait for it. "
+            f" Held up: decision number {self.held_up_by} has no {self.outcome.name}, and {self.later_losses:,} later "
+            f"{self.outcome.plural} wait for it. "
             "Report it, or wait until patience ends."
         )
 
 
-def evidence_of(progress: Progress, in_flight: InFlight, *, rewards: bool = False) -> Evidence:
+def evidence_of(progress: Progress, in_flight: InFlight, outcome: Outcome = LOSSES) -> Evidence:
     """The evidence of a rollout so far; `in_flight` are the decisions that are not judged.
 
     >>> from manul.agents.rollout.rollout_plan import RolloutPlan
@@ -146,7 +146,7 @@ def evidence_of(progress: Progress, in_flight: InFlight, *, rewards: bool = Fals
         uneven=progress.uneven,
         beyond=progress.beyond,
         moves=tuple(progress.moves),
-        rewards=rewards,
+        outcome=outcome,
     )
 
 

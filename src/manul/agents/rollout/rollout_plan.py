@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, TypedDict
 
 from manul.errors import ParameterError
-from manul.utils.rewards import AnyRange, negate_pair, outcome_names
+from manul.outcomes import Outcome
 from manul.utils.validation import check_number, check_range, check_whole_number
 
 MOST_STEPS = 20
@@ -102,18 +102,17 @@ class RolloutPlan:
         # Files of earlier versions do not have the settings that are None.
         return {name: value for name, value in settings.items() if value is not None}
 
-    def loss_range(self, losses: AnyRange, *, rewards: bool) -> tuple[float, float]:
-        """The range of the losses that are compared, for an agent with this range of losses."""
+    def loss_range(self, outcome: Outcome) -> tuple[float, float]:
+        """The range of the losses that are compared, for an agent with this outcome."""
         if self.outcome_range is not None:
-            return negate_pair(self.outcome_range) if rewards else self.outcome_range
-        if isinstance(losses, str):
-            names = outcome_names(rewards=rewards).several
+            return outcome.flip(self.outcome_range)
+        if isinstance(outcome.losses, str):
             raise ParameterError(
-                f"outcome_range must be given to a rollout of an agent with {names}='auto', because its guarantee needs a range: "
-                f"pass outcome_range=(low, high); {names} beyond it count as its ends.",
+                f"outcome_range must be given to a rollout of an agent with {outcome.keywords}='auto', because its guarantee needs a "
+                f"range: pass outcome_range=(low, high); {outcome.plural} beyond it count as its ends.",
                 "outcome_range",
             )
-        return losses
+        return outcome.losses
 
 
 def _check_steps(steps: Sequence[float]) -> tuple[float, ...]:

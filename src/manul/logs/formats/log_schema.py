@@ -27,7 +27,7 @@ from manul.actions.space import ActionSpace
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats import knob_columns
 from manul.logs.formats.context_changes import ContextChanges
-from manul.utils.rewards import negate_pair
+from manul.outcomes import Outcome
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ RESERVED = (*NUMBERS, *OPTIONAL, "context")
 KNOB_COLUMNS = ("density_by_knob", "within")  # of logs with several knobs
 Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
-FLAGS = ("rewards", "densities_estimated", "knobs", "changes")  # in the metadata only if true, or given
+FLAGS = ("rewards", "outcome_name", "densities_estimated", "knobs", "changes")  # in the metadata only if true, or given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +62,22 @@ class Metadata:
     width: int | None = None
     names: tuple[str, ...] | None = None
     rewards: bool = False
+    outcome_name: str | None = None  # if it is neither "loss" nor "reward"
     densities_estimated: bool = False
     knobs: ActionSpace | None = None
     changes: ContextChanges | None = None  # of contexts
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What the log has: losses or rewards, their name, and their range, which is "auto" if it is not declared."""
+        outcome = Outcome(self.outcome_name or "", better="high" if self.rewards else "low", range="auto")
+        return outcome if self.loss_range is None else outcome.with_losses(self.loss_range)
+
+    def with_outcome(self, outcome: Outcome) -> Metadata:
+        """A copy with another outcome; its wait has ended for every row of a log."""
+        span = None if outcome.range == "auto" else outcome.loss_bounds
+        name = None if outcome.name == outcome.keyword else outcome.name
+        return replace(self, rewards=outcome.higher, outcome_name=name, loss_range=span)
 
     def to_arrow(self) -> dict[bytes, bytes]:
         return {b"manul": self._encoded}
@@ -98,7 +111,7 @@ class Metadata:
             if not self.rewards:
                 advice = "this one has losses. Use loss_range=(low, high)."
                 raise ParameterError(f"reward_range is for logs of rewards; {advice}", "reward_range")
-            loss_range = negate_pair(reward_range)
+            loss_range = self.outcome.flip(reward_range)
         if action_range is None and loss_range is None:
             return self
         if self.knobs is not None and action_range is not None:
@@ -287,7 +300,7 @@ def require_same(schema: pa.Schema, other: pa.Schema) -> None:
 
 def require_same_outcomes(one: Metadata, other: Metadata) -> None:
     """Check that logs both have losses or both have rewards, and densities of the same origin."""
-    if one.rewards != other.rewards:
+    if one.outcome.better != other.outcome.better:
         raise InputError("logs must all have losses or all have rewards, got both.", "logs")
     if one.densities_estimated != other.densities_estimated:
         raise InputError("logs must all have logged densities or all have estimated ones, got both.", "logs")

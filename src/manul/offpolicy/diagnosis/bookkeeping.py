@@ -8,25 +8,17 @@ from hashlib import blake2b
 
 import numpy as np
 
-from manul.logs.batching import Logs, batches, has_rewards
+from manul.logs.batching import Logs, batches
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
-from manul.utils.rewards import outcome_names
+from manul.outcomes import LOSSES
 
 
 class Bookkeeping:
-    """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory.
-
-    >>> log = Log(np.zeros((3, 1), np.float32), np.ones(3), np.ones(3), np.ones(3), ids=["a", "b", "a"])
-    >>> book = Bookkeeping()
-    >>> [len(batch) for batch in book.read(log)]
-    [3]
-    >>> [title for _, title, _ in book.findings()]
-    ['repeated ids', 'one action']
-    """
+    """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory."""
 
     def __init__(self) -> None:
-        self.ids, self.rows, self.rewards = HashSample(), 0, False
+        self.ids, self.rows, self.outcome = HashSample(), 0, LOSSES
         self.time, self.descents, self.first_descent = -math.inf, 0, 0
         self.lowest, self.highest = math.inf, -math.inf
         self.values: dict[str, set[object]] = {}  # of each of several knobs
@@ -53,7 +45,7 @@ class Bookkeeping:
         else:
             for name, column in log.actions.items():
                 self.values.setdefault(name, set()).update([*{*column.tolist()}][:2])
-        self.rows, self.rewards = self.rows + len(log), has_rewards(log)
+        self.rows, self.outcome = self.rows + len(log), log.outcome
 
     def _add_times(self, log: Log) -> None:
         assert log.times is not None
@@ -71,7 +63,7 @@ class Bookkeeping:
         symptoms: list[Symptom] = []
         share = self.ids.share
         if share:
-            names = outcome_names(rewards=self.rewards).several
+            names = self.outcome.plural
             text = f"{100 * share:.2g} % of the rows have an id that occurred before, so their {names} count twice. "
             advice = f"Join decisions and {names} again so that each decision has one row."
             severity = "error" if share > MANY_COPIES else "warning"

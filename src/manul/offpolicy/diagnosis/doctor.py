@@ -30,8 +30,8 @@ from manul.offpolicy.diagnosis.support import FAILURE, Support
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
+from manul.outcomes import AnyRange
 from manul.policies.policy import Policy
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_has_rows
 
 SEVERITIES = ("error", "warning", "note")

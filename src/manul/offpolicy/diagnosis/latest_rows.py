@@ -11,6 +11,7 @@ from manul.actions.decision import Within
 from manul.logs.batching import Rows
 from manul.logs.knob_views import volumes
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import Floats
 
 KEPT = 4096  # rows: enough for effects that matter, and few enough to take a fraction of a second
@@ -29,9 +30,9 @@ class LatestRows:
     positions: Floats
     densities: Floats
     losses: Floats
-    rewards: bool
     estimated: bool
     continuous: bool
+    outcome: Outcome = LOSSES
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -89,13 +90,13 @@ class LatestRowsKeeper:
     """
 
     def __init__(self, span: Within) -> None:
-        self.span, self.pieces, self.rewards, self.estimated = span, list[tuple[Floats, ...]](), False, False
+        self.span, self.pieces, self.outcome, self.estimated = span, list[tuple[Floats, ...]](), LOSSES, False
 
     def add(self, rows: Rows) -> None:
         """Add a piece of rows with valid actions and densities."""
         kept = rows.select(np.isfinite(rows.losses))
         kept = kept.select(slice(max(len(kept) - KEPT, 0), None))
-        self.rewards, self.estimated = rows.rewards, self.estimated or rows.estimated
+        self.outcome, self.estimated = rows.outcome, self.estimated or rows.estimated
         positions, densities = relative_decisions(kept, self.span)
         contexts = np.nan_to_num(kept.contexts.astype(np.float64))
         self.pieces.append((contexts, positions, densities, kept.losses))
@@ -111,9 +112,9 @@ class LatestRowsKeeper:
             positions,
             densities,
             losses,
-            rewards=self.rewards,
             estimated=self.estimated,
             continuous=continuous,
+            outcome=self.outcome,
         )
 
 

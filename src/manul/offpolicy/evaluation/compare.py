@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.errors import InputError, ParameterError
-from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, has_rewards, pieces
+from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces
 from manul.offpolicy import named_logs
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation import policy_densities
@@ -26,8 +26,8 @@ from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
+from manul.outcomes import AnyRange, outcome_of
 from manul.policies.policy import Policy
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats, check_has_rows, check_number
 
 AnyPolicy = Policy | policy_densities.Deterministic
@@ -106,7 +106,7 @@ def compare(
     compared = pairs.rows(name, level, scale[1] - scale[0], scale[0])
     named = [*pairs.policies.items(), *([] if pairs.baseline is None else [(name, pairs.baseline)])]
     windows = tuple((key, window) for key, policy in named if (window := policy_densities.smoothing(policy)))
-    return Comparison(tuple(row._replace(rewards=has_rewards(first)) for row in compared), level, windows)
+    return Comparison(tuple(row._replace(outcome=outcome_of(first)) for row in compared), level, windows)
 
 
 def _named(

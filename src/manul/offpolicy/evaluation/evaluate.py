@@ -16,7 +16,7 @@ from manul.actions.decision import Within
 from manul.actions.ranges import Actions
 from manul.actions.space import ActionSpace, check_one_knob
 from manul.errors import InputError, ParameterError
-from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, has_rewards, pieces, repeatable
+from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces, repeatable
 from manul.offpolicy import named_logs
 from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation import bandwidth as slope
@@ -32,8 +32,8 @@ from manul.offpolicy.evaluation.outcome_model import Regressor
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
+from manul.outcomes import AnyRange, outcome_of
 from manul.policies.policy import Policy
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats, check_bandwidth, check_choice, check_has_rows, check_number, check_seed
 
 _WITH_BOUNDS = ("empirical-likelihood", *intervals.BOUNDED)
@@ -117,7 +117,7 @@ def evaluate(
     objections = sorted([*doubts.objections(), *estimate.objections], key=lambda objection: objection.severity)
     return replace(
         estimate,
-        rewards=has_rewards(first),
+        outcome=outcome_of(first),
         smoothing=policy_densities.smoothing(policy),
         objections=tuple(objections),
     )

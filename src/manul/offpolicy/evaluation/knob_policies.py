@@ -22,6 +22,7 @@ class KnobsPolicy:
 
     def __init__(self, policy: Any) -> None:
         self.policy, self.knobs = policy, several_knobs(policy)
+        self.space = self.knobs
         self._densities: dict[tuple[int, int], Floats] = {}
 
     @staticmethod

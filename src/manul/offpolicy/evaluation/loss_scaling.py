@@ -6,7 +6,7 @@ import numpy as np
 
 from manul.actions.decision import Within
 from manul.logs.batching import Rows
-from manul.utils.validation import USABLE, Floats, are_within, check_losses, reject, usable_densities
+from manul.utils.validation import USABLE, Floats, are_within, reject, usable_densities
 
 _ADVICE = "Log the density of each decision, or estimate it with manul.offpolicy.estimate_densities."
 _FLOOR_ADVICE = "Log the smallest density of any action, or omit floors."
@@ -14,7 +14,7 @@ _FLOOR_ADVICE = "Log the smallest density of any action, or omit floors."
 
 def scale_losses(rows: Rows, scale: Within) -> Floats:
     """The losses as shares of their range; raises InputError if a loss, density or floor is unusable."""
-    check_losses(rows.losses, scale, rows.first, rewards=rows.rewards)
+    rows.outcome.with_losses(scale).check(rows.losses, rows.first)
     reject(~usable_densities(rows.densities), rows.densities, "density", USABLE, _ADVICE, rows.first)
     if rows.floors is not None:
         outside = ~(np.isnan(rows.floors) | are_within(rows.floors, 0.0, rows.densities))

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from manul.actions.space import ActionSpace
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
 from manul.offpolicy.estimate import Estimate
-from manul.offpolicy.evaluation.comparison_table import Comparison
+from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
+from manul.outcomes import LOSSES
+
+if TYPE_CHECKING:
+    from manul.offpolicy.optimization.verdict import Verdict
 
 _BATCH = 65_536
 _HEADER = ("estimator", "loss", "low", "high", "interval", "rows", "effective size", "mean weight", "largest weight")
@@ -42,11 +46,10 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
     estimator    loss     low    high                  interval   rows  effective size  mean weight  largest weight
         snips  0.2500  0.2000  0.3000  95% empirical-likelihood  1,000             120        1.000             4.0
     """
-    rewards = any(estimate.rewards for estimate in estimates)
-    rows: list[tuple[str, ...]] = [tuple("reward" if rewards and name == "loss" else name for name in _HEADER)]
+    outcome = estimates[0].outcome if estimates else LOSSES
+    rows: list[tuple[str, ...]] = [tuple(outcome.keyword if name == "loss" else name for name in _HEADER)]
     for estimate in estimates:
-        numbers = estimate.reward or (estimate.value, estimate.low, estimate.high)
-        ends = (f"{number:.4f}" if estimate.usable else "unknown" for number in numbers)
+        ends = (f"{number:.4f}" if estimate.usable else "unknown" for number in estimate.numbers)
         known = estimate.interval != "none"
         interval = f"{100 * estimate.level:g}% {estimate.interval}" if known else "none"
         weights = f"{estimate.effective_size:,.0f}", f"{estimate.mean_weight:.3f}", f"{estimate.largest_weight:.1f}"
@@ -54,7 +57,7 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = [[f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]
     objections = dict.fromkeys(str(objection) for estimate in estimates for objection in estimate.objections)
-    better = ["reward: the mean reward of the policy; higher is better"] if rewards else []
+    better = [f"reward: the mean {outcome.name} of the policy; higher is better"] if outcome.higher else []
     return "\n".join(["  ".join(cells) for cells in aligned] + better + list(objections))
 
 
@@ -64,7 +67,7 @@ def estimates_json(estimates: Sequence[Estimate]) -> str:
     >>> estimates_json([])
     '{"estimates": []}'
     """
-    return json.dumps({"estimates": finite([asdict(each) | reward_field(each.reward) for each in estimates])})
+    return json.dumps({"estimates": finite([plain(each) for each in estimates])})
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -74,22 +77,23 @@ def comparison_json(comparison: Comparison) -> str:
     '{"level": 0.95, "comparisons": []}'
     """
     rows = [
-        row._asdict()
-        | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
-        | reward_field(row.reward)
+        plain(row) | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
         for row in comparison
     ]
     return json.dumps({"level": comparison.level, "comparisons": finite(rows)})
 
 
-def reward_field(rewards: NamedTuple | None) -> dict[str, object]:
-    """The field `reward` of JSON, which stands beside the losses if the log has rewards.
+def plain(result: Estimate | ComparisonRow | Verdict) -> dict[str, object]:
+    """All fields of a result: those of losses, whether the log has `rewards`, and the `reward` if it has.
 
-    >>> from manul.offpolicy.estimate import Reward
-    >>> reward_field(Reward(43.0, 40.0, 46.0)), reward_field(None)
-    ({'reward': {'value': 43.0, 'low': 40.0, 'high': 46.0}}, {})
+    >>> row = ComparisonRow("new", "logged", None, 0.2, -0.1, -0.15, -0.05, 1000, 120.0)
+    >>> plain(row)["rewards"]
+    False
     """
-    return {} if rewards is None else {"reward": rewards._asdict()}
+    fields = asdict(result) if is_dataclass(result) else result._asdict()
+    del fields["outcome"]
+    reward = {} if result.reward is None else {"reward": result.reward._asdict()}
+    return {**fields, "rewards": result.outcome.higher, **reward}
 
 
 def finite(value: object) -> object:

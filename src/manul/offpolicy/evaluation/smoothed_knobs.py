@@ -30,7 +30,7 @@ class SmoothedKnobs:
     """
 
     def __init__(self, action: Function, knobs: ActionSpace, bandwidth: Mapping[str, float] | None) -> None:
-        self.action, self.knobs = action, knobs
+        self.action, self.knobs, self.space = action, knobs, knobs
         self._halves = _half_widths(knobs, bandwidth)
         self._default, self._set = bandwidth is None, set[str]()
 

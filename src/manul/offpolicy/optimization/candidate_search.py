@@ -242,7 +242,7 @@ class _Judge:
         """The verdict on the candidate of a row of the table."""
         assert self._known is not None
         settings, name = self._run.settings, f"verdict-{number}"
-        kept = [each.name for each in fields(Verdict) if each.name != "rewards"]  # a matter of how it is printed
+        kept = [each.name for each in fields(Verdict) if each.name != "outcome"]  # a matter of how it is printed
         saved = self._files.result(name, dict.fromkeys(kept))
         if saved is None:
             cap = critic_candidates.weight_cap(self._known.rows)

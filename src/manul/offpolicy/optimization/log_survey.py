@@ -11,14 +11,13 @@ import numpy as np
 from manul.actions.decision import Within
 from manul.actions.space import ActionSpace
 from manul.errors import InputError
-from manul.logs.batching import Logs, batches, has_rewards, same_outcomes
+from manul.logs.batching import Logs, batches, same_outcomes
 from manul.logs.log import Log
 from manul.utils.validation import (
     LOG_DENSITIES,
     USABLE,
     check_has_rows,
-    check_losses,
-    check_outcomes,
+    check_taken,
     reject,
     usable_densities,
 )
@@ -78,18 +77,10 @@ def _check(batch: Log, actions: Within | ActionSpace, losses: Within) -> None:
     if batch.knobs is not None or isinstance(actions, ActionSpace):
         if batch.knobs != actions:
             raise InputError("All batches must have the same knobs, in the same order.", "log")
-        check_losses(batch.losses, losses, rewards=has_rewards(batch))
+        batch.outcome.with_losses(losses).check(batch.losses)
         reject(~usable_densities(batch.densities), batch.densities, "density", USABLE, LOG_DENSITIES)
         return
     whole = np.array(actions)[:, np.newaxis]
     lows, highs = whole if batch.lows is None or batch.highs is None else (batch.lows, batch.highs)
-    check_outcomes(
-        batch.actions,
-        batch.densities,
-        batch.losses,
-        lows,
-        highs,
-        loss_range=losses,
-        rewards=has_rewards(batch),
-        logged=True,
-    )
+    check_taken(batch.actions, batch.densities, lows, highs, logged=True)
+    batch.outcome.with_losses(losses).check(batch.losses)

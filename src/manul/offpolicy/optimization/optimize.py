@@ -16,7 +16,7 @@ from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.errors import ParameterError
-from manul.logs.batching import as_loss_range, has_rewards, repeatable
+from manul.logs.batching import as_loss_range, repeatable
 from manul.logs.log import Log
 from manul.logs.row_hashes import sketch_log
 from manul.offpolicy import named_logs, small_batches
@@ -31,9 +31,9 @@ from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidths
 from manul.offpolicy.optimization.verdict import Verdict
 from manul.offpolicy.restricted import Restricted
+from manul.outcomes import Outcome, outcome_of
 from manul.utils.atomic_files import table_beside
 from manul.utils.html_cards import text_block
-from manul.utils.rewards import known_range
 from manul.utils.validation import check_choice, check_number, check_range
 
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ class Optimized:
     without_densities: Restrained | None = None
 
     @property
-    def rewards(self) -> bool:
-        """Whether the log has rewards, which are printed, drawn and written instead of losses."""
-        return self.table.rewards
+    def outcome(self) -> Outcome:
+        """What the log has: losses or rewards, which are printed, drawn and written."""
+        return self.table.outcome
 
     @property
     def reward(self) -> float | None:
         """The estimated mean reward of the best policy; None if the log has losses."""
-        return self.chosen.mirrored().estimate if self.rewards else None
+        return self.outcome.from_loss(self.chosen.estimate) if self.outcome.higher else None
 
     @property
     def chosen(self) -> Row:
@@ -96,14 +96,14 @@ class Optimized:
         """Draw the objective over bandwidth and leaves, and mark the chosen tree; the critic, which has no leaves, is named."""
         from manul.plotting import cell_map
 
-        rows = [row.mirrored() if self.rewards else row for row in self.table]
+        rows = [row.stated(self.outcome) for row in self.table]
         cells = [(row.bandwidth, row.leaves, row.objective) for row in rows if row.bandwidth and row.leaves]
         if not cells:
             raise _no_trees()
-        best = self.chosen.mirrored() if self.rewards else self.chosen
+        best = self.chosen.stated(self.outcome)
         if best.bandwidth and best.leaves:
-            return cell_map(cells, axes, rewards=self.rewards, chosen=(best.bandwidth, best.leaves, best.objective))
-        drawn = cell_map(cells, axes, rewards=self.rewards)
+            return cell_map(cells, axes, outcome=self.outcome, chosen=(best.bandwidth, best.leaves, best.objective))
+        drawn = cell_map(cells, axes, outcome=self.outcome)
         drawn.set_title(f"chosen: {best.candidate}, objective {best.objective:.4f}\n{drawn.get_title()}")
         return drawn
 
@@ -197,7 +197,7 @@ def optimize(
 def _loss_range(first: Log | None, losses: Within | None, rewards: Within | None) -> Within | None:
     if rewards is None:
         return losses
-    known_range(rewards, "optimize", rewards=True)
+    Outcome.of(losses=losses, rewards=rewards).known_losses("optimize")
     return cast("Within | None", as_loss_range(first, losses, rewards))
 
 
@@ -206,12 +206,15 @@ def _result(
 ) -> Optimized:
     if not isinstance(log, Iterator):  # the paper's penalty takes logs that can be read only once
         policy.trained_on = sketch_log(log)
-    rewards = has_rewards(first)
-    if verdict is None:
-        return Optimized(replace(table, rewards=rewards), policy, None)
-    objections = (*context_objections(first), *verdict.objections)
-    marked = replace(verdict, rewards=rewards, objections=objections)
-    return Optimized(replace(table, rewards=rewards), policy, marked)
+    outcome = outcome_of(first)
+    learner: Any = policy.agent if isinstance(policy, Mapped) else policy
+    learner.outcome = outcome.with_losses(
+        learner.outcome.losses
+    )  # a policy of rewards learns and is inspected in rewards
+    if verdict is not None:
+        objections = (*context_objections(first), *verdict.objections)
+        verdict = replace(verdict, outcome=outcome, objections=objections)
+    return Optimized(replace(table, outcome=outcome), policy, verdict)
 
 
 def _without_densities(log: Logs, **settings: Any) -> Optimized:
@@ -220,7 +223,7 @@ def _without_densities(log: Logs, **settings: Any) -> Optimized:
     result = optimize_without_densities(whole, **settings)
     value = math.nan if result.estimate is None else result.estimate.value
     row = Row("auto, restricted", result.policy.bandwidth, None, value, 0.0, value)
-    return Optimized(Table((row,), chosen=0, rewards=result.rewards), result.policy, without_densities=result)
+    return Optimized(Table((row,), chosen=0, outcome=result.outcome), result.policy, without_densities=result)
 
 
 def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -> None:

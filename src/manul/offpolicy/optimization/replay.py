@@ -12,11 +12,9 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.smoothing import smooth
 from manul.contexts import conversion
-from manul.logs.batching import has_rewards
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.utils.rewards import known_range, numeric_range
-from manul.utils.validation import Floats, check_outcomes, check_seed, check_workers
+from manul.utils.validation import Floats, check_seed, check_taken, check_workers
 
 PIECE = 16_384  # rows
 Logs = Log | Iterable[Log]
@@ -112,7 +110,7 @@ class Replay:
         return weights
 
     def _add(self, weights: Floats, losses: Floats) -> None:
-        least, worst = known_range(self.agents[0].losses, "optimize")
+        least, worst = self.agents[0].outcome.known_losses("optimize")
         terms = weights, weights * ((losses - least) / (worst - least)), weights * weights
         for column, values in enumerate(terms):
             # One addition after the other, so that the result does not depend on the sizes of batches.
@@ -145,9 +143,8 @@ def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
     whole_range = np.array(agents[0].actions)[:, np.newaxis]
     narrowed = piece.lows is not None and piece.highs is not None
     lows, highs = (piece.lows, piece.highs) if narrowed else whole_range
-    ends, loss_range = (cast(Floats, lows), cast(Floats, highs)), numeric_range(agents[0].losses)
-    outcomes = piece.actions, piece.densities, piece.losses
-    check_outcomes(*outcomes, *ends, loss_range=loss_range, rewards=has_rewards(piece), logged=True)
+    check_taken(piece.actions, piece.densities, cast(Floats, lows), cast(Floats, highs), logged=True)
+    piece.outcome.with_losses(agents[0].losses).check(piece.losses)
     if piece.lows is not None and piece.highs is not None and len(piece):
         widest = max(agents, key=lambda agent: agent.narrowest_bandwidth)
         for number in (np.argmin(piece.highs - piece.lows), np.argmin(piece.lows), np.argmax(piece.highs)):
@@ -173,7 +170,7 @@ def _numbers(column: Floats) -> Floats:
 
 def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float, weights: Floats) -> float:
     contexts, actions, densities, losses, lows, highs = columns
-    player, (least, worst) = agent.player_for(contexts), known_range(agent.losses, "optimize")
+    player, (least, worst) = agent.player_for(contexts), agent.outcome.known_losses("optimize")
     for row, (action, density, loss) in enumerate(
         zip(*(c.tolist() for c in (actions, densities, losses)), strict=True)
     ):

@@ -19,7 +19,6 @@ from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.offpolicy.optimization.results import Row
 from manul.policies import theory
-from manul.utils.rewards import known_range
 
 Penalty = float | Literal["measured", "paper"]
 
@@ -60,7 +59,7 @@ def _paper(candidate: Candidate, trained: TrainingResult, number: int, constant:
 
 def _row(candidate: Candidate, mean: float, penalty: float, effective_size: float = math.nan) -> Row:
     agent: Any = candidate.agent
-    lowest, highest = known_range(agent.losses, "optimize")
+    lowest, highest = agent.outcome.known_losses("optimize")
     estimate, penalty = lowest + (highest - lowest) * mean, (highest - lowest) * penalty
     leaves = getattr(agent, "leaves", None)
     return Row(candidate.name, agent.bandwidth, leaves, estimate, penalty, estimate + penalty, effective_size)

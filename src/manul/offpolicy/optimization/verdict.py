@@ -20,7 +20,7 @@ from manul.offpolicy.evaluation.objections import ENOUGH, Evidence
 from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.offpolicy.evaluation.weight_bounds import LARGEST_BOUND
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
-from manul.utils.rewards import negate
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import Floats
 
 LEVEL = 0.95
@@ -46,8 +46,8 @@ class Verdict:
     better than it is. Of the `rows`, `effective_size` match the decisions of the policy; nothing is shown unless the verdict
     is `supported` by enough of them. Nothing is shown if one of the `objections` is an error, and nothing is proven if the
     densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
-    confirm; `error`, `low` and `high` are then NaN. If the log has `rewards`, `value`, `logged` and `greedy` are negative
-    rewards all the same, and `reward` has the rewards.
+    confirm; `error`, `low` and `high` are then NaN. If the `outcome` is a reward, `value`, `logged` and `greedy` are
+    negative rewards all the same, and `reward` has the rewards.
     """
 
     value: tuple[float, float]
@@ -63,14 +63,16 @@ class Verdict:
     choices: int = 1
     objections: tuple[Objection, ...] = ()
     estimated: bool = False
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     @property
     def reward(self) -> VerdictRewards | None:
         """The mean rewards of the policy and of the logged one; None if the log has losses."""
-        if not self.rewards:
+        if not self.outcome.higher:
             return None
-        return VerdictRewards(_negated(self.value), _negated(self.logged), self.greedy and _negated(self.greedy))
+        shown = self.outcome.from_loss
+        greedy = None if self.greedy is None else (shown(self.greedy[0]), self.greedy[1])
+        return VerdictRewards((shown(self.value[0]), self.value[1]), (shown(self.logged[0]), self.logged[1]), greedy)
 
     @property
     def status(self) -> Literal["proven", "likely", "not shown", "rests on a model"]:
@@ -218,10 +220,6 @@ class VerdictSums:
         floors = np.where(floors > 0, np.maximum(floors, 0.5 / (halves * LARGEST_BOUND)), 0.0)
         bounds = np.divide(0.5 / halves, floors, out=np.full(len(weights), UNKNOWN_BOUND), where=floors > 0)
         return max(min(float(bounds.max()), LARGEST_BOUND), float(weights.max()))
-
-
-def _negated(loss: tuple[float, float]) -> tuple[float, float]:
-    return negate(loss[0]), loss[1]
 
 
 def greedy_weights(rows: Rows, actions: Within) -> Floats | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree
 from manul.agents.learners import CoinBetting
-from manul.offpolicy import Grid
+from manul.offpolicy.optimization.grid import Grid, Rule
 from manul.policies.policy import Agent
 
 EPSILON = 0.05
@@ -22,6 +22,8 @@ OURS, DEFAULT, ADAPTIVE, AUTO = "Cats", "Cats(leaves=512, bandwidth=1/32)", "Ada
 # Methods whose time per round is proportional to the leaves, not to their logarithm.
 EVERY_LEAF = (LINEAR, "VW dLinear")
 CONSTANT, OPTIMUM = "best constant", "smoothed optimum"
+INITIAL = "initial (logged)"
+RULES: dict[Rule, str] = {"paper": "CATS_Off (paper)", "path": "CATS_Off (rule of Cats)"}
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,7 @@ class Player:
 
 
 def tree(name: str, leaves: int, bandwidth: float) -> Player:
-    """A variant of CATS.
-
-    >>> tree(PAPER, 16, 1/8).make(0)
-    Cats.paper(actions=(0.0, 1.0), leaves=16, bandwidth=0.125, ...)
-    """
+    """A variant of CATS."""
     settings: dict[str, Any] = {"leaves": leaves, "bandwidth": bandwidth, "epsilon": EPSILON}
     makers: dict[str, Callable[[int], Agent]] = {
         PAPER: lambda seed: Cats.paper(seed=seed, **settings),

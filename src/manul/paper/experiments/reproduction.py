@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import platform
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from manul.errors import MissingDependency, ParameterError
-from manul.paper.experiments import machine, published, result_tables
+from manul.paper.experiments import published, result_tables
 from manul.paper.experiments.offline import analysis
 from manul.paper.experiments.offline import sweep as offline_sweep
 from manul.paper.experiments.online import analysis as online_analysis
 from manul.paper.experiments.online import sweep as online_sweep
 from manul.paper.experiments.page import Page, Section, loss_table, slope_table
 from manul.paper.experiments.problem_sets import Problem, Selection
-from manul.paper.experiments.results_file import ResultsFile
-from manul.paper.experiments.timed_tasks import TaskRunner
+from manul.paper.experiments.timed_tasks import ResultsFile, TaskRunner
 from manul.paper.experiments.timing import analysis as timing_analysis
 from manul.paper.experiments.timing import sweep as timing_sweep
 from manul.utils.atomic_files import writable_folder, write_whole
@@ -196,9 +199,37 @@ def _facts(run: _Run, seconds: float) -> dict[str, str]:
         **sets,
         "seed": f"{seed} (for the data of ds, the order of the rows and every agent); one run per cell, as in the paper",
         "Vowpal Wabbit": "included" if run.with_vw else "not installed or not requested",
-        **machine.describe(),
+        **_machine(),
         "time": f"{seconds / 60:.1f} minutes for this run, without results that an earlier run had already written to this folder",
     }
+
+
+def _machine() -> dict[str, str]:
+    versions = {"manul": version("manul"), "Python": platform.python_version(), "NumPy": version("numpy")}
+    with suppress(PackageNotFoundError):
+        versions["Vowpal Wabbit"] = version("vowpalwabbit")
+    return {
+        "processor": _processor(),
+        "cores": str(os.cpu_count() or 1),
+        "memory": _memory(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+    }
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> str:
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (ValueError, OSError, AttributeError):
+        return "unknown"
 
 
 def _check_name(experiment: str) -> str:

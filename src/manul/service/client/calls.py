@@ -17,10 +17,10 @@ from manul.actions.decision import Within
 from manul.agents.rollout.rollout_plan import PlanSettings
 from manul.contexts.dates import to_json
 from manul.errors import FileError, ParameterError
+from manul.outcomes import AnyRange, Combination
 from manul.service import wire
 from manul.service.client.exchange import Exchange, Request, call, decode, send
 from manul.service.rollout_schema import Rollout
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Calls:
         wait: float | None = None,
         default_loss: float | None = None,
         default_reward: float | None = None,
-        combine: wire.Combination = "first",
+        combine: Combination = "first",
         apprentice: bool = False,
     ) -> Exchange[wire.Status]:
         """Create a loop of losses or rewards; if it exists with the same settings, return it.

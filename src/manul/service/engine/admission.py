@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from manul.actions.decision import Within
 from manul.errors import ManulError
 from manul.service.configuration import Limits
 from manul.service.engine import models
@@ -13,19 +11,20 @@ from manul.service.engine.loop import Loop
 from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop
-from manul.utils.rewards import check_any_range, numeric_range
 
 
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
-    outcomes = "losses" if settings.rewards is None else "rewards"
     LoopSpace.of(settings)
     try:
-        span = numeric_range(check_any_range(outcomes, getattr(settings, outcomes), kind=None))
+        outcome = settings.learned
     except ManulError as error:
         raise Invalid(str(error), error.field) from None
-    default = "default_loss" if settings.rewards is None else "default_reward"
-    _check_default(default, getattr(settings, default), outcomes, span)
+    default = f"default_{outcome.keyword}"
+    value = settings.default_reward if outcome.higher else settings.default_loss
+    if value is not None and not outcome.contains(value):
+        rule = "finite" if outcome.range == "auto" else f"in the range of {outcome.keywords}, {outcome.rule[3:]}"
+        raise Invalid(f"{default} must be {rule}, got {value:g}.", default)
     if (settings.wait is None) != (settings.default_loss is None):
         given, absent = ("wait", default) if settings.default_loss is None else (default, "wait")
         raise Invalid(f"{given} is set, but {absent} is not. Set both or neither.", absent)
@@ -34,13 +33,6 @@ def check_settings(settings: NewLoop) -> None:
             f"combine={settings.combine!r} needs a wait, because losses are combined when it ends.",
             "wait",
         )
-
-
-def _check_default(name: str, value: float | None, outcomes: str, span: Within) -> None:
-    low, high = span
-    if value is not None and not (low <= value <= high and math.isfinite(value)):
-        rule = "finite" if math.isinf(low) else f"in the range of {outcomes}, [{low:g}, {high:g}]"
-        raise Invalid(f"{name} must be {rule}, got {value:g}.", name)
 
 
 def check_context(loop: Loop, context: Any, limits: Limits, field: str = "context") -> None:

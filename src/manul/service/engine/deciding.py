@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence, Sized
 
-import numpy as np
-
 from manul.actions.decision import Decisions
 from manul.errors import ManulError
 from manul.service import wire
@@ -27,7 +25,6 @@ from manul.service.engine.write_operations import (
 from manul.service.errors import Conflict, Invalid
 from manul.service.store import Store
 from manul.service.store.blocks import DecisionRow, pack_columns
-from manul.utils.validation import check_losses
 
 
 class Decider:
@@ -197,15 +194,13 @@ class Decider:
         """Store an action that the caller chose itself."""
         context = loop.context(observation.context)
         check_context(loop, context, self._limits)
-        span, rewards = loop.settings.loss_range, loop.settings.rewards is not None
-        known = observation.loss is not None or observation.reward is not None
-        loss = stated_loss(loop.settings, observation) if known else min(max(0.0, span[0]), span[1])
+        if observation.loss is not None or observation.reward is not None:
+            stated_loss(loop.settings.outcome, observation)
         loop.space.check_within(observation.within)
         loop.check(context, observation.within)
         try:
             action = loop.space.check_action(observation.action, observation.within)
             density = loop.space.check_density(observation.density, observation.densities)
-            check_losses(np.array([loss], np.float64), span, rewards=rewards)
         except ManulError as error:
             raise refusal(error) from None
         if observation.floor is not None and not observation.floor <= (density or 0.0):

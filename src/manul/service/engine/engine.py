@@ -257,7 +257,9 @@ class Engine:
 
     def _store_losses(self, loop: Loop, losses: Sequence[wire.LossOf], *, alone: bool) -> Future:
         reported = [
-            ReportedLoss(each.id, stated_loss(loop.settings, each, "" if alone else f"losses[{place}]."), each.key)
+            ReportedLoss(
+                each.id, stated_loss(loop.settings.outcome, each, "" if alone else f"losses[{place}]."), each.key
+            )
             for place, each in enumerate(losses)
         ]
         future = self._events.create_future()

@@ -19,6 +19,7 @@ from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_progress import Ticket
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.outcomes import outcome_of
 from manul.service.engine import models
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, keep, note_arrived
 from manul.service.engine.loop_space import LoopSpace
@@ -29,7 +30,6 @@ from manul.service.loop_settings import stored_loop
 from manul.service.store import OUTCOMES, Event, LoopRow, Membership, Snapshot, Store, StoreFailure
 from manul.service.store.blocks import DecisionRow, RolloutTicket, new_epoch
 from manul.utils import model_files
-from manul.utils.rewards import outcome_of, outcomes_of
 
 log = logging.getLogger("manul.service")
 Fact = tuple[Event, DecisionRow | None]
@@ -368,7 +368,7 @@ class Loop:
         rows = np.array([each.context for each in stored], np.float64)
         losses = np.array([event.loss for event, _ in facts])
         try:
-            self.agent.learn_many(rows, self.space.decisions(stored), **outcomes_of(self.agent, losses))
+            self.agent.learn_many(rows, self.space.decisions(stored), **outcome_of(self.agent).told_many(losses))
         except ManulError:
             return False
         self.learned += len(facts)
@@ -377,7 +377,7 @@ class Loop:
     def learn_one(self, event: Event, stored: DecisionRow | None) -> None:
         if stored is None:
             raise LookupError(f"decision {event.decision} cannot be read from the store")
-        self.agent.learn(stored.context, self.space.decision(stored), **outcome_of(self.agent, event.loss))
+        self.agent.learn(stored.context, self.space.decision(stored), **outcome_of(self.agent).told(event.loss))
         self.learned += 1
 
     @contextmanager

@@ -217,10 +217,9 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
         check_url(settings.webhook.url)
     space = LoopSpace.of(loop)
     try:
-        assert loop.losses is not None
         plan = settings.plan
-        losses = plan.loss_range(loop.losses, rewards=loop.rewards is not None)
-        return check_baseline(_baseline(settings.baseline, space), ActionSpace(space)), plan, losses
+        baseline = check_baseline(_baseline(settings.baseline, space), ActionSpace(space))
+        return baseline, plan, plan.loss_range(loop.outcome)
     except Invalid:
         raise
     except ManulError as error:

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from manul.actions.decision import Decision, Decisions
-from manul.actions.kinds import KINDS, knob_from_description
 from manul.actions.kinds.knob import Knob
 from manul.actions.space import ActionSpace
 from manul.errors import ManulError
@@ -31,17 +30,7 @@ class LoopSpace(ActionSpace[Any]):
     def of(cls, settings: NewLoop) -> LoopSpace:
         """The space of a loop with these settings."""
         try:
-            if not isinstance(settings.actions, dict):
-                return cls(settings.actions)
-            knobs: dict[str, Any] = msgspec.to_builtins(settings.actions)
-            keys = [{*kind.keys()} for kind in KINDS if kind.keys()]
-            if (
-                knobs
-                and any({*knobs} <= each for each in keys)
-                and not any(isinstance(each, dict) for each in knobs.values())
-            ):
-                return cls(knob_from_description("actions", knobs))
-            return cls({name: knob_from_description(name, knob) for name, knob in knobs.items()})
+            return cls(ActionSpace.from_description(msgspec.to_builtins(settings.actions)))
         except ManulError as error:
             raise Invalid(str(error), "actions") from None
 

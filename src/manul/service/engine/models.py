@@ -16,10 +16,10 @@ from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.schema import Context
 from manul.errors import InputError, ManulError
+from manul.outcomes import Outcome, outcome_of
 from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats
 
 Rows = Floats
@@ -31,7 +31,7 @@ Drawn = tuple[Any, float, float | None, dict[str, float] | None]
 
 class LoopAgent(Protocol):
     actions: Any
-    losses: AnyRange
+    outcome: Outcome
     width: int | None
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision | Decision:
@@ -57,11 +57,10 @@ def make_agent(settings: NewLoop) -> LoopAgent:
     Auto(actions=(20.0, 70.0), epsilon='auto', losses=(0.0, 1.0), seed=0)
     """
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
-    outcomes = {"losses": settings.losses} if settings.rewards is None else {"rewards": settings.rewards}
     actions = LoopSpace.of(settings).actions
     try:
         given["epsilon"] = from_description(given["epsilon"])
-        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **outcomes, **given)
+        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **settings.learned.arguments, **given)
     except ManulError as error:
         raise Invalid(str(error), "agent") from None
     return agent
@@ -89,10 +88,13 @@ def from_bytes(model: bytes) -> LoopAgent:
 def load_model(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
     """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
     agent = from_bytes(model)
-    for name in ("decide_again", "learn", "actions", "losses"):
+    for name in ("decide_again", "learn", "actions"):
         if not hasattr(agent, name):
             raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
-    both = {"actions": (LoopSpace.of(settings).actions, agent.actions), "losses": (settings.losses, agent.losses)}
+    both = {
+        "actions": (LoopSpace.of(settings).actions, agent.actions),
+        "losses": (settings.losses, outcome_of(agent).losses),
+    }
     for name, values in both.items():
         expected, actual = map(_range_text, values)
         if actual != expected:

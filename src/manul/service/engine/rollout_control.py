@@ -163,8 +163,7 @@ def describe_all(loops: Iterable[Loop], now: float) -> list[Rollout]:
 
 
 def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
-    rewards = loop.settings.rewards is not None
-    evidence = evidence_of(rollout.progress, loop.in_flight, rewards=rewards)
+    evidence = evidence_of(rollout.progress, loop.in_flight, loop.settings.outcome)
     stopped = loop.is_stopped(rollout)
     if stopped:  # also if the learner has not come to it yet
         evidence = replace(evidence, status="rolled back", step=0, traffic=0.0, limited=False, needed=None)
@@ -172,7 +171,7 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     known = all(abs(end) < float("inf") for end in evidence.excess)
     return Rollout(
         loop=loop.name,
-        rewards=rewards,
+        rewards=loop.settings.outcome.higher,
         started=rollout.started,
         event=rollout.event,
         status="aborted" if stopped else _status(rollout, evidence),

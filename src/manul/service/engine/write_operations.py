@@ -264,16 +264,15 @@ class WriteLosses(Operation):
         decisions = transaction.decisions(self._loop.number, numbers)
         before = transaction.events_of(self._loop.number, numbers)
         events, of, self._answers, self._facts = [], [], [], []
-        settings = self._loop.settings
-        name = "loss" if settings.rewards is None else "reward"
+        outcome = self._loop.settings.outcome
         for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
             # A number is used again after a reset or a restore, an epoch is not.
             if each is None or (loss.id.startswith(OWN) and id_of(each) != loss.id):
                 raise self._unknown(place)
             known = before.setdefault(each.number, [])
-            matured = settings.wait is not None and each.time < self._time - settings.wait
-            field = self._field(place, name)
-            status, kind = loss_events.classify(known, loss.loss, loss.key, settings, matured=matured, field=field)
+            matured = outcome.wait is not None and outcome.wait.is_over(each.time, self._time)
+            field = self._field(place, outcome.keyword)
+            status, kind = loss_events.classify(known, loss.loss, loss.key, outcome, matured=matured, field=field)
             if kind is not None:
                 events.append(Event(0, each.number, kind, loss.loss, self._time, loss.key))
                 known.append(events[-1])
@@ -323,16 +322,16 @@ class EndWaits(Operation):
 
     def apply(self, transaction: Transaction) -> None:
         """Store an outcome for each decision that has none."""
-        settings = self._loop.settings
-        assert settings.wait is not None
-        decisions = transaction.take_expired(self._loop.number, self._time - settings.wait, self._limit)
+        outcome = self._loop.settings.outcome
+        assert outcome.wait is not None
+        decisions = transaction.take_expired(self._loop.number, self._time - outcome.wait.seconds, self._limit)
         self._full, self._facts = len(decisions) >= self._limit, []
         before = transaction.events_of(self._loop.number, [each.number for each in decisions])
         events, of = [], []
         for each in decisions:
-            outcome = loss_events.settle(before.get(each.number, []), settings)
-            if outcome is not None:
-                events.append(Event(0, each.number, outcome[0], outcome[1], self._time))
+            settled = loss_events.settle(before.get(each.number, []), outcome, each.time, self._time)
+            if settled is not None:
+                events.append(Event(0, each.number, *settled, self._time))
                 of.append(each)
         if events:
             self._facts = list(zip(transaction.add_events(self._loop.number, events), of, strict=True))

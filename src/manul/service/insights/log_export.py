@@ -162,23 +162,22 @@ def log_of(
     import pyarrow as pa
 
     decisions = [each for each, _ in rows]
-    losses = loop.settings.losses
-    loss_range: Any = None if losses == "auto" else losses
     columns = _columns(loop, rows, by_knob=by_knob, arms=arms)
     named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
-    rewards = loop.settings.rewards is not None
     knobs = None if loop.space.is_number else loop.space
     action_range = loop.space.actions if knobs is None else None
-    ranges: Any = {"action_range": action_range, "loss_range": loss_range, "knobs": knobs}
+    ranges: Any = {"action_range": action_range, "knobs": knobs}
+    outcome = loop.settings.outcome
     if contexts is not None or not named:
         matrix = np.array([each.context for each in decisions] if contexts is None else contexts, np.float32)
         if knobs is None:
             views: Any = {VIEWS[name]: column for name, column in columns.items()}
-            return Log(matrix, **views, **ranges, rewards=rewards)
+            return Log(matrix, **views, **ranges, outcome=outcome)
         columns["context"] = dense_column(matrix)
     else:
         columns |= _context_columns(loop, decisions, fields)
-    table = pa.table(columns).replace_schema_metadata(Metadata(rewards=rewards, changes=changes).to_arrow())
+    metadata = Metadata(changes=changes).with_outcome(outcome)
+    table = pa.table(columns).replace_schema_metadata(metadata.to_arrow())
     return Log.from_table(table, **ranges)
 
 

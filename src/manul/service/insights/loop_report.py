@@ -24,12 +24,12 @@ from manul.offpolicy.estimate import Estimate, Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.objections import SMALL
 from manul.offpolicy.evaluation.weighted_means import mean_estimate, weighted_estimate
+from manul.outcomes import AnyRange
 from manul.service import wire
 from manul.service.engine import models
 from manul.service.engine.loop import Loop
 from manul.service.insights import log_export
 from manul.service.store import Snapshot, Store
-from manul.utils.rewards import AnyRange
 
 # Decisions that a report is based on, constant actions that are compared, and columns that the doctor examines.
 LATEST, CONSTANTS, MAX_COLUMNS = 4000, 9, 256

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from manul.actions.ranges import fraction
 from manul.paper.experiments import published
-from manul.paper.experiments.offline.sweep import INITIAL, RULES
+from manul.paper.experiments.methods import INITIAL, RULES
 from manul.paper.experiments.result_tables import Row
 
 

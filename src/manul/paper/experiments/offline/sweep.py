@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,13 @@ from manul.logs.log import Log
 from manul.offpolicy import Grid, optimize
 from manul.offpolicy.optimization.grid import Rule
 from manul.paper.experiments import hindsight
-from manul.paper.experiments.methods import CONSTANT, EPSILON, OPTIMUM
+from manul.paper.experiments.methods import EPSILON, INITIAL, RULES
 from manul.paper.experiments.problem_sets import Problem
-from manul.paper.experiments.result_tables import Row, clopper_pearson
-from manul.paper.experiments.results_file import Result
-from manul.paper.experiments.timed_tasks import TaskRunner
+from manul.paper.experiments.result_tables import Row, loss_row
+from manul.paper.experiments.timed_tasks import Result, TaskRunner
 from manul.worlds import Regression
 from manul.worlds.simulation import simulate
 
-INITIAL = "initial (logged)"
-RULES: dict[Rule, str] = {"paper": "CATS_Off (paper)", "path": "CATS_Off (rule of Cats)"}
 GRID = Grid.paper()
 TRAIN = 0.8
 
@@ -36,14 +34,12 @@ def sweep(problem: Problem, runner: TaskRunner, *, folder: Path) -> list[Row]:
     train, test = problem.part(0, cut), problem.part(cut, problem.rounds)
     agent = Cats.paper(leaves=4, bandwidth=1 / 4, epsilon=EPSILON, seed=problem.seed)
     log = simulate(agent, train).log
-    rows = [_row(problem, INITIAL, 4, 1 / 4, _test_loss(agent, test), len(test))]
+    rows = [loss_row(problem.name, INITIAL, 4, 1 / 4, _test_loss(agent, test), len(test))]
     for rule, name in RULES.items():
         settings = {"experiment": "offline", **problem.identity, "rule": rule}
-        result = runner.file.get(settings)
-        if result is None:
-            result = _optimise(problem, runner, log, test, rule, folder / f"{problem.name}-{rule}")
-            runner.file.add(settings, result)
-        rows.append(_row(problem, name, result["leaves"], result["bandwidth"], result["loss"], len(test)))
+        measure = partial(_optimise, problem, runner, log, test, rule, folder / f"{problem.name}-{rule}")
+        result = runner.file.get_or_measure(settings, measure)
+        rows.append(loss_row(problem.name, name, result["leaves"], result["bandwidth"], result["loss"], len(test)))
     return rows + _hindsight_rows(problem, test)
 
 
@@ -84,14 +80,5 @@ def _test_loss(policy: Any, test: Regression) -> float:
 
 
 def _hindsight_rows(problem: Problem, test: Regression) -> list[Row]:
-    constant = hindsight.best_constant(test.targets)
-    centres, _ = hindsight.linear_centres(test.contexts, test.targets)
-    optimum = hindsight.best_bandwidth(test.targets, centres)
-    named = {CONSTANT: constant, OPTIMUM: optimum}
-    return [_row(problem, name, None, best.bandwidth, best.loss, len(test)) for name, best in named.items()]
-
-
-def _row(problem: Problem, player: str, leaves: int | None, bandwidth: float, loss: float, rounds: int) -> Row:
-    low, high = clopper_pearson(loss, rounds)
-    row: Row = {"dataset": problem.name, "player": player, "leaves": leaves, "bandwidth": bandwidth, "rounds": rounds}
-    return {**row, "loss": loss, "low": low, "high": high}
+    named = hindsight.best_policies(test.contexts, test.targets)
+    return [loss_row(problem.name, name, None, best.bandwidth, best.loss, len(test)) for name, best in named.items()]

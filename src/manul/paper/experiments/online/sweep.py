@@ -11,11 +11,10 @@ from manul.paper.experiments import hindsight, vowpal_wabbit
 from manul.paper.experiments import methods as players
 from manul.paper.experiments.methods import Player
 from manul.paper.experiments.problem_sets import Problem
-from manul.paper.experiments.result_tables import Row, clopper_pearson
+from manul.paper.experiments.result_tables import Row, loss_row
 from manul.paper.experiments.timed_tasks import Report, Task, TaskRunner
 from manul.worlds.simulation import simulate_many
 
-VW_NAMES: dict[vowpal_wabbit.Kind, str] = {"cats": "VW CATS", "dtree": "VW dTree", "dlinear": "VW dLinear"}
 # Cells that Vowpal Wabbit runs in reasonable time: its dTree and dLinear take time proportional to the leaves.
 VW_CELLS = (
     *vowpal_wabbit.grid(),
@@ -35,8 +34,12 @@ def sweep(problem: Problem, runner: TaskRunner, *, folder: Path | None) -> list[
 
 
 def _task(problem: Problem, player: Player) -> Task:
-    settings = {"experiment": "online", **problem.identity, **_settings(player)}
-    return Task(settings, player.cost * problem.rounds / 1e6, partial(_measure, problem, player))
+    cell = {"player": player.name, "leaves": player.leaves, "bandwidth": player.bandwidth}
+    return Task(
+        {"experiment": "online", **problem.identity, **cell},
+        player.cost * problem.rounds / 1e6,
+        partial(_measure, problem, player),
+    )
 
 
 def _measure(problem: Problem, player: Player, report: Report) -> dict[str, Any]:
@@ -48,17 +51,8 @@ def _measure(problem: Problem, player: Player, report: Report) -> dict[str, Any]
         total += float(simulate_many([agent], part, threads=1)[0].log.losses.sum())
         seconds += time.thread_time() - started
         report(len(part) / problem.rounds)
-    return {"rows": [_row(problem, **_settings(player), loss=total / problem.rounds, seconds=seconds)]}
-
-
-def _settings(player: Player) -> dict[str, Any]:
-    return {"player": player.name, "leaves": player.leaves, "bandwidth": player.bandwidth}
-
-
-def _row(problem: Problem, *, loss: float, seconds: float | None, **settings: Any) -> Row:
-    low, high = clopper_pearson(loss, problem.rounds)
-    row = {"dataset": problem.name, **settings, "rounds": problem.rounds, "loss": loss, "low": low, "high": high}
-    return {**row, "seconds": seconds}
+    row = loss_row(problem.name, player.name, player.leaves, player.bandwidth, total / problem.rounds, problem.rounds)
+    return {"rows": [{**row, "seconds": seconds}]}
 
 
 def _hindsight_task(problem: Problem) -> Task:
@@ -67,14 +61,9 @@ def _hindsight_task(problem: Problem) -> Task:
 
 
 def _hindsight_rows(problem: Problem) -> list[Row]:
-    targets = problem.world.targets
-    constant = hindsight.best_constant(targets)
-    centres, _ = hindsight.linear_centres(problem.world.contexts, targets)
-    optimum = hindsight.best_bandwidth(targets, centres)
-    named = {players.CONSTANT: constant, players.OPTIMUM: optimum}
     return [
-        _row(problem, player=name, leaves=None, bandwidth=best.bandwidth, loss=best.loss, seconds=None)
-        for name, best in named.items()
+        {**loss_row(problem.name, name, None, best.bandwidth, best.loss, problem.rounds), "seconds": None}
+        for name, best in hindsight.best_policies(problem.world.contexts, problem.world.targets).items()
     ]
 
 
@@ -83,8 +72,8 @@ def _vw_tasks(problem: Problem, folder: Path) -> list[Task]:
 
     def measure(cell: vowpal_wabbit.Cell, _: Report) -> dict[str, Any]:
         loss = vowpal_wabbit.loss(cell=cell, file=file, seed=problem.seed)
-        settings = {"player": VW_NAMES[cell.kind], "leaves": cell.leaves, "bandwidth": cell.bandwidth}
-        return {"rows": [_row(problem, **settings, loss=loss, seconds=None)]}
+        row = loss_row(problem.name, cell.name, cell.leaves, cell.bandwidth, loss, problem.rounds)
+        return {"rows": [{**row, "seconds": None}]}
 
     vowpal_wabbit.write_regression(path=file, contexts=problem.world.contexts, targets=problem.world.targets)
     vowpal_wabbit.make_cache(file=file)
@@ -97,19 +86,5 @@ def _vw_tasks(problem: Problem, folder: Path) -> list[Task]:
             "leaves": cell.leaves,
             "bandwidth": cell.bandwidth,
         }
-        tasks.append(Task(settings, 0.5 + vw_cost(cell) * problem.rounds / 1e6, partial(measure, cell)))
+        tasks.append(Task(settings, 0.5 + cell.cost * problem.rounds / 1e6, partial(measure, cell)))
     return tasks
-
-
-def vw_cost(cell: vowpal_wabbit.Cell) -> float:
-    """The estimated time per round in µs.
-
-    >>> vw_cost(vowpal_wabbit.Cell(kind="dlinear", leaves=64))
-    37.0
-    """
-    costs = {
-        "cats": 3 + 0.9 * cell.leaves.bit_length(),
-        "dtree": 3 + 0.006 * cell.leaves,
-        "dlinear": 5 + 0.5 * cell.leaves,
-    }
-    return costs[cell.kind]

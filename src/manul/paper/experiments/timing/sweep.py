@@ -6,7 +6,8 @@ The cells take turns for several passes, and the lowest time of each counts, bec
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from tqdm import tqdm
 
 from manul.paper.experiments import methods, vowpal_wabbit
 from manul.paper.experiments.methods import Player
-from manul.paper.experiments.online.sweep import VW_NAMES, vw_cost
 from manul.paper.experiments.problem_sets import Problem
 from manul.paper.experiments.result_tables import Row
 from manul.paper.experiments.timed_tasks import TaskRunner
@@ -38,19 +38,13 @@ def cells() -> Iterator[tuple[str, Player]]:
 def sweep(problem: Problem, runner: TaskRunner, *, folder: Path | None) -> list[Row]:
     """A row per cell with its µs per round; with a folder for temporary files, also the cells of Vowpal Wabbit."""
     settings = {"experiment": "timing", **problem.identity}
-    rows = _saved_or_new(runner, settings, lambda: _measure(problem, progress=runner.progress))
+    result = runner.file.get_or_measure(settings, lambda: {"rows": _measure(problem, progress=runner.progress)})
+    rows = list(result["rows"])
     if folder is not None:
         vw_settings = {**settings, "experiment": "timing of VW"}
-        rows += _saved_or_new(runner, vw_settings, lambda: _measure_vw(problem, folder, progress=runner.progress))
+        vw = partial(_measure_vw, problem, folder, progress=runner.progress)
+        rows += runner.file.get_or_measure(vw_settings, lambda: {"rows": vw()})["rows"]
     return rows
-
-
-def _saved_or_new(runner: TaskRunner, settings: Mapping[str, Any], measure: Callable[[], list[Row]]) -> list[Row]:
-    result = runner.file.get(settings)
-    if result is None:
-        result = {"rows": measure()}
-        runner.file.add(settings, result)
-    return list(result["rows"])
 
 
 def _measure(problem: Problem, *, progress: bool) -> list[Row]:
@@ -81,9 +75,9 @@ def _measure_vw(problem: Problem, folder: Path, *, progress: bool) -> list[Row]:
     cache = vowpal_wabbit.make_cache(file=file)
     rows = []
     for against, cell in tqdm(list(_vw_cells()), desc=f"timing VW {problem.name}", disable=not progress, unit=" runs"):
-        rounds = min(len(part), max(500, int(1e6 / vw_cost(cell))))
+        rounds = min(len(part), max(500, int(1e6 / cell.cost)))
         seconds = vowpal_wabbit.learn_seconds(cell=cell, cache=cache, rounds=rounds).per_round
-        rows.append(_row(problem, VW_NAMES[cell.kind], against, cell.leaves, cell.bandwidth, rounds, seconds))
+        rows.append(_row(problem, cell.name, against, cell.leaves, cell.bandwidth, rounds, seconds))
     return rows
 
 
