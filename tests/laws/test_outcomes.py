@@ -144,7 +144,7 @@ async def served(service, waits):
         service.engine.end_waits()
         for sign in BOTH:
             await service.learned(sign, 8 if not waits else 10)
-        models = [bytes_of(service.engine.loop(sign).agent) for sign in BOTH]
+        models = [bytes_of(service.engine.loop(sign).model.agent) for sign in BOTH]
         means = [(await service.get(f"/{sign}"))["mean_loss"] for sign in BOTH]
     return [*zip(played, models, means, strict=True)]
 
