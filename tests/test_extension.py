@@ -159,6 +159,7 @@ def test_the_interval_is_computed_and_needs_its_bound(log):
         manul.evaluate(lambda _: 0.5, without_floors, interval="hoeffding", bandwidth=1 / 4)
 
 
+@pytest.mark.whole
 def test_the_interval_is_computed_from_the_command_line(log, tmp_path):
     log.write(tmp_path / "run.parquet")
     manul.Cats(leaves=4, bandwidth=1 / 4).save(tmp_path / "policy.manul")

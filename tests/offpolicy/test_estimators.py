@@ -268,7 +268,7 @@ def test_an_estimate_draws_itself(policy, log):
     ("settings", "sentence"),
     [
         ({"estimator": "switch"}, "estimator must be one of dm, dr, ips, snips, got 'switch'"),
-        ({"interval": "t"}, "interval must be 'empirical-likelihood', "),
+        ({"interval": "t"}, "interval must be one of bernstein, bootstrap, "),
         ({"estimator": "dr", "interval": "sequence"}, "interval must be 'bootstrap' or 'normal', got"),
         ({"level": 1.0}, r"level must be in \(0, 1\)"),
         ({"bandwidth": 0.1}, "bandwidth applies only to functions"),

@@ -30,14 +30,14 @@ def best(log):
 
 
 def test_the_ranges_are_those_of_the_log(best):
-    assert (best.policy.actions, best.policy.losses) == ((0, 32), (0, 1))
+    assert (best.policy.actions, best.policy.outcome.losses) == ((0, 32), (0, 1))
 
 
 def test_ranges_that_are_given_go_before_those_of_the_log(log):
     best = manul.optimize(
         log, grid=manul.offpolicy.Grid(bandwidths=[1 / 4], leaves=[4]), actions=(-1, 33), losses=(0, 2), penalty=1
     )
-    assert (best.policy.actions, best.policy.losses) == ((-1, 33), (0, 2))
+    assert (best.policy.actions, best.policy.outcome.losses) == ((-1, 33), (0, 2))
 
 
 def test_batches_say_their_ranges_too(log):
