@@ -15,6 +15,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.decision import Decision, Within
+from manul.actions.space import several_knobs
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.rollout.rollout import Rollout
@@ -181,7 +182,7 @@ class _PythonLoop:
 
 
 def _sets_knobs(agent: Any) -> bool:
-    return not agent.space.is_number
+    return several_knobs(agent) is not None
 
 
 def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
