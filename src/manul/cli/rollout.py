@@ -49,7 +49,9 @@ def takes_loop(command: Callable[..., None]) -> Callable[..., None]:
 class PlanCommand(click.Command):
     """A command with an option for each setting of `RolloutPlan`, which is imported when the command is used."""
 
-    @property  # type: ignore[override]
+    _complete = False
+
+    @property
     def params(self) -> list[click.Parameter]:
         if not self._complete:
             self._complete = True
@@ -58,7 +60,7 @@ class PlanCommand(click.Command):
 
     @params.setter
     def params(self, given: list[click.Parameter]) -> None:
-        self._params, self._complete = given, False
+        self._params = given
 
 
 def plan_options() -> list[click.Option]:
@@ -67,7 +69,8 @@ def plan_options() -> list[click.Option]:
     types = {"steps": List(NUMBER), "outcome_range": List(NUMBER), "least_decisions": INTEGER, "patience": INTEGER}
     options = []
     for each in fields(RolloutPlan):
-        default = ",".join(f"{step:g}" for step in each.default) if each.name == "steps" else each.default
+        default: Any = each.default
+        default = ",".join(f"{step:g}" for step in default) if each.name == "steps" else default
         given: Any = {"type": types.get(each.name, NUMBER), "default": default, "help": each.metadata["summary"]}
         options.append(click.Option([f"--{each.name.replace('_', '-')}"], **given))
     return options

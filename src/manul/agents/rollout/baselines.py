@@ -10,10 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from manul import _core
-from manul.actions.decision import Decision
-from manul.actions.distribution import Atoms, Distribution
+from manul.actions.decision import Arm, Decision
+from manul.actions.distribution import Atoms, Distribution, Scaled
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import SPREAD, Number
+from manul.actions.kinds.span import Span
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
@@ -28,7 +29,7 @@ _STREAM = 0x9E3779B97F4A7C15  # other random numbers than those of the agent, wh
 class BaselineArm:
     """What the baseline plays in one decision: the distribution whose density counts, and the action or what it is drawn from."""
 
-    distribution: Distribution | JointDistribution
+    distribution: Distribution | Scaled | JointDistribution
     action: Any = None
     source: Distribution | Atoms | JointDistribution | None = None
 
@@ -54,7 +55,7 @@ class BaselineArm:
             action = self.action if self.source is None else self.source.sample(np.random.default_rng((seed, key)))
             density, floor = look_up(action)
         mixed = share * density + (1 - share) * self.distribution.density(action)
-        arm = "learner" if learner else "baseline"
+        arm: Arm = "learner" if learner else "baseline"
         by_knob = dict.fromkeys(action, mixed) if isinstance(action, dict) and len(action) == 1 else None
         return Decision(action, mixed, None, None if floor is None else share * floor, by_knob, arm)
 
@@ -154,7 +155,7 @@ def _refuse(action: Any) -> None:
 
 def _single(space: ActionSpace[Any], action: Any, within: Any) -> BaselineArm:
     if space.is_number:
-        return BaselineArm(space.knobs[0][1].spread(action, space.stated(within)), action)
+        return BaselineArm(Span(*space.ends).spread(action, space.stated(within)), action)
     return BaselineArm(JointDistribution.single(space, action, within), action)
 
 
@@ -164,8 +165,8 @@ def spread(atoms: Atoms, space: ActionSpace[Any], within: Any) -> Distribution:
     >>> spread(Atoms(np.array([0.0, 1.0]), np.array([0.25, 0.75]), 1.0), ActionSpace((0.0, 1.0)), None).densities
     array([256.,   0., 768.])
     """
-    played, ends = atoms.masses > 0, space.stated(within)
-    parts = [space.knobs[0][1].spread(position, ends).edges for position in atoms.positions[played].tolist()]
+    played, ends, span = atoms.masses > 0, space.stated(within), Span(*space.ends)
+    parts = [span.spread(position, ends).edges for position in atoms.positions[played].tolist()]
     lows, highs = np.array(parts).T
     edges = np.unique(parts)
     changes = np.zeros(len(edges))
