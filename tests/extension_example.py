@@ -1,6 +1,7 @@
-"""An agent, an estimator and a log format in one file outside the package; importing it registers them."""
+"""An agent, an estimator, an interval and a log format in one file outside the package; importing it registers them."""
 
 import json
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -69,7 +70,7 @@ class GridPlayer:
         return zip(lows, highs, strict=True) if len(lows) else [self._actions] * len(contexts)
 
 
-@manul.register_agent("best-point", settings=("bandwidth",))
+@manul.register.agent("best-point", settings=("bandwidth",))
 class BestPoint(BaseAgent):
     """The best of a fixed set of actions."""
 
@@ -87,10 +88,25 @@ class BestPoint(BaseAgent):
         return GridPlayer(**self.parameters)
 
 
-@manul.register_estimator("clipped")
+@manul.register.estimator("clipped")
 def clipped(rows, weights, losses):
     """The mean of the losses times clipped weights."""
     return Terms(np.minimum(weights, 2.0) * losses, np.ones(len(rows.actions)), weights, losses)
+
+
+@manul.register.interval("hoeffding", bounded=True)
+class Hoeffding:
+    """Hoeffding's interval of the mean of weights times losses, which are between 0 and the largest weight."""
+
+    def __init__(self, seed, largest_weight):
+        self.count, self.total = 0, 0.0
+
+    def add(self, terms):
+        self.count, self.total = self.count + len(terms.weights), self.total + (terms.weights * terms.losses).sum()
+
+    def ends(self, level, largest_weight):
+        reach = largest_weight * math.sqrt(math.log(2 / (1 - level)) / (2 * self.count))
+        return self.total / self.count - reach, self.total / self.count + reach
 
 
 def read(problems, size):
@@ -116,4 +132,4 @@ class Writer:
         self._output.close()
 
 
-manul.register_format(".rows", read=read, writer=Writer)
+manul.register.format(".rows", read=read, writer=Writer)

@@ -12,7 +12,8 @@ import manul
 from manul.agents.agent_registry import AGENTS
 from manul.errors import ParameterError
 from manul.logs.formats import FORMATS
-from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
+from manul.offpolicy.evaluation.estimators import ESTIMATORS
+from manul.offpolicy.evaluation.intervals import INTERVALS
 from manul.utils.model_files import KINDS
 from manul.utils.registry import import_plugin
 from tests.service.processes import MANUL, Process
@@ -29,6 +30,7 @@ def extension():
     AGENTS.remove("best-point")
     KINDS.remove("BestPoint")
     ESTIMATORS.remove("clipped")
+    INTERVALS.remove("hoeffding")
     FORMATS.remove(".rows")
     del sys.modules["manul_plugin_extension_example"]
 
@@ -74,7 +76,7 @@ def test_the_agent_is_saved_and_loaded(tmp_path):
 
 
 def test_the_agent_is_a_candidate_of_optimize(log):
-    best = manul.optimize(log, grid=manul.Grid(bandwidths=[1 / 4], leaves=[4], others=["best-point"]))
+    best = manul.optimize(log, grid=manul.offpolicy.Grid(bandwidths=[1 / 4], leaves=[4], others=["best-point"]))
     assert [row.candidate for row in best.table] == ["Cats", "best-point"]
     assert best.table.rows[1].bandwidth == 1 / 32
 
@@ -117,6 +119,22 @@ def test_a_loop_of_the_service_has_the_agent_and_survives_a_restart(tmp_path):
     assert after["decisions"] == before["decisions"] == after["learned"] == 20
 
 
+@pytest.mark.whole
+def test_a_field_of_the_answer_is_added_in_one_place(tmp_path):
+    service = Process(tmp_path, program=(MANUL, "--plugin", EXAMPLE.with_name("answer_example.py")))
+    service.ask("POST", "/v1/loops", LOOP | {"agent": "auto"})
+    asked = {"context": [1.0, 2.0]}
+    _, fast = service.ask("POST", "/v1/loops/heating/decisions", asked)
+    _, routed = service.ask("POST", "/v1/loops/heating/decisions?", asked)
+    _, batch = service.ask("POST", "/v1/loops/heating/decisions/batch", {"decisions": [asked, asked | {"id": "a"}]})
+    service.ask("PUT", "/v1/loops/heating/rollout", {"baseline": 8.0})
+    _, arms = service.ask("POST", "/v1/loops/heating/decisions/batch", {"decisions": [asked]})
+    _, described = service.ask("GET", "/openapi.json")
+    service.stop()
+    assert all(each["made"] > 0 for each in (fast, routed, *batch["decisions"], *arms["decisions"]))
+    assert "made" in described["components"]["schemas"]["Decision"]["required"]
+
+
 def test_the_estimator_evaluates(log):
     estimate = manul.evaluate(lambda _: 0.5, log, "clipped", bandwidth=1 / 4)
     assert (estimate.estimator, estimate.low <= estimate.value <= estimate.high) == ("clipped", True)
@@ -129,6 +147,23 @@ def test_the_estimator_evaluates_from_the_command_line(log, tmp_path):
     manul.Cats(leaves=4, bandwidth=1 / 4).save(tmp_path / "policy.manul")
     found = ran("evaluate", tmp_path / "policy.manul", tmp_path / "run.parquet", "--estimator", "clipped", "--json")
     assert json.loads(found)["estimates"][0]["estimator"] == "clipped"
+
+
+def test_the_interval_is_computed_and_needs_its_bound(log):
+    wide, narrow = (
+        manul.evaluate(lambda _: 0.5, log, "ips", name, bandwidth=1 / 4) for name in ("hoeffding", "normal")
+    )
+    assert (wide.interval, wide.low <= narrow.low < narrow.high <= wide.high) == ("hoeffding", True)
+    without_floors = manul.Log(log.contexts, log.actions, log.densities, log.losses)
+    with pytest.raises(ParameterError, match="interval hoeffding needs an upper bound of the weights"):
+        manul.evaluate(lambda _: 0.5, without_floors, interval="hoeffding", bandwidth=1 / 4)
+
+
+def test_the_interval_is_computed_from_the_command_line(log, tmp_path):
+    log.write(tmp_path / "run.parquet")
+    manul.Cats(leaves=4, bandwidth=1 / 4).save(tmp_path / "policy.manul")
+    found = ran("evaluate", tmp_path / "policy.manul", tmp_path / "run.parquet", "--interval", "hoeffding", "--json")
+    assert json.loads(found)["estimates"][0]["interval"] == "hoeffding"
 
 
 @pytest.mark.parametrize("suffix", [".rows", ".rows.gz"])
@@ -149,10 +184,11 @@ def test_the_format_is_converted(log, tmp_path):
 @pytest.mark.parametrize(
     ("register", "name"),
     [
-        (lambda name: manul.register_agent(name)(best_point), "cats"),
-        (lambda name: manul.register_estimator(name)(best_point), "dr"),
-        (lambda name: manul.register_format(name, read=best_point, writer=best_point), ".csv"),
-        (lambda name: manul.register_store(name, best_point), "postgresql"),
+        (lambda name: manul.register.agent(name)(best_point), "cats"),
+        (lambda name: manul.register.estimator(name)(best_point), "dr"),
+        (lambda name: manul.register.interval(name)(best_point), "normal"),
+        (lambda name: manul.register.format(name, read=best_point, writer=best_point), ".csv"),
+        (lambda name: manul.register.store(name, best_point), "postgresql"),
     ],
 )
 def test_a_name_that_is_taken_is_an_error(register, name):
@@ -162,7 +198,11 @@ def test_a_name_that_is_taken_is_an_error(register, name):
 
 @pytest.mark.parametrize(
     ("registry", "name", "advice"),
-    [(AGENTS, "best-pint", "Did you mean best-point?"), (ESTIMATORS, "clip", "Did you mean clipped?")],
+    [
+        (AGENTS, "best-pint", "Did you mean best-point?"),
+        (ESTIMATORS, "clip", "Did you mean clipped?"),
+        (INTERVALS, "hoefding", "Did you mean hoeffding?"),
+    ],
 )
 def test_an_unknown_name_is_one_sentence_with_the_closest(registry, name, advice):
     with pytest.raises(ParameterError, match=r"must be one of .*, got") as refused:

@@ -8,7 +8,7 @@ import pytest
 GROWTH = """
 import sys, numpy as np
 from manul.service import loop_settings
-from manul.service.engine import models as agents
+from manul.service.engine.loop_agent import make_agent
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -16,15 +16,15 @@ def resident():
 
 def grown(settings, width, rounds):
     rng, before = np.random.default_rng(0), resident()
-    agent = agents.make_agent(settings)
+    agent = make_agent(settings)
     for _ in range(0, rounds, 50):
         contexts = rng.standard_normal((50, width), np.float32)
         decisions = agent.decide_many(contexts)
         agent.learn_many(contexts, decisions, rng.random(len(contexts)))
-    return agents.estimated_bytes(settings, width), resident() - before
+    return make_agent(settings).expected_nbytes(width), resident() - before
 
 warm = loop_settings.NewLoop(name="a", actions=(0, 1))
-agents.make_agent(warm).decide_again(0, [1.0] * 4)
+make_agent(warm).decide_again(0, [1.0] * 4)
 grown(warm, 4, 1000)
 """
 SETTINGS = {
@@ -58,7 +58,7 @@ def test_the_estimate_of_the_largest_loops_takes_no_memory():
     settings = f'loop_settings.NewLoop(name="a", actions=(0, 1), agent={agent})'
     taken, *estimated = measured(
         f"settings, before = {settings}, resident()\n"
-        "estimates = [agents.estimated_bytes(settings, width) for width in (65536, 4096, 1, None)]\n"
+        "estimates = [make_agent(settings).expected_nbytes(width) for width in (65536, 4096, 1, None)]\n"
         "print(resident() - before, *estimates)"
     )
     assert taken < 2**20
@@ -71,7 +71,7 @@ def test_the_estimate_of_the_largest_loops_takes_no_memory():
 def test_loops_that_have_learned_nothing_are_small(context):
     (taken,) = measured(
         "before = resident()\n"
-        "kept = [agents.make_agent(warm) for _ in range(100)]\n"
+        "kept = [make_agent(warm) for _ in range(100)]\n"
         f"for agent in kept: agent.decide_again(0, {context})\n"
         "print((resident() - before) // len(kept))"
     )

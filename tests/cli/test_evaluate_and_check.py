@@ -25,9 +25,10 @@ def test_the_table_has_one_line_per_estimator_and_objection(log):
 def test_the_json_has_every_field(log):
     estimate = manul.evaluate(lambda _: 0.5, log, "ips", "normal", bandwidth=0.25)
     (stored,) = json.loads(report.estimates_json([estimate]))["estimates"]
-    stored["objections"] = tuple(manul.Objection(**objection) for objection in stored["objections"])
+    stored["objections"] = tuple(manul.offpolicy.Objection(**objection) for objection in stored["objections"])
     assert estimate.objections
-    assert manul.Estimate(**stored) == estimate
+    assert stored.pop("rewards") is False
+    assert manul.Estimate(**stored, outcome=log.outcome) == estimate
 
 
 def test_findings_say_in_json_whether_the_log_is_fit(log):

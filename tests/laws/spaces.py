@@ -6,8 +6,6 @@ import manul
 from manul.actions.kinds import KINDS
 from tests.laws.log_span import LogSpan
 
-KINDS.remove("log")  # the laws register it again, so that other tests do not meet it
-
 CONTEXTS = np.random.default_rng(1).random((40, 2)).astype(np.float32)
 # One of each kind of knob; a new kind is added by its name.
 KNOBS = {

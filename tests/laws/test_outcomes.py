@@ -29,7 +29,7 @@ MAKERS |= {
     "several knobs": lambda **outcome: manul.Auto(actions=KNOBS, **outcome),
     "mapped": lambda **outcome: manul.Mapped(agent=manul.Auto(**outcome), features=manul.maps.Crosses()),
     "rollout": lambda **outcome: manul.Rollout(manul.Auto(**outcome), baseline=0.5, steps=(0.5,), budget=1e9),
-    "pareto": lambda **outcome: manul.ParetoGreedy(policies=manul.policies.Constant(choices=9), **outcome),
+    "pareto": lambda **outcome: manul.agents.ParetoGreedy(policies=manul.policies.Constant(choices=9), **outcome),
 }
 
 
@@ -144,7 +144,7 @@ async def served(service, waits):
         service.engine.end_waits()
         for sign in BOTH:
             await service.learned(sign, 8 if not waits else 10)
-        models = [bytes_of(service.engine.loop(sign).agent) for sign in BOTH]
+        models = [bytes_of(service.engine.loop(sign).model.agent) for sign in BOTH]
         means = [(await service.get(f"/{sign}"))["mean_loss"] for sign in BOTH]
     return [*zip(played, models, means, strict=True)]
 

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 import manul
-from manul.logs.batching import pieces
-from manul.offpolicy.evaluation import policy_densities
+from manul.logs.sample import Sample
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
+from manul.offpolicy.smoothed import Smoothed
 
 ROWS = 300
 DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(days=day) for day in range(400)]
@@ -69,30 +70,30 @@ def through(log, way, folder):
 def test_an_agent_on_its_own_log_states_the_densities_that_it_logged(name, kind, way, tmp_path):
     agent = AGENTS[name]()
     log = through(frozen_log(agent, kind), way, tmp_path)
-    own = np.concatenate([policy_densities.densities(agent, rows) for rows in pieces(log)])
-    logged = np.concatenate([rows.densities for rows in pieces(log)])
+    own = np.concatenate([PolicyOnLog(agent).densities(rows) for rows in Sample.of(log).pieces()])
+    logged = np.concatenate([rows.densities for rows in Sample.of(log).pieces()])
     np.testing.assert_allclose(own, logged, rtol=1e-12)
 
 
 def test_a_method_of_an_agent_gets_what_the_agent_got():
     agent = manul.Auto(epsilon=0.2)
     log = frozen_log(agent, "missing number")
-    (rows,) = pieces(log)
-    assert policy_densities.inputs(policy_densities.Smoothed(agent.best, 0.1, (0, 1)), rows) == rows.to_dicts()
+    (rows,) = Sample.of(log).pieces()
+    assert PolicyOnLog(Smoothed(agent.best, 0.1, (0, 1))).inputs(rows) == rows.to_dicts()
     assert None in {context["age"] for context in rows.to_dicts()}
     manul.evaluate(agent.best, log, bandwidth=0.1)
 
 
 def test_functions_get_contexts_without_missing_values():
     log = frozen_log(manul.Auto(epsilon=0.2), "missing text")
-    keys = {tuple(context) for context in next(pieces(log)).function_inputs()}
+    keys = {tuple(context) for context in next(Sample.of(log).pieces()).function_inputs()}
     assert keys == {("x",), ("x", "city")}
 
 
 def test_a_field_that_one_batch_lacks_is_absent_there_and_missing_elsewhere():
     outcomes = np.ones(1), np.ones(1), np.ones(1)
     logs = [manul.Log([context], *outcomes) for context in ({"a": 1.0}, {"a": 2.0, "b": None}, {"a": None, "b": "x"})]
-    assert next(pieces(logs)).to_dicts() == [{"a": 1.0}, {"a": 2.0, "b": None}, {"a": None, "b": "x"}]
+    assert next(Sample.of(logs).pieces()).to_dicts() == [{"a": 1.0}, {"a": 2.0, "b": None}, {"a": None, "b": "x"}]
 
 
 @pytest.fixture(scope="module")

@@ -167,7 +167,7 @@ def test_all_recover_the_loss_of_the_policy_when_it_is_played(estimator):
     [("snips", "empirical-likelihood"), ("snips", "bootstrap"), ("ips", "sequence"), ("dr", "normal")],
 )
 def test_batches_of_any_size_give_the_same_bytes(policy, log, monkeypatch, estimator, interval, size):
-    monkeypatch.setattr("manul.logs.batching.pieces.__defaults__", (128,))
+    monkeypatch.setattr("manul.logs.sample.Sample.pieces.__defaults__", (128,))
     batches = [log.rows(slice(start, start + size)) for start in range(0, len(log), size)]
     assert manul.evaluate(policy, batches, estimator, interval) == manul.evaluate(policy, log, estimator, interval)
 
@@ -217,7 +217,7 @@ def test_narrowed_rows_are_weighed_in_their_own_range(rng):
 
 @pytest.mark.parametrize("within", [None, (0.2, 0.9)])
 def test_a_tree_of_classifiers_is_weighed_as_it_plays(log, rng, within):
-    policy = manul.train_tree(log, leaves=8, bandwidth=1 / 8)
+    policy = manul.policies.train_tree(log, leaves=8, bandwidth=1 / 8)
     actions, contexts = rng.random(60), log.contexts[:60]
     pairs = None if within is None else np.tile(within, (60, 1))
     played = [policy.distribution(context, within) for context in contexts]

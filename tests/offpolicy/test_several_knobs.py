@@ -7,8 +7,8 @@ import pytest
 
 import manul
 from manul.errors import InputError, ParameterError
-from manul.logs.batching import pieces
-from manul.offpolicy.evaluation.knob_policies import DRAWS, KnobsPolicy
+from manul.logs.sample import Sample
+from manul.offpolicy.evaluation.policy_densities import DRAWS, PolicyOnLog
 from manul.offpolicy.optimization.verdict import Verdict
 
 KNOBS = {"price": (10, 50), "days": manul.Stepped(1, 4, 1), "template": manul.Choice(["a", "b"])}
@@ -100,8 +100,8 @@ def test_weights_far_from_1_are_refused(estimator):
 
 def test_draws_follow_the_distribution_of_a_policy(uniform):
     agent = manul.Auto(actions=KNOBS, epsilon=0.5, nearby=0.3, seed=3)
-    rows = next(pieces(uniform, several=True))
-    draws = KnobsPolicy(agent).draws(rows, rows.contexts)
+    rows = next(Sample.of(uniform).pieces())
+    draws, _ = PolicyOnLog(agent).points(rows)
     assert draws.shape == (3000, DRAWS, 3)
     assert draws[:, :, 0].mean() == pytest.approx(0.5, abs=0.02)  # untrained: uniform
     assert (draws[:, :, 2] == 1).mean() == pytest.approx(0.5, abs=0.02)
@@ -179,9 +179,7 @@ def test_single_rows_give_the_same_policy(uniform):
     ("settings", "sentence"),
     [
         ({"candidates": "cats"}, "Trees set one knob, but the log has price, days, template. Use candidates='auto'."),
-        ({"grid": manul.Grid.small()}, "Trees set one knob"),
-        ({"resume": "run"}, "resume applies to logs with one knob"),
-        ({"engine": "ray"}, "engine='ray' applies to logs with one knob"),
+        ({"grid": manul.offpolicy.Grid.small()}, "Trees set one knob"),
         ({"actions": (0, 1)}, "actions applies to logs with one knob"),
     ],
 )

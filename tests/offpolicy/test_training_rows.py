@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import manul
-from manul.logs.batching import pieces
 from manul.logs.row_hashes import known_rows, row_hashes, sketch_log
+from manul.logs.sample import Sample
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 
 TITLE = "trained on these rows"
@@ -35,7 +35,7 @@ def policy(log):
 def share(policy, log):
     """The share of the rows of a log that a policy was trained on."""
     doubts = PolicyObjections(policy)
-    for rows in pieces(log, several=True):
+    for rows in Sample.of(log).pieces():
         doubts.add(rows)
     return doubts.trained_share
 
@@ -100,9 +100,9 @@ def test_hashes_are_the_same_through_every_format(suffix, named, rewards, tmp_pa
     if rewards and suffix in (".vw", ".dsjson"):
         log = noise(300, named=named)
     log.write(tmp_path / f"log{suffix}")
-    again = next(pieces(manul.Log.read(tmp_path / f"log{suffix}")))
+    again = next(Sample.of(manul.Log.read(tmp_path / f"log{suffix}")).pieces())
     for contexts in (True, False):
-        one, other = (row_hashes(rows, contexts=contexts).tolist() for rows in (again, next(pieces(log))))
+        one, other = (row_hashes(rows, contexts=contexts).tolist() for rows in (again, next(Sample.of(log).pieces())))
         assert one == other
 
 
@@ -119,7 +119,7 @@ def test_a_sketch_of_many_rows_estimates_the_share():
     log = manul.Log(np.empty((200_000, 0)), columns[0], np.ones(200_000), columns[1])
     sketch = sketch_log(log.rows(slice(100_000)))
     assert len(sketch.hashes) == 1024
-    assert known_rows(sketch, next(pieces(log, 200_000))).mean() == pytest.approx(0.5, abs=0.05)
+    assert known_rows(sketch, next(Sample.of(log).pieces(200_000))).mean() == pytest.approx(0.5, abs=0.05)
 
 
 def prices(width, seed):
@@ -130,21 +130,21 @@ def prices(width, seed):
 
 
 def test_rows_that_cannot_be_told_apart_are_no_evidence():
-    tree = manul.train_tree(prices(0, 1), leaves=4, bandwidth=1 / 8)
+    tree = manul.policies.train_tree(prices(0, 1), leaves=4, bandwidth=1 / 8)
     assert [share(tree, prices(0, seed)) for seed in (1, 2)] == [0, 0]
 
 
 def test_contexts_tell_rows_with_equal_actions_and_losses_apart():
-    tree = manul.train_tree(prices(3, 1), leaves=4, bandwidth=1 / 8)
+    tree = manul.policies.train_tree(prices(3, 1), leaves=4, bandwidth=1 / 8)
     assert tree.trained_on.contexts
     assert [share(tree, prices(3, seed)) for seed in (1, 2)] == [1, 0]
 
 
 def test_trees_and_policies_without_densities_know_their_rows(log):
     small = log.rows(slice(300))
-    tree = manul.train_tree(small, leaves=4, bandwidth=1 / 8)
+    tree = manul.policies.train_tree(small, leaves=4, bandwidth=1 / 8)
     restricted = manul.offpolicy.optimize_without_densities(small).policy
-    cats = manul.optimize(small, grid=manul.Grid(bandwidths=(1 / 4,), leaves=(4,))).policy
+    cats = manul.optimize(small, grid=manul.offpolicy.Grid(bandwidths=(1 / 4,), leaves=(4,))).policy
     assert [share(each, log) for each in (tree, restricted, cats)] == pytest.approx([0.2] * 3)
 
 
@@ -164,6 +164,6 @@ def test_an_agent_that_was_not_trained_on_a_log_has_the_file_that_it_had():
 
 
 def test_a_log_that_can_be_read_once_still_trains_trees(log):
-    grid = manul.Grid(bandwidths=(1 / 4,), leaves=(4,))
+    grid = manul.offpolicy.Grid(bandwidths=(1 / 4,), leaves=(4,))
     best = manul.optimize(iter([log]), candidates=["cats"], grid=grid, penalty=1)
     assert best.policy.trained_on is None

@@ -66,7 +66,7 @@ class Service:
 
     async def learned(self, loop, outcomes):
         """Waits until the model contains that many outcomes."""
-        await until(lambda: self.engine.loop(loop).learned >= outcomes)
+        await until(lambda: self.engine.loop(loop).model.learned >= outcomes)
 
     async def refused(self, status, path, content, *, method="POST", field=None, **headers):
         """Sends something that must be refused in the one shape; returns the sentence."""

@@ -89,7 +89,7 @@ async def test_the_report_judges_each_knob_by_its_own_densities(tmp_path):
         assert report["exploration"]["explored"] > 100
         assert report["beliefs"]["rounds"] == 600
         loop = service.engine.loop("offers")
-        findings = loop_report.examine(service.engine.store, loop, loop.snapshot(), 0.0).findings
+        findings = loop_report.examine(service.engine.store, loop, loop.model.snapshot(), 0.0).findings
         assert [each.title for each in findings if each.severity == "error"] == []
 
 

@@ -35,7 +35,7 @@ async def play(service, name, seed, **wait):
         service.clock.time += 1
         service.engine.end_waits()
         await service.engine.write(lambda _: None)
-        await until(lambda: loop.model == service.engine.store.counts(loop.number).events)
+        await until(lambda: loop.model.event == service.engine.store.counts(loop.number).events)
     return np.concatenate(earned)
 
 

@@ -153,7 +153,7 @@ def models_equal_their_replay(place):
     for row in store.loops():
         loop = engine.recover(row)
         if store.first_decision(row.number) is not None and not row.paused:
-            assert replayed(engine, row.name) == (model_of(loop), loop.learned, loop.model)
+            assert replayed(engine, row.name) == (model_of(loop), loop.model.learned, loop.model.event)
     store.close()
 
 

@@ -56,7 +56,7 @@ async def test_a_backup_under_load_is_the_store_of_one_moment(service, restored,
     async with restored.running():
         await restored.learned("heat", len(events))
         loop = restored.engine.loop("heat")
-        assert replayed(restored.engine, "heat") == (manul.dumps(loop.agent), len(events), len(events))
+        assert replayed(restored.engine, "heat") == (manul.dumps(loop.model.agent), len(events), len(events))
 
 
 async def go_on(service):
@@ -70,7 +70,9 @@ async def go_on(service):
                 if number % 3:
                     said.append(await service.post(f"/{loop}/decisions/{made['id']}/loss", loss=float(rng.random())))
                 served = service.engine.loop(loop)
-                await until(lambda served=served: served.model == service.engine.store.counts(served.number).events)
+                await until(
+                    lambda served=served: served.model.event == service.engine.store.counts(served.number).events
+                )
         statuses = [await service.get(f"/{loop}") for loop in ("heat", "light")]
         models = [(await service.client.get(f"/v1/loops/{loop}/model")).content for loop in ("heat", "light")]
     return [each | {"id": None} for each in said], statuses, models

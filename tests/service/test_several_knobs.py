@@ -187,7 +187,7 @@ def test_snapshot_and_replay_give_the_bytes_of_a_full_replay(service):
             await play(service, 11, seed=1)
             loop = service.engine.loop("offers")
             await service.learned("offers", 36)
-            assert replayed(service.engine, "offers") == (manul.dumps(loop.agent), 36, 36)
+            assert replayed(service.engine, "offers") == (manul.dumps(loop.model.agent), 36, 36)
             with loop.history.snapshot() as history:
                 assert len(history.actions) == 36
 
@@ -308,7 +308,7 @@ def test_a_damaged_action_is_skipped_and_the_others_are_learned(tmp_path):
             connection.execute("UPDATE blocks SET body = ? WHERE first = 5", [body])
         async with service.running():
             loop = service.engine.loop("offers")
-            assert (loop.learned, loop.refused) == (4, 1)
+            assert (loop.model.learned, loop.model.refused) == (4, 1)
             assert len((await service.get("/offers/summary"))["knobs"]) == 3
 
     damage()

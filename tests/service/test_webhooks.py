@@ -80,7 +80,7 @@ async def rolling_out(service, url):
 
 
 async def all_sent(service):
-    await until(lambda: not service.engine.loop("heat").rollout.unsent)
+    await until(lambda: not service.engine.loop("heat").model.rollout.unsent)
 
 
 def reasons(server):
@@ -217,12 +217,12 @@ async def test_what_was_received_is_noted_although_a_replica_followed_a_snapshot
         async with rolling_out(service, f"http://127.0.0.1:{slow.getsockname()[1]}/"):
             connection, _ = await asyncio.to_thread(slow.accept)
             loop = service.engine.loop("heat")
-            with loop.lock:
-                loop.rollout = LoopRollout.from_bytes(loop.settings, loop.rollout.to_bytes())
+            with loop.model.hold() as model:
+                model.rollout = LoopRollout.from_bytes(loop.settings, model.rollout.to_bytes())
             connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
             connection.shutdown(socket.SHUT_WR)
             await all_sent(service)
-            assert loop.rollout.notified == len(loop.rollout.moves)
+            assert loop.model.rollout.notified == len(loop.model.rollout.moves)
             connection.close()
 
 

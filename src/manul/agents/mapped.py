@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
-from manul.actions.distribution import Atoms, Distribution
 from manul.actions.space import ActionSpace
 from manul.agents.agent_card import agent_card
 from manul.agents.agent_registry import AGENTS
@@ -81,6 +80,12 @@ class Mapped(PlotMixin, model_files.FileMixin):
         return self._width
 
     @property
+    def named(self) -> bool:
+        """Whether contexts are named fields, which the map may turn into rows."""
+        inside: bool = self.agent.named  # type: ignore[attr-defined]
+        return inside or (self._mapped_width is not None and self._width is None)
+
+    @property
     def decisions(self) -> int:
         """The number of decisions so far."""
         return int(getattr(self.agent, "decisions", 0))
@@ -109,7 +114,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         features = conversion.to_dict(context) if conversion.is_named(context) else conversion.row(context)
         return self._map(features) if len(features) or self._has_columns(features) else features
 
-    def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
+    def distribution(self, context: Context, within: Any = None) -> Any:
         """The distribution that `decide` draws from."""
         mapped = self.map(context)
         distribution = self.agent.distribution(mapped, within)
@@ -150,6 +155,15 @@ class Mapped(PlotMixin, model_files.FileMixin):
         """Draw an action for each row; `within` has one (low, high) per row."""
         rows, mapped = self._map_many(contexts)
         decisions = self.agent.decide_many(mapped, within)
+        self._fix_many(rows, mapped)
+        return decisions
+
+    def decide_many_again(
+        self, numbers: npt.ArrayLike, contexts: Contexts, within: npt.ArrayLike | None = None
+    ) -> Decisions:
+        """Draw the decision with each row's number without counting them, if the agent inside can."""
+        rows, mapped = self._map_many(contexts)
+        decisions: Decisions = self.agent.decide_many_again(numbers, mapped, within)  # type: ignore[attr-defined]
         self._fix_many(rows, mapped)
         return decisions
 

@@ -14,12 +14,13 @@ from manul.actions.decision import Decision, Decisions, Within
 from manul.agents.critic_report import loss_unit
 from manul.agents.mapped import SaveableAgent
 from manul.checks.action_spaces import check_no_limits, space_of
-from manul.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
 from manul.contexts.schema import Context
+from manul.errors import InputError
 from manul.outcomes import outcome_of
 from manul.utils import model_files
 
 Make = Callable[[int], SaveableAgent]
+WIDTH, ROUNDS = 3, 400  # of the contexts, and to learn
 
 
 def discover() -> Iterator[tuple[str, Make]]:
@@ -43,6 +44,23 @@ def check_agent(make: Make) -> None:
     check_no_limits(make(0))
     for check in CHECKS:
         check(make)
+
+
+def check_rejected(call: Callable[[], object]) -> None:
+    """Check that the call raises InputError with a one-line message and its field."""
+    rejection: InputError | None = None
+    try:
+        call()
+    except InputError as error:
+        rejection = error
+    assert rejection is not None, "invalid input must raise InputError"
+    assert rejection.field is not None, f"an InputError must have a field: {rejection}"
+    assert "\n" not in str(rejection), f"the message of an InputError must be one line: {rejection}"
+
+
+def random_contexts(count: int, seed: int = 0) -> npt.NDArray[np.float64]:
+    """Random contexts that are exact in single precision."""
+    return np.random.default_rng(seed).standard_normal((count, WIDTH)).astype(np.float32).astype(np.float64)
 
 
 def distribution_is_a_density(make: Make) -> None:

@@ -207,7 +207,8 @@ NUMBER, INTEGER, FILE, KNOBS = Number(), Integer(), File(), Knobs()
 RANGE = (NUMBER, NUMBER)
 AGENT = Registered("manul.agents.agent_registry", "AGENTS")
 LOG_FORMAT = LogFormat()
-ESTIMATOR = Registered("manul.offpolicy.evaluation.estimator_registry", "ESTIMATORS")
+ESTIMATOR = Registered("manul.offpolicy.evaluation.estimators", "ESTIMATORS")
+INTERVAL = Registered("manul.offpolicy.evaluation.intervals", "INTERVALS")
 
 
 def format_option(what: str, name: str = "log_format") -> Callable[[Command], Command]:

@@ -19,24 +19,13 @@ from manul.cli._wording import echo
 @knobs_option("LOG")
 @format_option("LOG")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def check(
-    log: Path,
-    policy: Path | None,
-    actions: tuple[float, float] | None,
-    knobs: Any,
-    losses: tuple[float, float] | None,
-    rewards: tuple[float, float] | None,
-    log_format: str | None,
-    *,
-    as_json: bool,
-) -> int:
+def check(log: Path, policy: Path | None, knobs: Any, log_format: str | None, *, as_json: bool, **ranges: Any) -> int:
     """Check whether LOG is suitable for off-policy evaluation; exit with 1 if it is not."""
     import manul
     from manul.offpolicy import doctor
     from manul.offpolicy.evaluation import report
 
     loaded = None if policy is None else manul.load(policy)
-    ranges = {"actions": actions, "losses": losses, "rewards": rewards}
     findings = doctor(report.Stored([log], knobs, log_format), loaded, **ranges, progress=sys.stderr.isatty())
     echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

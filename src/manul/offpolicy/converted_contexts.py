@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from manul.logs.formats.context_changes import DATES, LISTS, ContextChanges
-from manul.logs.log import Log
 from manul.offpolicy.estimate import Objection
 
 TITLE = "contexts had dates or lists"
@@ -19,16 +18,9 @@ _KEPT = {
 }
 
 
-def context_objections(log: Log | None) -> list[Objection]:
-    """The objections to what a policy does on the contexts of a log, such as its first batch.
-
-    >>> import datetime, numpy as np
-    >>> log = Log([{"at": datetime.date(2024, 2, 29)}], np.ones(1), np.ones(1), np.ones(1))
-    >>> [objection.title for objection in context_objections(log)]
-    ['contexts had dates or lists']
-    """
-    changes = (None if log is None else log.context_changes) or ContextChanges({})
-    sentence = converted_sentence(changes.converted)
+def context_objections(changes: ContextChanges | None) -> list[Objection]:
+    """The objections to what a policy does on the contexts of a log with such changes."""
+    sentence = None if changes is None else converted_sentence(changes.converted)
     return [] if sentence is None else [Objection("error", TITLE, sentence)]
 
 

@@ -18,7 +18,7 @@ from manul.contexts.typical import sweep
 from manul.errors import InputError, MissingDependency, ParameterError
 from manul.outcomes import LOSSES, Outcome
 from manul.utils.atomic_files import atomic_path, table_beside, write_csv
-from manul.utils.validation import check_shape
+from manul.utils.validation import Floats, check_shape
 
 try:
     from matplotlib.axes import Axes
@@ -38,7 +38,6 @@ _STEPS = [1, 2, 2.5, 5, 10]  # between ticks, times a power of ten
 _CHARACTER = 0.08  # the width of a digit beside a tick, in inches
 FORMATS = (".png", ".svg", ".pdf")
 CENTRE = "centre of the window"
-Floats = npt.NDArray[np.float64]
 _POINTS = 400  # per curve: enough for a smooth line at this size
 _DOTS = 1500  # per scatter plot: more would merge into a blot
 

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from manul.plotting import COLOURS, GREY, label_options, label_values, new_axes, style
+from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = npt.NDArray[np.float64]
 Bands = tuple[Floats, Floats, Floats]
 EFFECT = "effect on the action"
 

@@ -138,7 +138,7 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
 
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=200, width=2))
-    >>> policy = manul.train_tree(run.log, leaves=8, bandwidth=1/8)
+    >>> policy = manul.policies.train_tree(run.log, leaves=8, bandwidth=1/8)
     >>> 0 < policy.distribution([0.3, 1.2]).mean() < 1
     True
     """
@@ -166,7 +166,7 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
 
     def distributions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> list[Distribution]:
         """The distribution of each row; `within` is one (low, high) per row."""
-        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        centres, pairs = self._windows(contexts, within)
         return [
             self._around(centre, (low, high))
             for centre, (low, high) in zip(centres.tolist(), pairs.tolist(), strict=True)
@@ -174,28 +174,23 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
 
     def actions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The centre of each row's window; `within` is one (low, high) per row."""
-        rows = conversion.matrix(contexts)
-        pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
-        check_shape("within", pairs, len(rows), 2)
-        for pair in pairs if within is not None else ():
-            self._geometry.actions.narrow(tuple(pair), self.bandwidth)
-        return self._centres(rows, pairs[:, 0], pairs[:, 1])
+        return self._windows(contexts, within)[0]
 
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:
         """The density of each row's action, which another policy may have chosen."""
-        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        centres, pairs = self._windows(contexts, within)
         return explored_densities(centres, self.bandwidth, self.epsilon, pairs, np.asarray(actions, np.float64))
 
     def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The largest density of any action of each row."""
-        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        centres, pairs = self._windows(contexts, within)
         return explored_densities(centres, self.bandwidth, self.epsilon, pairs, centres)
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
-        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        centres, pairs = self._windows(contexts, within)
         return explored_moments(centres, self.bandwidth, self.epsilon, pairs)
 
     def contents(self) -> model_files.Contents:
@@ -229,8 +224,14 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
     def _around(self, centre: float, within: Within) -> Distribution:
         return explore(smooth(centre, self.bandwidth, within), self.epsilon, within)
 
-    def _pairs(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> Floats:
-        return np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(contexts), 2))  # type: ignore[arg-type]
+    def _windows(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+        """The centre of each row's window, and its range."""
+        rows = conversion.matrix(contexts)
+        pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
+        check_shape("within", pairs, len(rows), 2)
+        for pair in pairs if within is not None else ():
+            self._geometry.actions.narrow(tuple(pair), self.bandwidth)
+        return self._centres(rows, pairs[:, 0], pairs[:, 1]), pairs
 
     def _centres(self, rows: conversion.Row, lows: Floats, highs: Floats) -> Floats:
         conversion.check_width(rows.shape[1], self.width)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from manul import _core
-from manul.actions.decision import Within
-from manul.policies.native_learner import NativeEpsilon, NativePolicies, cap_bandwidth
+from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import saveable
 from manul.utils.validation import check_number
 
@@ -17,7 +17,7 @@ class Linear(NativePolicies):
     """A linear function of the standardised features; `rate` is the step size of AdaGrad in units of the range of actions.
 
     >>> import manul
-    >>> agent = manul.SmoothedGreedy(policies=Linear(), bandwidth=1/16)
+    >>> agent = manul.agents.SmoothedGreedy(policies=Linear(), bandwidth=1/16)
     >>> agent.distribution([1.0, 2.0]).edges
     array([0.    , 0.4375, 0.5625, 1.    ])
     """
@@ -27,15 +27,5 @@ class Linear(NativePolicies):
     def __post_init__(self) -> None:
         check_number("rate", self.rate, 0, 1, "Try 0.01.", ends="(]")
 
-    def player(
-        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: NativeEpsilon, seed: int
-    ) -> _core.Player:
-        return _core.LinearPlayer(
-            actions=actions,
-            losses=losses,
-            width=width,
-            bandwidth=cap_bandwidth(bandwidth, actions),
-            rate=self.rate,
-            epsilon=epsilon,
-            seed=seed,
-        )
+    def native_player(self, **settings: Any) -> _core.Player:
+        return _core.LinearPlayer(rate=self.rate, **settings)

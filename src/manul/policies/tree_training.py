@@ -17,7 +17,7 @@ from manul.actions.decision import Within
 from manul.actions.ranges import Actions
 from manul.contexts import conversion
 from manul.errors import InputError
-from manul.logs.knob_views import require_one_knob
+from manul.logs.density_models import require_one_knob
 from manul.logs.log import Log
 from manul.logs.row_hashes import sketch_log
 from manul.policies.classifier_tree import (

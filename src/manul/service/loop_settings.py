@@ -107,11 +107,7 @@ class NewLoop(Request, kw_only=True, dict=True):
 
 
 def stored_loop(body: bytes) -> NewLoop:
-    """The settings of a stored loop, which contain the losses that were derived from its rewards.
-
-    >>> stored_loop(b'{"name": "prices", "actions": [1, 9], "rewards": [0, 100], "losses": [-100, 0]}').losses
-    (-100.0, 0.0)
-    """
+    """The settings of a stored loop, which contain the losses that were derived from its rewards."""
     fields = msgspec.json.decode(body, type=dict[str, Any])
     if fields.get("rewards") is not None:
         fields.update(losses=None, default_loss=None)
@@ -119,10 +115,6 @@ def stored_loop(body: bytes) -> NewLoop:
 
 
 def agent_settings(loop: NewLoop) -> dict[str, Any]:
-    """The kind and the settings of a loop's agent; "auto" stands for Auto with default settings.
-
-    >>> agent_settings(NewLoop(name="heating", actions=(20, 70)))
-    {'kind': 'auto', 'epsilon': 'auto', 'seed': 0, 'nearby': None}
-    """
+    """The kind and the settings of a loop's agent; "auto" stands for Auto with default settings."""
     settings: dict[str, Any] = msgspec.to_builtins(KINDS["auto"]() if isinstance(loop.agent, str) else loop.agent)
     return settings

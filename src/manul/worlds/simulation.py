@@ -25,9 +25,8 @@ from manul.outcomes import outcome_of
 from manul.policies.policy import Agent
 from manul.utils.html_cards import card, curve
 from manul.utils.validation import Floats
-from manul.worlds import ScaledWorld, World
 from manul.worlds.several import Several
-from manul.worlds.world import NarrowedWorld, Table
+from manul.worlds.world import NarrowedWorld, ScaledWorld, Table, World
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from manul.agents import Mapped
 from manul.logs.exploration_cost import ExplorationCost
 from manul.logs.log import Log
 from manul.utils.validation import Floats
+from manul.worlds.regression import LossName
 from manul.worlds.simulation import Run
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class TableRun:
     log: Log
     run: Run
     table: TargetTable
-    loss: Literal["absolute", "squared"]
+    loss: LossName
 
     @cached_property
     def _regression(self) -> tuple[float, str] | None:

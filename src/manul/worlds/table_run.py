@@ -26,6 +26,7 @@ from manul.logs.formats.log_schema import Metadata, reserved_names
 from manul.logs.log import Log
 from manul.utils.validation import Floats, check_choice, check_range, check_seed
 from manul.worlds import Regression
+from manul.worlds.regression import LossName
 from manul.worlds.several import Several
 from manul.worlds.simulation import Run, simulate
 from manul.worlds.table_report import TableRun
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Column = Floats | list[Any]
-Loss = Literal["absolute", "squared"]
 
 
 class TypicalTargets(NamedTuple):
@@ -145,7 +145,7 @@ class TargetTable:
         fields = {name: _take(column, order) for name, column in self.fields.items()}
         return replace(self, fields=fields, targets=self.targets[order])
 
-    def world(self, loss: Loss = "absolute") -> Regression | Several:
+    def world(self, loss: LossName = "absolute") -> Regression | Several:
         """The table as a world whose contexts are rows of numbers, with one knob or several."""
         if not self.has_knobs:
             return Regression(self._contexts, self.targets, loss)
@@ -159,13 +159,13 @@ class TargetTable:
         contexts, none = conversion.matrix(self._contexts), np.zeros(len(self))
         return Several(contexts=contexts, actions=self.actions, expected=expected, best=best, noise=none)
 
-    def constant_losses(self, loss: Loss) -> Floats:
+    def constant_losses(self, loss: LossName) -> Floats:
         """The loss of the best constant action, which is the same in all rows, in each row."""
         targets = self._target_columns
         constant = np.median(targets, axis=0) if loss == "absolute" else targets.mean(axis=0)
         return self._losses(constant, targets, loss)
 
-    def regression(self, loss: Loss) -> tuple[float, str] | None:
+    def regression(self, loss: LossName) -> tuple[float, str] | None:
         """The mean loss of a regression per target that knows the targets of other rows, and its model; None for a few rows."""
         found = [held_out_predictions(self._contexts, column, loss) for column in self._target_columns.T]
         known = [each for each in found if each is not None]
@@ -176,7 +176,7 @@ class TargetTable:
         losses = self._losses(chosen, self._target_columns[known[0].rows], loss)
         return float(losses.mean()), known[0].model
 
-    def in_units(self, mean_loss: float, loss: Loss) -> float | None:
+    def in_units(self, mean_loss: float, loss: LossName) -> float | None:
         """A mean loss in units of the target: the mean absolute or the root mean square error.
 
         None for several targets, which may have different units.
@@ -219,7 +219,7 @@ class TargetTable:
     def _ranges(self) -> Floats:
         return np.array([*self.actions.values()] if self.has_knobs else [self.actions])
 
-    def _losses(self, chosen: Floats, targets: Floats, loss: Loss) -> Floats:
+    def _losses(self, chosen: Floats, targets: Floats, loss: LossName) -> Floats:
         """The mean over the targets of the distance as a share of the range, or of its square."""
         low, high = self._ranges.T
         shares = np.abs(chosen - targets) / (high - low)
@@ -235,7 +235,7 @@ def run_agent(
     bandwidth: float | Fraction | None = None,
     epsilon: Epsilon | Literal["auto"] | None = None,
     seed: int = 0,
-    loss: Loss = "absolute",
+    loss: LossName = "absolute",
     losses: Literal["known", "auto"] | None = None,
     rewards: Literal["known", "auto"] | None = None,
     progress: bool = False,

@@ -9,8 +9,7 @@ import re
 import pytest
 
 from manul.errors import FileError, MissingDependency, ParameterError
-from manul.paper.experiments import reproduce
-from manul.paper.experiments.online import sweep as online
+from manul.paper.experiments import online, reproduce
 from manul.paper.experiments.problem_sets import Selection
 from manul.paper.experiments.timed_tasks import ResultsFile, TaskRunner
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 import numpy as np
 
-from manul.logs.batching import Logs, batches
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
 from manul.outcomes import LOSSES
@@ -23,17 +21,10 @@ class Bookkeeping:
         self.lowest, self.highest = math.inf, -math.inf
         self.values: dict[str, set[object]] = {}  # of each of several knobs
 
-    def read(self, log: Logs) -> Iterable[Log]:
-        """The batches of a log, which are counted when they are first read; an iterator can be read only once."""
-        return self._count(batches(log)) if isinstance(log, Iterator) else _Counted(batches(log), self._count)
-
-    def _count(self, log: Iterable[Log]) -> Iterator[Log]:
-        for batch in log:
-            if len(batch):
-                self._add(batch)
-            yield batch
-
-    def _add(self, log: Log) -> None:
+    def add(self, log: Log) -> None:
+        """Add a batch."""
+        if not len(log):
+            return
         if log.ids is not None:
             given = [identifier for identifier in log.ids if identifier is not None]
             digests = b"".join(blake2b(identifier.encode(), digest_size=8).digest() for identifier in given)
@@ -43,7 +34,7 @@ class Bookkeeping:
         if log.knobs is None:
             self.lowest, self.highest = min(self.lowest, log.actions.min()), max(self.highest, log.actions.max())
         else:
-            for name, column in log.actions.items():
+            for name, column in log.knobs.wrap_columns(log.actions).items():
                 self.values.setdefault(name, set()).update([*{*column.tolist()}][:2])
         self.rows, self.outcome = self.rows + len(log), log.outcome
 
@@ -77,17 +68,6 @@ class Bookkeeping:
             symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
         constant = [name for name, values in self.values.items() if len(values) == 1]
         if self.rows > 1 and constant:
-            text = f"Every row has the same {constant[0]}, so the log says nothing about its other values. "
+            text = f"Every row has the same {constant[0] or 'action'}, so the log says nothing about its other values. "
             symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
         return symptoms
-
-
-class _Counted:
-    """Batches that are counted by the first iteration only."""
-
-    def __init__(self, log: Iterable[Log], count: Callable[[Iterable[Log]], Iterator[Log]]) -> None:
-        self.log, self.count, self.counted = log, count, False
-
-    def __iter__(self) -> Iterator[Log]:
-        first, self.counted = not self.counted, True
-        return self.count(self.log) if first else iter(self.log)

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from manul.actions.decision import Within
-from manul.logs.batching import Rows
-from manul.offpolicy.diagnosis.latest_rows import LatestRows, relative_decisions
+from manul.logs.rows import Rows
+from manul.offpolicy.diagnosis.latest_rows import LatestRows
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression, z_score
 from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.outcomes import LOSSES
@@ -33,12 +32,12 @@ class ExploredCost:
         self.mean, self.largest = math.nan, 1.0
         self.total, self.variance, self.blocks, self.outcome = 0.0, 0.0, 0, LOSSES
 
-    def add(self, rows: Rows, span: Within) -> None:
+    def add(self, rows: Rows) -> None:
         """Add a piece of rows with valid actions and densities; estimated densities say nothing."""
         if not rows.estimated:
             rows = rows.select(np.isfinite(rows.losses))
             self.outcome = rows.outcome
-            self.add_rows(relative_decisions(rows, span)[1], rows.losses)
+            self.add_rows(rows.relative[1], rows.losses)
 
     def add_rows(self, densities: Floats, losses: Floats) -> None:
         """Add rows, with densities relative to a uniform policy."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.outcomes import LOSSES
 from manul.utils.validation import Floats

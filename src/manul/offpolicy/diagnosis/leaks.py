@@ -12,9 +12,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.decision import Within
-from manul.logs.batching import Rows
-from manul.offpolicy.diagnosis.symptoms import Symptom, name_columns
+from manul.logs.rows import Rows
+from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.outcomes import LOSSES
 from manul.utils.validation import Floats
 
@@ -35,7 +34,7 @@ class Leaks:
         self.names: list[str] = []
         self.rows, self.outcome = 0, LOSSES
 
-    def add(self, rows: Rows, span: Within, *, continuous: bool = True) -> None:
+    def add(self, rows: Rows, *, continuous: bool = True) -> None:
         """Add a piece of rows with valid actions and densities; actions that are not continuous cannot be predicted."""
         count = rows.contexts.shape[1]
         if not len(rows):
@@ -43,8 +42,8 @@ class Leaks:
         if not self.columns:
             blocks = [slice(start, min(start + _BLOCK, count)) for start in range(0, count, _BLOCK)]
             self.columns = [_Columns(block, rows.contexts[:, block].astype(np.float64)) for block in blocks]
-            self.names = name_columns(rows)
-        lows, highs = rows.ends(span)
+            self.names = rows.context_names()
+        lows, highs = rows.ends()
         positions, shares = (rows.actions - lows) / (highs - lows), 1 / (rows.densities * (highs - lows))
         shares = np.zeros(0) if rows.estimated else shares  # only logged densities keep the identity
         for columns in self.columns:

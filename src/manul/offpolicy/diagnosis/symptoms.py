@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.kinds.choice import Choice
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.outcomes import LOSSES
 from manul.utils.validation import USABLE, Floats, are_within, range_advice, usable_densities
 
@@ -39,10 +38,9 @@ class Outside:
 
     def add(self, rows: Rows) -> Rows:
         """Add a piece; return the rows with a valid action and density."""
-        lows, highs = rows.ends(self.actions)
-        several = rows.knobs is not None  # the log itself checks the values of knobs
+        number = rows.space.is_number  # the log itself checks other values
         good = {
-            "actions": np.ones(len(rows), bool) if several else are_within(rows.actions, lows, highs),
+            "actions": are_within(rows.actions, *rows.ends()) if number else np.ones(len(rows), bool),
             "densities": usable_densities(rows.densities),
             "losses": are_within(rows.losses, *self.losses),
         }
@@ -51,7 +49,7 @@ class Outside:
             self.counts[name] += int((~flags).sum())
             if not flags.all() and name not in self.firsts:
                 first = int(np.argmin(flags))
-                self.firsts[name] = rows.first + first, float(getattr(rows, name)[first])
+                self.firsts[name] = rows.first + first, float(vars(rows)[name][first])
         usable = good["actions"] & good["densities"]
         return rows if usable.all() else rows.select(usable)
 
@@ -71,13 +69,6 @@ class Outside:
             text = f"{self.counts[column]:,} of {self.rows:,} {name} are not {rules[column][0]}; the first is {value:g} in row {row}. "
             symptoms.append(("error", f"{name} outside the range", text + rules[column][1]))
         return symptoms
-
-
-def name_columns(rows: Rows) -> list[str]:
-    """The names of the columns of the contexts, or their numbers if contexts have no names."""
-    numbers = [str(number) for number in range(rows.contexts.shape[1])]
-    fitted = rows.columns.fitted if rows.named and rows.columns is not None else None
-    return numbers if fitted is None else list(fitted.names())
 
 
 class HashSample:
@@ -150,7 +141,7 @@ class Drift:
         if self.scale is None:
             spread = contexts.std(axis=0)
             self.scale = contexts.mean(axis=0), np.where(spread > 0, spread, 1.0)
-            self.names = name_columns(rows)
+            self.names = rows.context_names()
         z = (contexts - self.scale[0]) / self.scale[1]
         for part in np.array_split(z, max(1, min(_PIECE_PARTS, len(z) // 32))):
             powers = [(part**power).sum(axis=0) for power in range(1, 5)]
@@ -224,19 +215,8 @@ def _clustered(parts: Floats, power: int, mean: Floats) -> Floats:
     return variance
 
 
-def _action_columns(rows: Rows) -> list[Floats]:
-    """The actions as numbers; options are numbered in the order of the knob."""
-    if rows.knobs is None:
-        return [rows.actions]
-    options = {name: knob.options for name, knob in rows.knobs.knobs if isinstance(knob, Choice)}
-    return [
-        np.array([options[name].index(value) for value in column], np.float64) if name in options else column
-        for name, column in rows.actions.items()
-    ]
-
-
 def _hashes(rows: Rows) -> Hashes:
-    columns = [*_action_columns(rows), rows.densities, rows.losses, *rows.contexts.T.astype(np.float64)]
+    columns = [*np.atleast_2d(rows.positions.T), rows.densities, rows.losses, *rows.contexts.T.astype(np.float64)]
     mixed = np.full(len(rows), 0x9E3779B97F4A7C15, np.uint64)
     for column in columns:
         mixed ^= np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)

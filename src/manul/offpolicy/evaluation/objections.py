@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST
@@ -76,11 +76,7 @@ class Moments:
 
 
 def is_supported(mean_weight: float, effective_size: float) -> bool:
-    """Whether a log has so many decisions like those of a policy that an interval of its loss can be trusted.
-
-    >>> is_supported(1.0, 120.0), is_supported(0.5, 120.0), is_supported(1.0, 20.0)
-    (True, False, False)
-    """
+    """Whether a log has so many decisions like those of a policy that an interval of its loss can be trusted."""
     return LOWEST <= mean_weight <= HIGHEST and effective_size >= ENOUGH
 
 
@@ -97,7 +93,7 @@ class Evidence:
         self.add_terms(terms)
         self.lowest_action = np.minimum(self.lowest_action, rows.positions.min(axis=0))
         self.highest_action = np.maximum(self.highest_action, rows.positions.max(axis=0))
-        self.several, self.outcome = rows.knobs is not None, rows.outcome
+        self.several, self.outcome = not rows.space.is_number, rows.outcome
         self.lowest_loss = min(self.lowest_loss, float(rows.losses.min()))
         self.highest_loss = max(self.highest_loss, float(rows.losses.max()))
 

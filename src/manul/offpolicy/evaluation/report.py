@@ -24,11 +24,7 @@ _HEADER = ("estimator", "loss", "low", "high", "interval", "rows", "effective si
 
 
 class Stored:
-    """Logs in files, read in batches each time they are iterated over; nothing is kept in memory.
-
-    >>> list(Stored([]))
-    []
-    """
+    """Logs in files, read in batches each time they are iterated over; nothing is kept in memory."""
 
     def __init__(self, paths: Sequence[Path], knobs: ActionSpace | None = None, file_format: str | None = None) -> None:
         self.paths, self.knobs, self.file_format = paths, knobs, file_format
@@ -39,13 +35,7 @@ class Stored:
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:
-    """Format one line per estimate, and below them the objections.
-
-    >>> estimate = Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000)
-    >>> print(estimates_table([estimate]))
-    estimator    loss     low    high                  interval   rows  effective size  mean weight  largest weight
-        snips  0.2500  0.2000  0.3000  95% empirical-likelihood  1,000             120        1.000             4.0
-    """
+    """Format one line per estimate, and below them the objections."""
     outcome = estimates[0].outcome if estimates else LOSSES
     rows: list[tuple[str, ...]] = [tuple(outcome.keyword if name == "loss" else name for name in _HEADER)]
     for estimate in estimates:
@@ -62,20 +52,12 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
 
 
 def estimates_json(estimates: Sequence[Estimate]) -> str:
-    """Format all fields of each estimate as JSON, and `reward` if the log has rewards.
-
-    >>> estimates_json([])
-    '{"estimates": []}'
-    """
+    """Format all fields of each estimate as JSON, and `reward` if the log has rewards."""
     return json.dumps({"estimates": finite([plain(each) for each in estimates])})
 
 
 def comparison_json(comparison: Comparison) -> str:
-    """Format all fields of each row of a comparison as JSON.
-
-    >>> comparison_json(Comparison(()))
-    '{"level": 0.95, "comparisons": []}'
-    """
+    """Format all fields of each row of a comparison as JSON."""
     rows = [
         plain(row) | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
         for row in comparison
@@ -84,12 +66,7 @@ def comparison_json(comparison: Comparison) -> str:
 
 
 def plain(result: Estimate | ComparisonRow | Verdict) -> dict[str, object]:
-    """All fields of a result: those of losses, whether the log has `rewards`, and the `reward` if it has.
-
-    >>> row = ComparisonRow("new", "logged", None, 0.2, -0.1, -0.15, -0.05, 1000, 120.0)
-    >>> plain(row)["rewards"]
-    False
-    """
+    """All fields of a result: those of losses, whether the log has `rewards`, and the `reward` if it has."""
     fields = asdict(result) if is_dataclass(result) else result._asdict()
     del fields["outcome"]
     reward = {} if result.reward is None else {"reward": result.reward._asdict()}
@@ -97,11 +74,7 @@ def plain(result: Estimate | ComparisonRow | Verdict) -> dict[str, object]:
 
 
 def finite(value: object) -> object:
-    """The value with null for numbers that JSON does not have.
-
-    >>> finite({"low": float("nan"), "rows": [(1.0, float("inf"))]})
-    {'low': None, 'rows': [[1.0, None]]}
-    """
+    """The value with null for numbers that JSON does not have."""
     if isinstance(value, dict):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -110,20 +83,12 @@ def finite(value: object) -> object:
 
 
 def fit(findings: Sequence[Finding]) -> bool:
-    """Return whether a log is suitable: no finding is an error.
-
-    >>> fit([Finding("warning", "duplicated rows", "3 rows occur twice.")])
-    True
-    """
+    """Return whether a log is suitable: no finding is an error."""
     return all(finding.severity != "error" for finding in findings)
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
-    """Format one line per finding, and a verdict.
-
-    >>> print(findings_text([]))
-    No problems found: the log is suitable for off-policy evaluation.
-    """
+    """Format one line per finding, and a verdict."""
     if not findings:
         return "No problems found: the log is suitable for off-policy evaluation."
     usable = "The log can be used with care." if fit(findings) else "The log is not suitable for off-policy evaluation."
@@ -133,9 +98,5 @@ def findings_text(findings: Sequence[Finding]) -> str:
 
 
 def findings_json(findings: Sequence[Finding]) -> str:
-    """Format the verdict and all findings as JSON.
-
-    >>> findings_json([])
-    '{"fit": true, "findings": []}'
-    """
+    """Format the verdict and all findings as JSON."""
     return json.dumps({"fit": fit(findings), "findings": [asdict(finding) for finding in findings]})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -17,17 +18,12 @@ from manul.offpolicy.optimization.grid import AnyAgent, Candidate
 from manul.utils.validation import Floats, check_seed, check_taken, check_workers
 
 PIECE = 16_384  # rows
-Logs = Log | Iterable[Log]
 _NOTHING = np.empty(0)
 
 
-def pieces(log: Logs, size: int = PIECE) -> Iterator[Log]:
-    """A log, or the batches of one, in pieces of at most `size` rows.
-
-    >>> [len(piece) for piece in pieces(Log(np.zeros((5, 1), np.float32), *np.ones((3, 5))), size=2)]
-    [2, 2, 1]
-    """
-    for batch in [log] if isinstance(log, Log) else log:
+def pieces(batches: Iterable[Log], size: int = PIECE) -> Iterator[Log]:
+    """The batches of a log in pieces of at most `size` rows."""
+    for batch in batches:
         for first in range(0, len(batch), size):
             yield batch.rows(slice(first, first + size))
 
@@ -43,6 +39,16 @@ class LogSummary:
         self.lowest_density = min(self.lowest_density, float(piece.densities.min()))
         columns: Sequence[npt.NDArray[Any]] = _columns(piece)[:4]
         self.checksums = [zlib.crc32(column.data, crc) for column, crc in zip(columns, self.checksums, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """A summary of the log, the sums of the losses and clipped weights of each candidate, and the trained agents."""
+
+    seen: LogSummary
+    sums: Floats
+    clipped: Floats
+    agent: Callable[[int], AnyAgent]
 
 
 class Replay:
@@ -124,12 +130,7 @@ class Replay:
 
 
 def draws(seed: int) -> Iterator[int]:
-    """The rounds, counted from 0, that replace the sample in a reservoir of size one.
-
-    >>> rounds = draws(3)
-    >>> [next(rounds) for _ in range(5)]
-    [0, 15, 66, 100, 1494]
-    """
+    """The rounds, counted from 0, that replace the sample in a reservoir of size one."""
     sample, number = 1, 0
     while True:
         yield sample - 1

@@ -30,11 +30,7 @@ class Row(NamedTuple):
     effective_size: float = math.nan
 
     def stated(self, outcome: Outcome) -> Row:
-        """The row in the sign of the outcome: the objective of rewards is the reward minus the penalty.
-
-        >>> Row("auto", 0.25, None, -43.0, 2.0, -41.0).stated(Outcome.of(rewards="auto"))[3:]
-        (43.0, 2.0, 41.0, nan)
-        """
+        """The row in the sign of the outcome: the objective of rewards is the reward minus the penalty."""
         return self._replace(estimate=outcome.from_loss(self.estimate), objective=outcome.from_loss(self.objective))
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from manul.utils.validation import Floats
+
 Codes = NDArray[np.int64]
 PASSES, OVERSHOOT = 6, 1.5
 # Only frequent categories keep their correlations: at most so many per column, each in at least this share of the rows.

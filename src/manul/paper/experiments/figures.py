@@ -13,7 +13,7 @@ import numpy as np
 from manul.actions.ranges import fraction
 from manul.paper.experiments import methods, published
 from manul.paper.experiments.result_tables import Row, power_of_two
-from manul.paper.experiments.timing.sweep import BANDWIDTH, LEAVES
+from manul.paper.experiments.timing import BANDWIDTH, LEAVES
 from manul.plotting import COLOURS, GREY
 from manul.utils.atomic_files import write_whole
 

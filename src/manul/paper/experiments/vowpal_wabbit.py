@@ -29,7 +29,7 @@ Contexts = NDArray[np.float64] | NDArray[np.float32]
 
 PACKAGE = "vowpalwabbit==9.11.9"
 NAMES: dict[Kind, str] = {"cats": "VW CATS", "dtree": "VW dTree", "dlinear": "VW dLinear"}
-REPEATS = 3
+REPEATS = 3  # of a measurement, of which the lowest counts: other processes only add time
 
 
 @dataclass(frozen=True, kw_only=True)

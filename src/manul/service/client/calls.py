@@ -183,14 +183,8 @@ class Calls:
         id: str | None = None,  # noqa: A002
     ) -> Exchange[wire.Observed]:
         """Report an action that the caller chose itself, for an apprentice to learn from."""
-        body = {
-            "context": to_json(context),
-            "action": action,
-            "density": density,
-            "within": within,
-            "loss": loss,
-            "reward": reward,
-        }
+        body = {"context": to_json(context), "action": action, "density": density, "within": within}
+        body |= {"loss": loss, "reward": reward}
         body |= {} if floor is None else {"floor": floor}
         body |= {} if densities is None else {"densities": densities}
         return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, wire.Observed))

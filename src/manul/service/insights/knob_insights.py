@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manul.actions.kinds.knob import Knob
+from manul.agents.auto_knobs import AutoKnobs
 from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
@@ -22,9 +23,8 @@ MOST_COMBINATIONS, PAIR_VALUES, PAIR_CONTEXTS = 64, 16, 4
 def marginals(loop: Loop, context: Any) -> list[Floats]:
     """The distribution of each knob over its cells; empty arrays if there are too many combinations of options."""
     if math.prod(knob.cell_count for _, knob in loop.space.knobs if knob.is_option) > MOST_COMBINATIONS:
-        return [np.empty(0) for _ in loop.space.titled]
-    with loop.lock:
-        distribution = loop.agent.distribution(context)
+        return [np.empty(0) for _ in loop.space.knobs]
+    distribution = loop.model.distribution(context)
     return [knob.cell_densities(distribution.marginal(name)) for name, knob in loop.space.knobs]
 
 
@@ -86,14 +86,14 @@ def _parts(knob: Knob, positions: Floats) -> Any:
 
 def _predicted(loop: Loop, one: tuple[str, list[Any]], other: tuple[str, list[Any]]) -> list[list[float]]:
     """The predicted losses, averaged over the latest contexts; empty if the range of losses or the contexts are unknown."""
-    contexts, agent = loop.latest_contexts(PAIR_CONTEXTS), loop.agent
-    if loop.settings.losses == "auto" or not contexts or not hasattr(agent, "predict_losses"):
+    contexts = loop.model.latest_contexts(PAIR_CONTEXTS)
+    if loop.settings.losses == "auto" or not contexts or not isinstance(loop.model.agent, AutoKnobs):
         return []
-    several: Any = agent
     pairs = [{one[0]: first, other[0]: second} for first in one[1] for second in other[1]]
     tables = []
     for context in contexts:
-        with loop.lock:
+        with loop.model.hold() as model:
+            several: Any = model.agent
             best = several.best(context)
             tables.append(several.predict_losses([context] * len(pairs), [best | pair for pair in pairs]))
     mean = np.mean(tables, axis=0).reshape(len(one[1]), len(other[1]))

@@ -22,7 +22,6 @@ from manul.logs.formats.context_changes import DATES, FLAGS, LISTS, ContextChang
 from manul.logs.formats.log_schema import ARM, FLOOR, Metadata, reserved_names
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.loop import Loop
-from manul.service.engine.write_operations import id_of
 from manul.service.errors import Conflict
 from manul.service.store import OUTCOMES, Event, Store
 from manul.service.store.blocks import DecisionRow
@@ -203,19 +202,15 @@ def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: boo
         "loss": np.array([loss for _, loss in rows]),
         FLOOR: np.array([_floor(each) for each in decisions]),
         "time": np.array([each.time for each in decisions]),
-        "id": [id_of(each) for each in decisions],
+        "id": [each.public_id for each in decisions],
     }
     if arms:
-        columns[ARM] = [_arm(each) for each in decisions]
+        columns[ARM] = [each.arm for each in decisions]
     if not loop.space.is_number:
         return columns | _knob_columns(loop.space, decisions, by_knob=by_knob)
     ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)
     columns |= {"action": np.array([each.action for each in decisions]), "low": ends[:, 0], "high": ends[:, 1]}
     return {name: columns[name] for name in VIEWS if name in columns}
-
-
-def _arm(decision: DecisionRow) -> str | None:
-    return None if decision.ticket is None else "learner" if decision.ticket.learner else "baseline"
 
 
 def _floor(decision: DecisionRow) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,10 +17,12 @@ from manul.actions.decision import Within
 from manul.actions.kinds.knob import Knob, KnobValue
 from manul.agents import AdaptiveCats, Auto
 from manul.agents.auto_knobs import AutoKnobs
+from manul.agents.base import BaseAgent
+from manul.agents.mapped import Mapped
 from manul.errors import ManulError
-from manul.logs.batching import observed_range
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
+from manul.logs.sample import observed_range
 from manul.offpolicy import doctor, evaluate
 from manul.offpolicy.estimate import Estimate, Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
@@ -26,11 +30,14 @@ from manul.offpolicy.evaluation.objections import SMALL
 from manul.offpolicy.evaluation.weighted_means import mean_estimate, weighted_estimate
 from manul.outcomes import AnyRange
 from manul.service import wire
-from manul.service.engine import models
 from manul.service.engine.loop import Loop
+from manul.service.engine.loop_agent import from_bytes
 from manul.service.insights import log_export
 from manul.service.store import Snapshot, Store
 
+log = logging.getLogger("manul.service")
+# The shortest time between two examinations of a loop.
+EXAMINE_SECONDS = 15.0
 # Decisions that a report is based on, constant actions that are compared, and columns that the doctor examines.
 LATEST, CONSTANTS, MAX_COLUMNS = 4000, 9, 256
 
@@ -49,7 +56,7 @@ def examine(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> wire.E
 
 
 def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> wire.Report:
-    agent = models.from_bytes(snapshot.model)
+    agent = from_bytes(snapshot.model)
     return wire.Report(
         name=loop.name,
         model=snapshot.event,
@@ -75,8 +82,10 @@ def _beliefs(agent: Any) -> dict[str, Any]:
         pairs = zip(agent.bandwidths, agent.estimates.tolist(), agent.risks.tolist(), strict=True)
         members = [{"bandwidth": each[0], "estimate": _finite(each[1]), "risk": _finite(each[2])} for each in pairs]
         return {"bandwidth": agent.bandwidth, "epsilon": agent.current_epsilon, "members": members}
-    parameters = getattr(agent, "parameters", {}) | {"epsilon": getattr(agent, "current_epsilon", None)}
-    return {name: _finite(value) for name, value in parameters.items()}
+    if isinstance(agent, Mapped):
+        return _beliefs(agent.agent)
+    parameters = agent.parameters if isinstance(agent, BaseAgent) else {}
+    return {name: _finite(value) for name, value in (parameters | {"epsilon": agent.current_epsilon}).items()}
 
 
 def _finite(value: Any) -> Any:
@@ -93,7 +102,7 @@ def _latest(store: Store, loop: Loop) -> list[log_export.Row]:
     """The latest rows whose contexts have the same shape as the last one."""
     first = max(0, store.counts(loop.number).numbers - 2 * LATEST)
     rows = deque((row for page in log_export.pages(store, loop.number, first) for row in page), LATEST)
-    filled = [(decision._replace(context=loop.context(decision.context)), loss) for decision, loss in rows]
+    filled = [(decision._replace(context=loop.model.context(decision.context)), loss) for decision, loss in rows]
     return [row for row in filled if _shape(row) == _shape(filled[-1])]
 
 
@@ -228,3 +237,31 @@ def _candidate(
         action=action,
         knob=knob,
     )
+
+
+class Examinations:
+    """The latest examination of each loop that a dashboard shows: made in a thread, at most every few seconds."""
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store, self._now = store, now
+        self._latest: dict[int, wire.Examined] = {}
+        self._running: dict[int, asyncio.Task[None]] = {}
+
+    def latest(self, loop: Loop) -> wire.Examined | None:
+        """The latest examination; if it is outdated, the next one is started."""
+        latest = self._latest.get(loop.number)
+        changed = latest is None or latest.report.model != loop.model.event
+        old = latest is None or self._now() - latest.time > (EXAMINE_SECONDS if latest.report.rows else 1.0)
+        if changed and old and loop.number not in self._running:
+            self._running[loop.number] = asyncio.create_task(self._examine(loop))
+        return latest
+
+    async def _examine(self, loop: Loop) -> None:
+        try:
+            snapshot = await asyncio.to_thread(loop.model.snapshot)
+            time = self._now()
+            self._latest[loop.number] = await asyncio.to_thread(examine, self._store, loop, snapshot, time)
+        except Exception:
+            log.exception("could not compute the report of a loop; the previous one stays", extra={"loop": loop.name})
+        finally:
+            del self._running[loop.number]

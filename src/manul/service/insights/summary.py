@@ -10,7 +10,7 @@ from msgspec import UNSET
 from manul.actions.kinds.knob import Knob
 from manul.service import wire
 from manul.service.engine.loop import Loop
-from manul.service.insights.history import PARTS, Buckets, Span
+from manul.service.insights.history import Buckets, Span
 from manul.service.insights.knob_insights import marginals_now
 from manul.service.insights.policy_view import LATEST, density_now, features
 from manul.utils.validation import Floats
@@ -20,7 +20,7 @@ OUTCOMES_PER_INTERVAL, MIN_INTERVALS = 25, 12
 
 
 def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, time: float, span: Span) -> wire.Summary:
-    contexts = loop.latest_contexts(LATEST)
+    contexts = loop.model.latest_contexts(LATEST)
     knobs = loop.space.titled
     several = isinstance(loop.settings.actions, dict)
     with loop.history.snapshot() as current:
@@ -44,18 +44,13 @@ def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, tim
         density=[] if several else density_now(loop, contexts),
         features=features(contexts),
         examined=examined,
-        rollout=loop.rollout is not None,
+        rollout=loop.model.rollout is not None,
         knobs=summaries if several else UNSET,
     )
 
 
 def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> wire.History:
-    """The sums of a span as means and confidence intervals; `several` knobs have summaries of their own.
-
-    >>> from manul.actions.kinds.span import Span as Range
-    >>> history(Buckets(1.0, grows=True), Range(20, 70)).loss
-    []
-    """
+    """The sums of a span as means and confidence intervals; `several` knobs have summaries of their own."""
     factor = _merge_factor(buckets)
     outcomes, loss, square, late, defaulted = _merge(buckets.sums[: buckets.used], factor).T
     counted = np.maximum(outcomes, 1)
@@ -78,7 +73,7 @@ def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> wire.Hist
 
 def played(buckets: Buckets, place: int, knob: Knob) -> list[list[int]]:
     """How often each cell of the knob in a place was played, by time."""
-    counts = buckets.parts[: buckets.used, place, : knob.cell_count, PARTS.index("played")]
+    counts = buckets.played[: buckets.used, place, : knob.cell_count]
     whole: list[list[int]] = _merge(counts, _merge_factor(buckets)).astype(np.int64).tolist()
     return whole
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats.csv import MISSING
 from manul.logs.formats.text_lines import is_gzipped, open_bytes
 from manul.utils.suggestions import missing_file, remedy
+from manul.utils.validation import Floats
 from manul.worlds.tables import arff, vw_examples
 from manul.worlds.tables.written_numbers import is_written_number
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arff", ".vw")
 EXCEL = (".xls", ".xlsx")
 MOST_NAMED = 20  # columns that an error message lists
-Floats = NDArray[np.float64]
 
 
 def read_columns(path: str | Path) -> dict[str, pa.Array]:

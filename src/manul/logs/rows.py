@@ -1,9 +1,9 @@
-"""Batches of a log, regrouped into pieces of a fixed size, so that results do not depend on the batches."""
+"""Rows of a log as estimators, critics and tests read them, whatever their actions and contexts are."""
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,41 +14,28 @@ import numpy.typing as npt
 from manul.actions.decision import Within
 from manul.actions.space import ActionSpace
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
-from manul.errors import InputError, ParameterError
-from manul.logs.column_fitting import LogColumns, fit_columns
+from manul.errors import InputError
+from manul.logs.column_fitting import LogColumns
 from manul.logs.formats.context_changes import FLAGS
-from manul.logs.knob_views import object_array, require_one_knob
-from manul.logs.log import Log
-from manul.logs.view_mixin import Fields
-from manul.outcomes import LOSSES, AnyRange, Outcome
-from manul.utils.validation import Floats, check_range
+from manul.logs.log import Fields, Log
+from manul.outcomes import LOSSES, Outcome
+from manul.utils.validation import USABLE, Floats, are_within, reject, usable_densities
 
-SIZE = 8192  # rows per piece; results depend on it in the last digits
-Logs = Log | Iterable[Log]
-
-
-class WholeLogColumns:
-    """The columns of a log, fitted to all of its rows when they are first needed.
-
-    >>> WholeLogColumns([]).fitted
-    """
-
-    def __init__(self, log: Logs) -> None:
-        self._log = log
-
-    @cached_property
-    def fitted(self) -> LogColumns | None:
-        """The columns; None if contexts are rows of numbers."""
-        return fit_columns(repeatable(self._log, "Encoding named contexts"))
+UNIT = (0.0, 1.0)
+NUMBER = ActionSpace(UNIT)
+_DENSITY_ADVICE = "Log the density of each decision, or estimate it with manul.offpolicy.estimate_densities."
+_FLOOR_ADVICE = "Log the smallest density of any action, or omit floors."
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a log; `first` is the number of the first row, `estimated` whether the densities were estimated.
+    """Rows of a log: `first` is the number of the first one, and `estimated` says that densities were not logged.
+
+    `space` is that of the actions, `outcome` says what the losses are, and `scale` is their range.
 
     Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Fields that were dates, flags or lists are in
-    `converted`, and `absent` has the rows that lack a field. Rows with several `knobs` have actions and
-    `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
+    `converted`, and `absent` has the rows that lack a field. Rows whose space is no number
+    have actions and `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
     """
 
     first: int
@@ -56,43 +43,147 @@ class Rows:
     actions: Any
     densities: Floats
     losses: Floats
-    lows: Floats | None
-    highs: Floats | None
+    lows: Floats | None = None
+    highs: Floats | None = None
     estimated: bool = False
     fields: Fields | None = None
     floors: Floats | None = None
     features: SparseFeatures | None = None
-    columns: WholeLogColumns | None = None
-    knobs: ActionSpace | None = None
+    columns: Callable[[], LogColumns | None] = lambda: None
+    space: ActionSpace = NUMBER
     densities_by_knob: dict[str, Floats] | None = None
     knob_ranges: npt.NDArray[Any] | None = None
     outcome: Outcome = LOSSES
     converted: Mapping[str, str] = field(default_factory=dict)
     absent: dict[str, npt.NDArray[np.bool_]] | None = None
+    scale: Within = UNIT
+
+    @classmethod
+    def of(
+        cls,
+        log: Log,
+        *,
+        space: ActionSpace | None = None,
+        scale: Within = UNIT,
+        columns: Callable[[], LogColumns | None] = lambda: None,
+    ) -> Rows:
+        """The rows of one batch; `space` is that of its numbers, and `columns` are those of the contexts of the whole log."""
+        named = log.fields is not None or log.features is not None
+        return cls(
+            0,
+            None if named else log.contexts,
+            log.actions if log.knobs is None else log.knobs.wrap_columns(log.actions),
+            log.densities,
+            log.losses,
+            log.lows,
+            log.highs,
+            log.densities_estimated,
+            log.fields,
+            log.floors,
+            log.features,
+            columns,
+            space if space is not None and space.is_number and log.knobs is None else log.space or NUMBER,
+            log.densities_by_knob,
+            None if log.within is None else _object_array(log.within),
+            log.outcome,
+            **_changes(log),
+            scale=scale,
+        )
 
     def __len__(self) -> int:
         return len(self.losses)
-
-    @property
-    def named(self) -> bool:
-        return self.numbers is None
 
     @cached_property
     def contexts(self) -> npt.NDArray[np.float32]:
         """The contexts as rows of numbers; named ones are encoded, with columns fitted to the whole log."""
         if self.numbers is not None:
             return self.numbers
-        assert self.columns is not None
-        return encode_contexts(self.columns.fitted, self.fields, self.features, len(self))
+        return encode_contexts(self.columns(), self.fields, self.features, len(self))
 
     @cached_property
     def positions(self) -> Floats:
-        """The actions, or with several knobs, one row of positions per action, as the core takes them."""
-        return self.actions if self.knobs is None else self.knobs.table(self.actions)
+        """The actions, or if they are no numbers, one row of positions per action, as the core takes them."""
+        return self.actions if self.space.is_number else self.space.table(self.actions)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The losses as shares of their range; raises InputError if a loss, density or floor is unusable."""
+        self.outcome.with_losses(self.scale).check(self.losses, self.first)
+        reject(~usable_densities(self.densities), self.densities, "density", USABLE, _DENSITY_ADVICE, self.first)
+        if self.floors is not None:
+            outside = ~(np.isnan(self.floors) | are_within(self.floors, 0.0, self.densities))
+            rule = "from 0 to the density of its row, or NaN"
+            reject(outside, self.floors, "floor", rule, _FLOOR_ADVICE, self.first)
+        return (self.losses - self.scale[0]) / (self.scale[1] - self.scale[0])
+
+    @property
+    def one_knob(self) -> bool:
+        return len(self.space.knobs) == 1
+
+    @property
+    def by_knob(self) -> dict[str, Floats] | None:
+        """The densities of the knobs; None if they were not logged. A single knob has those of the actions."""
+        if self.densities_by_knob is None and self.one_knob:
+            return {self.space.names[0]: self.densities}
+        return self.densities_by_knob
+
+    @cached_property
+    def volumes(self) -> dict[str, Floats]:
+        """For each knob, 1 / (its density in each row, if its positions were uniform): the length of a range, or a count."""
+        if self.space.is_number:
+            lows, highs = self.ends()
+            return {self.space.names[0]: highs - lows}
+        columns = {
+            name: knob.units(self.actions[name]) if knob.is_bent else np.full(len(self), knob.volume)
+            for name, knob in self.space.knobs
+        }
+        for row, within in enumerate(() if self.knob_ranges is None else self.knob_ranges):
+            ranges = zip(self.space.knobs, *self.space.ranges(within), strict=True)
+            for (name, knob), low, high in ranges if within is not None else ():
+                columns[name][row] = (high - low) * columns[name][row] if knob.is_bent else knob.size((low, high))
+        return columns
+
+    @cached_property
+    def relative(self) -> tuple[Floats, Floats]:
+        """The positions of the actions, one column per knob, and the densities relative to those of a uniform policy."""
+        if self.space.is_number:
+            lows, highs = self.ends()
+            return ((self.actions - lows) / (highs - lows))[:, np.newaxis], self.densities * (highs - lows)
+        return np.asarray(self.positions, np.float64), self.densities * np.prod([*self.volumes.values()], axis=0)
+
+    def knob_rows(self) -> Iterator[tuple[str, Rows]]:
+        """The rows as if they had a single number, for each knob whose density is known.
+
+        The joint floor bounds that of each knob. Steps and options count as one action with the density that they have
+        relative to equal probabilities, and bent scales as their positions.
+        """
+        if self.space.is_number:
+            yield self.space.names[0], self
+            return
+        floors = None if self.floors is None else self.floors * np.prod([*self.volumes.values()], axis=0)
+        for place, (name, knob) in enumerate(self.space.knobs if self.by_knob is not None else ()):
+            densities, lengths = (self.by_knob or {})[name], self.volumes[name]
+            given: dict[str, Any] = {"space": NUMBER, "densities_by_knob": None, "knob_ranges": None, "floors": floors}
+            if knob.is_discrete or knob.is_bent:
+                positions = np.zeros(len(self)) if knob.is_discrete else self.positions[:, place]
+                yield name, replace(self, **given, actions=positions, densities=densities * lengths)
+                continue
+            given["space"] = ActionSpace(knob)
+            given["floors"] = None if floors is None else floors / lengths
+            if self.knob_ranges is not None:
+                withins = ({} if within is None else self.space.wrap_within(within) for within in self.knob_ranges)
+                ends = [within.get(name, given["space"].ends) for within in withins]
+                given |= dict(zip(("lows", "highs"), np.array(ends, dtype=np.float64).T, strict=True))
+            yield name, replace(self, **given, actions=self.actions[name], densities=densities)
+
+    def context_names(self) -> list[str]:
+        """The names of the columns of the contexts, or their numbers if contexts have no names."""
+        fitted = None if self.numbers is not None else self.columns()
+        return [str(number) for number in range(self.contexts.shape[1])] if fitted is None else list(fitted.names())
 
     def select(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Rows:
         """A selection of the rows; `first` stays as it is."""
-        arrays: dict[str, Any] = {name: _take(getattr(self, name), which) for name in _ARRAYS}
+        arrays: dict[str, Any] = {name: _take(vars(self)[name], which) for name in _ARRAYS}
         features = None if self.features is None else self.features.select(which)
         return replace(self, **arrays, features=features)
 
@@ -101,7 +192,7 @@ class Rows:
 
         >>> import manul
         >>> log = manul.Log([{"vip": True, "age": None}, {"vip": False, "age": 31, "sky": "grey"}], *np.ones((3, 2)))
-        >>> next(pieces(log)).to_dicts()
+        >>> Rows.of(log).to_dicts()
         [{'vip': True, 'age': None}, {'vip': False, 'age': 31.0, 'sky': 'grey'}]
         """
         if self.features is not None:
@@ -131,163 +222,26 @@ class Rows:
 
     @property
     def within(self) -> npt.NDArray[Any] | None:
-        """One (low, high) or, for several knobs, mapping per row, or None if every row has the whole range."""
-        if self.knobs is not None:
+        """One (low, high) or, if actions are no numbers, narrower range per row, or None if every row has the whole range."""
+        if not self.space.is_number:
             return self.knob_ranges
         return None if self.lows is None or self.highs is None else np.column_stack([self.lows, self.highs])
 
-    def ends(self, actions: Within) -> tuple[Floats, Floats]:
-        """The lower and upper ends of the range of each row."""
+    def ends(self, span: Within | None = None) -> tuple[Floats, Floats]:
+        """The lower and upper ends of the range of each row; of rows without one, those of `span`."""
         if self.lows is None or self.highs is None:
-            return np.full(len(self), actions[0]), np.full(len(self), actions[1])
+            low, high = self.space.ends if span is None else span
+            return np.full(len(self), low), np.full(len(self), high)
         return self.lows, self.highs
-
-
-def batches(log: Logs) -> Iterable[Log]:
-    """The batches of a log; a single log is one batch.
-
-    >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
-    >>> [len(batch) for batch in batches(log)]
-    [4]
-    """
-    return [log] if isinstance(log, Log) else log
-
-
-def repeatable(log: Logs, reason: str) -> Iterable[Log]:
-    """The batches of a log that is read twice; rejects iterators, which can be read only once.
-
-    >>> len(repeatable([], "dr"))
-    0
-    """
-    result = batches(log)
-    if isinstance(result, Iterator):
-        raise ParameterError(f"{reason} reads the log twice, but log is an iterator. Pass a list of logs.", "log")
-    return result
-
-
-def pieces(log: Logs, size: int = SIZE, *, several: bool = False) -> Iterator[Rows]:
-    """The rows of all batches in pieces of one size; the last one may be shorter. Without `several`, rejects several knobs.
-
-    >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
-    >>> [(piece.first, len(piece)) for piece in pieces([log, log], size=3)]
-    [(0, 3), (3, 3), (6, 2)]
-    """
-    buffer: list[Rows] = []
-    first = count = 0
-    columns = WholeLogColumns(log)
-    for batch in same_outcomes(batches(log)):
-        if not several:
-            require_one_knob(batch, "This function")
-        rows = _rows(batch, columns)
-        for start in range(0, len(batch), size):
-            buffer.append(rows.select(slice(start, start + size)))
-            count += len(buffer[-1])
-            if count >= size:
-                piece = _concatenate(buffer, first)
-                yield piece.select(slice(0, size))
-                buffer, count, first = [piece.select(slice(size, None))], count - size, first + size
-    if count:
-        yield _concatenate(buffer, first)
-
-
-def same_outcomes(log: Iterable[Log]) -> Iterator[Log]:
-    """The batches of a log, which must all have losses or all have rewards.
-
-    >>> row = np.zeros((1, 1), np.float32), np.ones(1), np.ones(1), np.ones(1)
-    >>> list(same_outcomes([Log(*row), Log(*row, rewards=True)]))
-    Traceback (most recent call last):
-    manul.errors.InputError: logs must all have losses or all have rewards, got both.
-    """
-    better = None
-    for batch in log:
-        if better not in (None, batch.outcome.better):
-            raise InputError("logs must all have losses or all have rewards, got both.", "logs")
-        better = batch.outcome.better
-        yield batch
 
 
 def encode_contexts(
     columns: LogColumns | None, fields: Fields | None, features: SparseFeatures | None, count: int
 ) -> npt.NDArray[np.float32]:
-    """Encode `count` named contexts as rows of numbers; a batch without any context has missing values only.
-
-    >>> log = Log.from_table({"kind": ["a", "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
-    >>> encode_contexts(fit_columns(log), log.fields, None, 2).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """Encode `count` named contexts as rows of numbers; a batch without any context has missing values only."""
     if isinstance(columns, Features):
         return columns.rows(features) if features is not None else np.zeros((count, len(columns.columns)), np.float32)
     return np.empty((count, 0), np.float32) if columns is None else columns.rows(fields or {}, count)
-
-
-def as_loss_range(first: Log | None, losses: AnyRange | None, rewards: AnyRange | None) -> AnyRange | None:
-    """The range of losses that is given as such or as `rewards`, which only a log of rewards has; None if none is given.
-
-    >>> log = Log(np.zeros((1, 1), np.float32), np.ones(1), np.ones(1), np.ones(1), rewards=True)
-    >>> as_loss_range(log, None, (0, 100))
-    (-100.0, 0.0)
-    """
-    if rewards is None:
-        return losses
-    span = Outcome.of(losses=losses, rewards=rewards).losses
-    if first is not None and not first.outcome.higher:
-        raise ParameterError("rewards is for logs of rewards; this one has losses. Use losses=(low, high).", "rewards")
-    return span
-
-
-def declared_ranges(log: Logs, actions: Within | None, losses: AnyRange | None) -> tuple[Within | None, Within]:
-    """The ranges of actions and losses: the given ones, or those that the first batch declares; losses default to (0, 1).
-
-    If losses are "auto", their range is that of the log.
-
-    >>> declared_ranges([], (0, 32), None)
-    ((0.0, 32.0), (0.0, 1.0))
-    """
-    if isinstance(losses, str):
-        Outcome.of(losses=losses)  # refuses other words
-        losses = observed_range(repeatable(log, "The range 'auto'"))
-    undeclared = (actions is None or losses is None) and not isinstance(log, Iterator)
-    first = next(iter(batches(log)), None) if undeclared else None
-    actions = getattr(first, "action_range", None) if actions is None else actions
-    losses = getattr(first, "loss_range", None) if losses is None else losses
-    span = None if actions is None else check_range("actions", actions)
-    return span, (0.0, 1.0) if losses is None else check_range("losses", losses)
-
-
-def observed_range(log: Logs) -> Within:
-    """The smallest range that contains the losses of a log, within 1e100; wider if all are equal.
-
-    >>> observed_range([])
-    (0.0, 1.0)
-    """
-    ends = [(float(batch.losses.min()), float(batch.losses.max())) for batch in batches(log) if len(batch)]
-    low, high = min((end for end, _ in ends), default=0.0), max((end for _, end in ends), default=0.0)
-    low, high = max(low, -1e100), min(high, 1e100)
-    return low, high if low < high else low + max(1.0, 1e-9 * abs(low))
-
-
-def _rows(batch: Log, columns: WholeLogColumns) -> Rows:
-    named = batch.fields is not None or batch.features is not None
-    rows = Rows(
-        0,
-        None if named else batch.contexts,
-        batch.actions,
-        batch.densities,
-        batch.losses,
-        batch.lows,
-        batch.highs,
-        batch.densities_estimated,
-        batch.fields,
-        batch.floors,
-        batch.features,
-        columns,
-        outcome=batch.outcome,
-        **_changes(batch),
-    )
-    if batch.knobs is None:
-        return rows
-    ranges = None if batch.within is None else object_array(batch.within)
-    return replace(rows, knobs=batch.knobs, densities_by_knob=batch.densities_by_knob, knob_ranges=ranges)
 
 
 def _changes(batch: Log) -> dict[str, Any]:
@@ -338,23 +292,21 @@ def _join(arrays: list[Any]) -> Any:
 
 
 def _join_knobs(parts: list[Rows]) -> dict[str, Any]:
-    """The columns of several knobs; parts without ranges have the whole ones, and densities by knob must be in all parts."""
-    knobs = parts[0].knobs
-    if any(rows.knobs != knobs for rows in parts):
-        raise InputError("All batches must have the same knobs.", "log")
-    if knobs is None:
+    """The columns by knob; parts without ranges have the whole ones, and densities by knob must be in all parts."""
+    if parts[0].space.is_number:
         return {}
     by_knob = [rows.densities_by_knob for rows in parts]
     ranges = [rows.knob_ranges for rows in parts]
     whole = all(each is None for each in ranges)
-    filled = [object_array([None] * len(rows)) if rows.knob_ranges is None else rows.knob_ranges for rows in parts]
+    filled = [_object_array([None] * len(rows)) if rows.knob_ranges is None else rows.knob_ranges for rows in parts]
     return {
         "densities_by_knob": None if any(each is None for each in by_knob) else _join(by_knob),
         "knob_ranges": None if whole else np.concatenate(filled),
     }
 
 
-def _concatenate(parts: list[Rows], first: int) -> Rows:
+def join_rows(parts: list[Rows], first: int) -> Rows:
+    """The rows of several batches, which must be alike, numbered from `first`."""
     parts = [rows for rows in parts if len(rows)]
     if len({rows.lows is None for rows in parts}) > 1:
         raise InputError("lows and highs must be in all batches or in none. Fill in the whole range.", "lows")
@@ -363,7 +315,7 @@ def _concatenate(parts: list[Rows], first: int) -> Rows:
     contexts = _concatenate_contexts(parts)
     knobs = _join_knobs(parts)
     arrays: dict[str, Any] = {
-        name: _join([getattr(rows, name) for rows in parts])
+        name: _join([vars(rows)[name] for rows in parts])
         for name in ("actions", "densities", "losses", "lows", "highs")
     }
     estimated = any(rows.estimated for rows in parts)
@@ -440,3 +392,9 @@ def _floors(parts: list[Rows]) -> Floats | None:
     if all(rows.floors is None for rows in parts):
         return None
     return np.concatenate([np.full(len(rows), np.nan) if rows.floors is None else rows.floors for rows in parts])
+
+
+def _object_array(values: Sequence[Any]) -> npt.NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
