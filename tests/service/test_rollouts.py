@@ -289,7 +289,7 @@ async def test_a_loop_without_a_range_of_rewards_has_a_rollout_with_one(service)
         assert (await put(service, **settings, outcome_range=[0, 100]))["budget"] == 10_000
         await play(service, 100, {"learner": 150, "baseline": 50}, kind="reward")
         said = await service.get("/a/rollout")
-        beyond = service.engine.loop("a").rollout.counts[0]
+        beyond = service.engine.loop("a").model.rollout.counts[0]
         assert f"Rewards beyond the range, which count as its ends: {beyond}." in said["sentence"]
         assert "mean reward 100 against 50" in said["sentence"]
 
