@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -20,11 +20,13 @@ from manul.actions.knob_positions import check_positions
 from manul.actions.knobs import Choice, Knobs, KnobValue
 from manul.actions.knobs_distribution import KnobsDistribution
 from manul.actions.ladders import branch
+from manul.actions.limits import DeclaredLimits, FunctionLimits, Limit, LimitsFunction, field_values, make_limits
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents.critic_report import Report, critic_report, loss_unit
-from manul.agents.knob_limits import KnobLimits, Limits, Narrow
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player_host import COUNTERS, PlayerHost
+from manul.contexts import conversion
+from manul.contexts.named_batches import NamedBatch
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
 from manul.utils import model_files
@@ -52,8 +54,9 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     Each decision sets all knobs. They are drawn independently, so the density of an action is the product of the densities
     of its knobs; steps and options have probabilities. A share `nearby` of the decisions explores near the best action,
-    and a share `epsilon` anywhere. `limits` is a function of the knobs that are set already, options first and then in
-    order, that returns ranges for others; it must depend on its argument only. An agent with limits cannot be saved or copied.
+    and a share `epsilon` anywhere. `limits` are texts, such as "discount <= 1 - 9 / price" (`manul.actions.limits`), or a
+    function of the knobs that are set already, options first and then in order, that returns ranges for others; it must
+    depend on its argument only, and an agent with a function cannot be saved or copied.
 
     >>> import manul
     >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])}, seed=7)
@@ -73,7 +76,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         nearby: float = 0.1,
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
-        limits: Limits | None = None,
+        limits: Sequence[str | Limit] | LimitsFunction | None = (),
         seed: int = 0,
     ) -> None:
         self.knobs = Knobs.check(actions)
@@ -82,15 +85,24 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         self._schedule = Fading() if fades else schedules.check_epsilon(epsilon)  # type: ignore[arg-type]
         self.epsilon: Epsilon | Literal["auto"] = "auto" if fades else self._schedule
         self.nearby = check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
-        if limits is not None and not callable(limits):
-            raise ParameterError(f"limits must be a function of the knobs that are set, got {limits!r}.", "limits")
-        self.limits = limits
+        self._limits = make_limits(self.knobs.knobs, limits)
         self.seed = check_seed(seed)
         super().__init__(None)
 
     @property
     def actions(self) -> dict[str, Any]:
         return self.knobs.actions
+
+    @property
+    def limits(self) -> tuple[Limit, ...] | LimitsFunction:
+        """The limits between the knobs."""
+        if isinstance(self._limits, FunctionLimits):
+            return self._limits.function
+        return () if self._limits is None else self._limits.limits
+
+    @limits.setter
+    def limits(self, limits: Sequence[str | Limit] | LimitsFunction | None) -> None:
+        self._limits = make_limits(self.knobs.knobs, limits)
 
     @property
     def current_epsilon(self) -> float:
@@ -107,15 +119,16 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> KnobsDecision:
         """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
         lows, highs = self.knobs.ranges(within)
-        limits = self._limits(lows, highs)
+        limits, fields = self._limited(context)
         draw: Any = NotImplemented
-        if self._native is not None:
-            with suppress(_core.Rejected):  # the slow path raises the error with its reason
-                draw = self._native.decide(context, lows, highs, number, limits)
-        if draw is NotImplemented:
-            player, features = self.player_and_context(context)
-            with self.explain_rejection():
-                draw = player.decide(features, lows, highs, number, limits)
+        with self._explain_limits():
+            if self._native is not None:
+                with suppress(_core.Rejected):  # the slow path raises the error with its reason
+                    draw = self._native.decide(context, lows, highs, number, limits, fields)
+            if draw is NotImplemented:
+                player, features = self.player_and_context(context)
+                with self.explain_rejection():
+                    draw = player.decide(features, lows, highs, number, limits, fields)
         positions, densities, floor = draw
         return self._decision(positions, densities, floor, within)
 
@@ -152,14 +165,9 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         lows, highs = self._tables(within, len(batch))
         positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
         floors = np.zeros(len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
-            if self.limits is None:
-                player.decide_many(rows, lows, highs, keys, positions, densities, floors)
-            else:
-                for row in range(len(batch)):
-                    limits = self._limits(lows[row], highs[row])
-                    drawn = player.decide(batch[row], lows[row], highs[row], int(keys[row]), limits)
-                    positions[row], densities[row], floors[row] = drawn
+        limited = self._limited_rows(batch)
+        with self._explain_limits(), self.player_and_contexts(batch) as (player, rows):
+            player.decide_many(rows, lows, highs, keys, positions, densities, floors, *limited)
         return self._decisions(positions, densities, floors, within)
 
     def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> KnobsDecisions:
@@ -221,13 +229,9 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         positions = self._positions(actions, len(batch))
         lows, highs = self._tables(within, len(batch))
         densities = np.zeros(lows.shape)
+        limited = self._limited_rows(batch)
         with self.player_and_contexts(batch) as (player, rows):
-            if self.limits is None:
-                player.densities_many(rows, lows, highs, positions, densities)
-            else:
-                for row in range(len(batch)):
-                    limits = self._limits(lows[row], highs[row])
-                    densities[row] = player.densities(batch[row], lows[row], highs[row], positions[row], limits)[1]
+            player.densities_many(rows, lows, highs, positions, densities, *limited)
         joint: Floats = (densities / self.knobs.units).prod(axis=1)
         return joint
 
@@ -251,18 +255,14 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         {'price': 30.0, 'discount': 0.15}
         """
         lows, highs = self.knobs.ranges(within)
+        limits, fields = self._limited(context)
         player, features = self.player_and_context(context)
-        with self.explain_rejection():
-            windows = player.windows(features, lows, highs)
-            limits = self._limits(lows, highs)
-        centres = [centre for centre, _ in windows]
-        if limits is None or self.limits is None:
-            return self.knobs.action(centres)
-        return self.knobs.action(KnobLimits(self.knobs, self.limits).move_inside(centres, limits))
+        with self._explain_limits(), self.explain_rejection():
+            return self.knobs.action(player.best(features, lows, highs, limits, fields))
 
     def distribution(self, context: Context, within: Within | None = None) -> KnobsDistribution:
         """The distribution that `decide` draws from; an agent with limits has none, only `densities_many`."""
-        if self.limits is not None:
+        if self._limits is not None:
             raise InputError(
                 "With limits, knobs depend on each other: use densities_many instead of distribution.", "limits"
             )
@@ -351,8 +351,28 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             )
         return np.array(rows).reshape(count, len(self.knobs.knobs))
 
-    def _limits(self, lows: Floats, highs: Floats) -> Narrow | None:
-        return None if self.limits is None else KnobLimits(self.knobs, self.limits).within(lows, highs)
+    def _limited(self, context: Any) -> tuple[_core.KnobLimits | None, Floats | None]:
+        """The limits of one decision, and the numbers of the context that they need."""
+        limits = self._limits
+        if limits is None or not limits.fields:
+            return None if limits is None else limits.core, None
+        named = conversion.to_dict(context) if conversion.is_named(context) else None
+        return limits.core, field_values(limits, named)
+
+    def _limited_rows(self, batch: conversion.Row | NamedBatch) -> tuple[_core.KnobLimits | None, Floats | None]:
+        limits = self._limits
+        if limits is None or not limits.fields:
+            return self._limited(None)
+        values = [field_values(limits, row) for row in _rows_with(batch, limits.fields)]
+        return limits.core, np.array(values, dtype=np.float64).reshape(len(batch), len(limits.fields))
+
+    @contextmanager
+    def _explain_limits(self) -> Iterator[None]:
+        try:
+            yield
+        except _core.NothingLeft as nothing:
+            assert self._limits is not None
+            raise self._limits.explain(nothing) from None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -361,14 +381,16 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby, **outcomes, "seed": self.seed}
 
     def contents(self) -> model_files.Contents:
-        """The contents of a file with the agent; one with limits has none, because they are a function."""
-        if self.limits is not None:
+        """The contents of a file with the agent; one whose limits are a function has none."""
+        if isinstance(self._limits, FunctionLimits):
             raise ParameterError(
-                "An agent with limits cannot be saved, copied or served, because a function is not saved and the copy would "
-                "break the limits. Set agent.limits = None to save it, and set the limits again after loading.",
+                "An agent whose limits are a function cannot be saved, copied or served, because the copy would break them. "
+                "Write the limits as texts, such as limits=['discount <= 1 - 9 / price'].",
                 "limits",
             )
         settings = {**self.parameters, "actions": self.knobs.describe(), "epsilon": schedules.describe(self.epsilon)}
+        if isinstance(self._limits, DeclaredLimits):
+            settings["limits"] = self._limits.describe()
         return "Auto", {**settings, **self.context_parameters()}, self.state()
 
     @classmethod
@@ -390,3 +412,12 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     def __repr__(self) -> str:
         return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
+
+
+def _rows_with(batch: conversion.Row | NamedBatch, names: Sequence[str]) -> Iterator[Mapping[str, Any] | None]:
+    """The rows of a batch, of tables only the columns with these names; None for rows of numbers."""
+    columns = batch.contexts if isinstance(batch, NamedBatch) else None
+    if isinstance(columns, dict):
+        columns = {name: columns[name] for name in names if name in columns}
+        return ({name: values[row] for name, values in columns.items()} for row in range(len(batch)))
+    return (batch[row] if isinstance(batch, NamedBatch) else None for row in range(len(batch)))
