@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions.knob_kinds import Choice, Knob, KnobValue, Option, Span, Stepped, check_knob, knob_from_description
+from manul.actions.limits import DeclaredLimits, Limit
 from manul.errors import InputError, ParameterError
 from manul.utils.suggestions import remedy
 from manul.utils.validation import Floats
@@ -27,7 +28,7 @@ KnobAction = Mapping[str, KnobValue]
 
 @dataclass(frozen=True)
 class Knobs:
-    """The knobs of an action, in order.
+    """The knobs of an action, in order, and the limits between them. Equal knobs may have other limits.
 
     >>> knobs = Knobs.check({"price": (10, 50), "template": Choice(["a", "b"])})
     >>> knobs.action(knobs.positions({"price": 20, "template": "b"}))
@@ -35,6 +36,21 @@ class Knobs:
     """
 
     knobs: tuple[tuple[str, Knob], ...]
+    limits: tuple[Limit, ...] = field(default=(), compare=False)
+
+    def with_limits(self, limits: Iterable[str | Limit] | None) -> Knobs:
+        """The same knobs with other limits.
+
+        >>> knobs = Knobs.check({"price": (10, 50), "discount": (0, 0.5)})
+        >>> knobs.with_limits(["discount <= 1 - 9 / price"]).limits[0].most
+        '1 - 9 / price'
+        """
+        return replace(self, limits=DeclaredLimits(self.knobs, limits or ()).limits)
+
+    @cached_property
+    def limited(self) -> DeclaredLimits | None:
+        """The limits as the core takes them."""
+        return DeclaredLimits(self.knobs, self.limits) if self.limits else None
 
     @classmethod
     def check(cls, actions: Mapping[str, Any]) -> Knobs:

@@ -13,9 +13,10 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from manul import _core
 from manul.actions.decision import Within
@@ -35,6 +36,7 @@ _SIDES = {"<=": ("most",), ">=": ("least",), "<": ("below",), ">": ("above",), "
 _SIGNS = {"least": ">=", "most": "<=", "above": ">", "below": "<"}
 Bound = float | str
 LimitsFunction = Callable[[dict[str, KnobValue]], Mapping[str, Any]]
+Flags = npt.NDArray[np.bool_]
 Pairs = Sequence[tuple[str, Knob]]
 
 
@@ -83,16 +85,6 @@ class Limit(NamedTuple):
         return " and ".join(parts) + ("" if self.where is None else f" if {self.where}")
 
 
-class Limits(Protocol):
-    """Limits as the core takes them, and the context fields that they need."""
-
-    core: _core.KnobLimits
-    fields: tuple[str, ...]
-
-    def explain(self, nothing: _core.NothingLeft) -> InputError:
-        """The error of a decision for which nothing is left."""
-
-
 class DeclaredLimits:
     """Limits of knobs as data.
 
@@ -129,6 +121,24 @@ class DeclaredLimits:
     def describe(self) -> list[str]:
         """The limits as texts, for files and HTTP."""
         return list(map(str, self.limits))
+
+    def lengths(self, lows: Floats, highs: Floats, positions: Floats, fields: Floats | None) -> tuple[Floats, Flags]:
+        """What is left of the range of each knob, or of its steps and options, and whether the action is inside, by rows.
+
+        Narrows `lows` and `highs` to what is left.
+        """
+        self.core.ranges_left(lows, highs, positions, fields)
+        lengths, inside = np.empty(lows.shape), np.ones(len(lows), np.bool_)
+        for number, (_, knob) in enumerate(self.knobs):
+            low, high, place = lows[:, number], highs[:, number], positions[:, number]
+            if isinstance(knob, Choice):
+                masks = low.astype(np.int64)
+                lengths[:, number] = np.bitwise_count(masks)
+                inside &= (masks >> place.astype(np.int64) & 1).astype(np.bool_)
+            else:
+                lengths[:, number] = np.maximum(high - low, 0.0) * knob.volume
+                inside &= (place >= low - NARROWEST) & (place <= high + NARROWEST)
+        return lengths, inside
 
     def explain(self, nothing: _core.NothingLeft) -> InputError:
         """The error of a decision for which nothing is left."""
@@ -363,15 +373,7 @@ class _Clause(NamedTuple):
         return [name for formula in (self.bound, self.where) if formula is not None for name in formula.names]
 
 
-def make_limits(knobs: Pairs, given: Any) -> DeclaredLimits | FunctionLimits | None:
-    """The limits that a user gave: texts, `Limit` values or JSON objects, or a function; None if there are none."""
-    if callable(given) and not isinstance(given, Limit):
-        return FunctionLimits(knobs, given)
-    limits = None if given is None else DeclaredLimits(knobs, given)
-    return limits if limits is not None and limits.limits else None
-
-
-def field_values(limits: Limits, context: Mapping[str, Any] | None) -> Floats:
+def field_values(limits: DeclaredLimits | FunctionLimits, context: Mapping[str, Any] | None) -> Floats:
     """The numbers of a context that the limits need; None is a row of numbers, which has no names.
 
     >>> from manul.actions.knobs import Knobs

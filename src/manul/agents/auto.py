@@ -8,7 +8,7 @@ can be used off-policy.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -32,7 +32,7 @@ from manul.utils.validation import Floats, are_within, check_bandwidth, check_nu
 
 @register_agent(
     "auto",
-    settings=("nearby",),
+    settings=("nearby", "limits"),
     examples=(
         lambda seed: Auto(seed=seed),
         lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
@@ -81,6 +81,7 @@ class Auto(BaseAgent[_core.Player]):
         rewards: AnyRange | None = None,
         bandwidth: float | None = None,
         nearby: float | None = None,
+        limits: Sequence[str] | None = None,
         seed: int = 0,
     ) -> None:
         fades = isinstance(epsilon, str) and epsilon == "auto"
@@ -89,6 +90,9 @@ class Auto(BaseAgent[_core.Player]):
         if fades:
             self.epsilon = "auto"
         self.bandwidth = None if bandwidth is None else check_bandwidth(bandwidth, self._range)
+        if limits:
+            raise ParameterError("limits are between named knobs, as in actions={'price': (10, 50), ...}.", "limits")
+        self.limits = None
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
 
     # Otherwise it would be that of `__new__`, which takes the settings of `AutoKnobs` too.
@@ -149,7 +153,7 @@ class Auto(BaseAgent[_core.Player]):
 
     def _saved_settings(self) -> model_files.Parameters:
         settings = self.parameters
-        for name in ("bandwidth", "nearby"):  # files of earlier versions do not have them
+        for name in ("bandwidth", "nearby", "limits"):  # files of earlier versions do not have them
             if settings[name] is None:
                 del settings[name]
         return settings

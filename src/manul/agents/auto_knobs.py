@@ -20,7 +20,8 @@ from manul.actions.knob_positions import check_positions
 from manul.actions.knobs import Choice, Knobs, KnobValue
 from manul.actions.knobs_distribution import KnobsDistribution
 from manul.actions.ladders import branch
-from manul.actions.limits import DeclaredLimits, FunctionLimits, Limit, LimitsFunction, field_values, make_limits
+from manul.actions.limited_distribution import LimitedDistribution
+from manul.actions.limits import FunctionLimits, Limit, LimitsFunction, field_values
 from manul.actions.schedules import Epsilon, Fading
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.learned_twice import warn_of_repeated_decision
@@ -85,7 +86,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         self._schedule = Fading() if fades else schedules.check_epsilon(epsilon)  # type: ignore[arg-type]
         self.epsilon: Epsilon | Literal["auto"] = "auto" if fades else self._schedule
         self.nearby = check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
-        self._limits = make_limits(self.knobs.knobs, limits)
+        self.limits = limits
         self.seed = check_seed(seed)
         super().__init__(None)
 
@@ -96,13 +97,13 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     @property
     def limits(self) -> tuple[Limit, ...] | LimitsFunction:
         """The limits between the knobs."""
-        if isinstance(self._limits, FunctionLimits):
-            return self._limits.function
-        return () if self._limits is None else self._limits.limits
+        return self._limits.function if isinstance(self._limits, FunctionLimits) else self.knobs.limits
 
     @limits.setter
     def limits(self, limits: Sequence[str | Limit] | LimitsFunction | None) -> None:
-        self._limits = make_limits(self.knobs.knobs, limits)
+        function = FunctionLimits(self.knobs.knobs, limits) if callable(limits) else None
+        self.knobs = self.knobs.with_limits(None if callable(limits) else limits)
+        self._limits = function or self.knobs.limited
 
     @property
     def current_epsilon(self) -> float:
@@ -261,11 +262,9 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             return self.knobs.action(player.best(features, lows, highs, limits, fields))
 
     def distribution(self, context: Context, within: Within | None = None) -> KnobsDistribution:
-        """The distribution that `decide` draws from; an agent with limits has none, only `densities_many`."""
+        """The distribution that `decide` draws from; with limits, it is a view of the agent until that learns."""
         if self._limits is not None:
-            raise InputError(
-                "With limits, knobs depend on each other: use densities_many instead of distribution.", "limits"
-            )
+            return self._limited_distribution(context, within)
         lows, highs = self.knobs.ranges(within)
         player, features = self.player_and_context(context)
         choices = [index for index, (_, knob) in enumerate(self.knobs.knobs) if isinstance(knob, Choice)]
@@ -283,6 +282,26 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
                 parts, chance = player.distributions(features, lows, highs, positions)
             branches.append(branch(self.knobs, dict(zip(choices, combination, strict=True)), chance, parts))
         return KnobsDistribution(self.knobs, tuple(branches))
+
+    def _limited_distribution(self, context: Context, within: Within | None) -> LimitedDistribution:
+        self.decide_again(0, context, within)  # what limits leave nothing of has no distribution
+        player = self.player
+        assert player is not None
+        learned = player.learned
+
+        def check() -> None:
+            if self.player is not player or player.learned != learned:
+                raise InputError("The agent has learned since this distribution was made. Ask for it again.", "agent")
+
+        def density(action: Mapping[str, Any]) -> float:
+            check()
+            return float(self.densities_many([context], [action], [within])[0])
+
+        def draws(numbers: npt.NDArray[np.uint64]) -> dict[str, npt.NDArray[Any]]:
+            check()
+            return self.decide_many_again(numbers, [context] * len(numbers), [within] * len(numbers)).actions
+
+        return LimitedDistribution(self.knobs, (), density_of=density, draws_of=draws)
 
     def report(self) -> Report:
         """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range."""
@@ -376,9 +395,11 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor, except for `limits`."""
+        """The arguments of the constructor, except for limits that are a function."""
         outcomes = {"losses": self.losses} if self.rewards is None else {"rewards": self.rewards}
-        return {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby, **outcomes, "seed": self.seed}
+        limits = {"limits": list(map(str, self.knobs.limits))} if self.knobs.limits else {}
+        common = {"actions": self.actions, **limits, "epsilon": self.epsilon, "nearby": self.nearby}
+        return {**common, **outcomes, "seed": self.seed}
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent; one whose limits are a function has none."""
@@ -389,8 +410,6 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
                 "limits",
             )
         settings = {**self.parameters, "actions": self.knobs.describe(), "epsilon": schedules.describe(self.epsilon)}
-        if isinstance(self._limits, DeclaredLimits):
-            settings["limits"] = self._limits.describe()
         return "Auto", {**settings, **self.context_parameters()}, self.state()
 
     @classmethod

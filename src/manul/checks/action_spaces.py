@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,8 @@ from manul.actions.decision import Decision, Decisions, KnobsDecision, KnobsDeci
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.knobs import Choice, Knob, Knobs, Stepped
 from manul.actions.knobs_distribution import KnobsDistribution
-from manul.errors import ParameterError
+from manul.actions.limits import DeclaredLimits
+from manul.logs.knob_views import what_is_left
 
 Floats = npt.NDArray[np.float64]
 _POINTS = 200  # actions at which a density with several knobs is checked
@@ -60,13 +61,6 @@ def space_of(agent: Any) -> ActionSpace:
     """
     knobs = getattr(agent, "knobs", None)
     return OneKnob(agent.actions) if knobs is None else SeveralKnobs(knobs)
-
-
-def check_no_limits(agent: object) -> None:
-    """Refuse an agent with limits, which are not saved and without which it has no distribution."""
-    inside = getattr(agent, "agent", agent)
-    if getattr(inside, "limits", None) is not None:
-        raise ParameterError("check_agent takes agents without limits. Check the agent without them.", "limits")
 
 
 class OneKnob:
@@ -143,8 +137,10 @@ class SeveralKnobs:
 
     def check_inverse_densities(self, decisions: KnobsDecisions) -> None:
         """Check the mean of each knob, whose tails are lighter than that of the product, and that the product is joint."""
-        for name, knob in self.knobs.knobs:
-            _check_mean(1 / decisions.densities_by_knob[name], knob.volume, f"density of {name}")
+        left = what_is_left(self.knobs, decisions.actions)
+        assert left.inside.all(), "an action must be inside the limits"
+        for name in self.knobs.names:
+            _check_mean(1 / (decisions.densities_by_knob[name] * left.lengths[name]), 1.0, f"density of {name}")
         product = np.prod(list(decisions.densities_by_knob.values()), axis=0)
         same = np.allclose(decisions.densities, product, rtol=1e-9, atol=0)
         assert same, "the joint density must be the product of the densities of the knobs"
@@ -184,12 +180,12 @@ class SeveralKnobs:
         return [(0.0, 1.0), {"no such knob": (0.0, 1.0)}, *({name: nothing} for name, nothing in empty.items())]
 
     def _actions(self, within: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
-        rng = np.random.default_rng(0)
-        for shares in rng.random((_POINTS, len(self.knobs.knobs))):
-            yield {
-                name: _value(knob, share, None if within is None else within[name])
-                for (name, knob), share in zip(self.knobs.knobs, shares.tolist(), strict=True)
-            }
+        """Actions inside the ranges and the limits."""
+        shares = np.random.default_rng(0).random((_POINTS, len(self.knobs.knobs)))
+        lows, highs = (np.tile(ends, (_POINTS, 1)) for ends in self.knobs.ranges(within))
+        limits = self.knobs.limited or DeclaredLimits(self.knobs.knobs, ())
+        limits.core.place(lows, highs, shares)
+        yield from map(self.knobs.action, shares)
 
     def _rows(self, columns: dict[str, npt.NDArray[Any]]) -> list[dict[str, Any]]:
         lists = [column.tolist() for column in columns.values()]
@@ -208,14 +204,6 @@ def _upper_part(knob: Knob) -> Any:
     if isinstance(knob, Stepped):
         return knob.value(1.5 / knob.count), high
     return knob.value(0.1), high
-
-
-def _value(knob: Knob, share: float, within: Any) -> Any:
-    if isinstance(knob, Choice):
-        options: Sequence[Any] = knob.options if within is None else within
-        return options[int(share * len(options))]
-    low, high = knob.narrow(within, "knob")
-    return knob.value(low + share * (high - low))
 
 
 def _check_mean(values: Floats, expected: float, what: str) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
 from manul.agents.mapped import SaveableAgent
-from manul.checks.action_spaces import check_no_limits, space_of
+from manul.checks.action_spaces import space_of
 from manul.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
 from manul.contexts.schema import Context
 from manul.utils import model_files
@@ -39,7 +39,6 @@ def check_agent(make: Make) -> None:
     >>> import manul
     >>> check_agent(lambda seed: manul.Cats(leaves=8, bandwidth=1/8, seed=seed))
     """
-    check_no_limits(make(0))
     for check in CHECKS:
         check(make)
 

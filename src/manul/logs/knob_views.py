@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Choice, Knobs
+from manul.actions.knob_positions import position_table
+from manul.actions.knobs import Choice, Knobs, Span
+from manul.actions.limits import field_values
 from manul.errors import InputError, ParameterError
 from manul.logs.formats import knob_checks
 from manul.utils.validation import Floats
@@ -72,6 +74,33 @@ def volumes(knobs: Knobs, withins: Sequence[Mapping[str, Any] | None] | None, ro
             low, high = knob.narrow((within or {}).get(name), name)
             columns[name][row] = int(low).bit_count() if isinstance(knob, Choice) else (high - low) * knob.volume
     return columns
+
+
+class Left(NamedTuple):
+    """What limits leave of each knob in each row: its length or number of options, and the ends of ranges of numbers."""
+
+    lengths: dict[str, Floats]
+    ends: dict[str, tuple[Floats, Floats]]
+    inside: npt.NDArray[np.bool_]  # whether the action is
+
+
+def what_is_left(
+    knobs: Knobs, actions: Mapping[str, Any], withins: Any = None, contexts: Iterable[Mapping[str, Any] | None] = ()
+) -> Left:
+    """What limits leave, given the other knobs and the contexts."""
+    positions = position_table(knobs, actions)
+    if knobs.limited is None:
+        return Left(volumes(knobs, withins, len(positions)), {}, np.ones(len(positions), np.bool_))
+    ends = [knobs.ranges(within) for within in withins or [None] * len(positions)]
+    lows, highs = (np.array([pair[side] for pair in ends]).reshape(positions.shape) for side in (0, 1))
+    fields = [field_values(knobs.limited, context) for context in contexts] if knobs.limited.fields else None
+    lengths, inside = knobs.limited.lengths(lows, highs, positions, None if fields is None else np.array(fields))
+    left = {
+        name: (knob.low + lows[:, number] * knob.volume, knob.low + highs[:, number] * knob.volume)
+        for number, (name, knob) in enumerate(knobs.knobs)
+        if isinstance(knob, Span)
+    }
+    return Left(dict(zip(knobs.names, lengths.T, strict=True)), left, inside)
 
 
 def require_one_knob(log: Any, purpose: str) -> None:

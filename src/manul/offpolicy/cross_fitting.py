@@ -7,7 +7,7 @@ that does not depend on its length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, cast
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Decisions, Within
+from manul.actions.knobs import Knobs
 from manul.actions.schedules import Epsilon
 from manul.agents.auto import Auto
 from manul.agents.auto_knobs import AutoKnobs
@@ -67,13 +68,13 @@ class CriticSettings:
     losses: Within
     seed: int
     epsilon: Epsilon = 0.0
-    knobs: Mapping[str, Any] | None = None  # instead of `actions`, if there are several
+    knobs: Knobs | None = None  # instead of `actions`, if there are several
 
     def critic(self, bandwidth: float | None = None) -> Auto:
         """An untrained critic; epsilon matters only when it decides."""
         common: dict[str, Any] = {"losses": self.losses, "epsilon": self.epsilon, "seed": self.seed}
         if self.knobs is not None:
-            return cast(Auto, AutoKnobs(actions=self.knobs, nearby=0.0, **common))
+            return cast(Auto, AutoKnobs(actions=self.knobs.actions, limits=self.knobs.limits, nearby=0.0, **common))
         return Auto(actions=self.actions, bandwidth=bandwidth, **common)
 
 

@@ -9,8 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from manul.actions import schedules
+from manul.actions.limits import MOST_LIMITS
 from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.service.wire import Actions, Combination, Fading, LossRange, Name, Request, Share
+from manul.utils.formulas import MOST_CHARACTERS
 from manul.utils.rewards import negate, negate_range, numeric_range
 
 # Settings with bounds that the types of the constructors do not express.
@@ -18,6 +20,7 @@ BOUNDED: dict[str, Any] = {
     "bandwidth": Annotated[float, Meta(gt=0)],
     "half_life": Annotated[float, Meta(ge=1)] | None,
     "leaves": Annotated[int, Meta(ge=2, le=2**16)],
+    "limits": Annotated[list[Annotated[str, Meta(max_length=MOST_CHARACTERS)]], Meta(max_length=MOST_LIMITS)] | None,
     "nearby": Annotated[float, Meta(ge=0, lt=1)] | None,
     "seed": Annotated[int, Meta(ge=0, le=2**63 - 1)],
 }
@@ -112,7 +115,7 @@ def agent_settings(loop: NewLoop) -> dict[str, Any]:
     """The kind and the settings of a loop's agent; "auto" stands for Auto with default settings.
 
     >>> agent_settings(NewLoop(name="heating", actions=(20, 70)))
-    {'kind': 'auto', 'epsilon': 'auto', 'seed': 0, 'nearby': None}
+    {'kind': 'auto', 'epsilon': 'auto', 'seed': 0, 'nearby': None, 'limits': None}
     """
     settings: dict[str, Any] = msgspec.to_builtins(KINDS["auto"]() if isinstance(loop.agent, str) else loop.agent)
     return settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from manul.actions.decision import Within
 from manul.actions.knobs import Knobs, Span
+from manul.contexts.named_batches import named_batch
 from manul.logs.batching import Rows
-from manul.logs.knob_views import volumes
+from manul.logs.knob_views import Left, what_is_left
+from manul.offpolicy.cross_fitting import critic_contexts
 from manul.offpolicy.diagnosis.leaks import LEAKED, Leaks
 from manul.offpolicy.diagnosis.policy_weights import MeanTest
 from manul.offpolicy.diagnosis.support import FAILURE, Support
@@ -38,7 +40,7 @@ class KnobSupport:
         self.supports = {name: Support() for name in knobs.names}
         self.columns = {name: Leaks() for name in knobs.names}
         self.rows, self.by_knob, self.floors = 0, True, True
-        self.products, self.probabilities = _Count(), _Count()
+        self.products, self.probabilities, self.outside = _Count(), _Count(), _Count()
 
     @property
     def continuous(self) -> bool:
@@ -49,8 +51,13 @@ class KnobSupport:
         """Add a piece of rows with valid densities."""
         if not len(rows):
             return
-        lengths = volumes(self.knobs, None if rows.within is None else [*rows.within], len(rows))
-        volume = np.prod([*lengths.values()], axis=0)
+        needs = self.knobs.limited is not None and self.knobs.limited.fields
+        within = None if rows.within is None else [*rows.within]
+        left = what_is_left(self.knobs, rows.actions, within, _named_rows(rows) if needs else ())
+        self.outside.add(rows, ~left.inside)
+        if not left.inside.all():
+            return
+        volume = np.prod([*left.lengths.values()], axis=0)
         shares = 1 / (rows.densities * volume)
         self.whole.add(shares)
         self.largest = max(self.largest, float(shares.max()))
@@ -58,23 +65,24 @@ class KnobSupport:
         self.floors = self.floors and rows.floors is not None and not np.isnan(rows.floors).any()
         self.by_knob = self.by_knob and rows.densities_by_knob is not None
         if rows.densities_by_knob is not None:
-            self._add_knobs(rows, rows.densities_by_knob, lengths, volume)
+            self._add_knobs(rows, rows.densities_by_knob, left, volume)
 
-    def _add_knobs(self, rows: Rows, by_knob: dict[str, Floats], lengths: dict[str, Floats], volume: Floats) -> None:
+    def _add_knobs(self, rows: Rows, by_knob: dict[str, Floats], left: Left, volume: Floats) -> None:
         product = np.prod([*by_knob.values()], axis=0)
         self.products.add(rows, np.abs(product / rows.densities - 1) > ROUNDING)
         for name, knob in self.knobs.knobs:
             if not isinstance(knob, Span):
                 self.probabilities.add(rows, by_knob[name] > 1 + ROUNDING)
             floors = None if rows.floors is None else rows.floors * volume
-            one, span = _one_knob(rows, name, knob, by_knob[name], lengths[name], floors)
+            one, span = _one_knob(rows, name, knob, by_knob[name], left, floors)
             support = self.supports[name]
             support.add(one, span)
             self.columns[name].add(one, span, continuous=isinstance(knob, Span) and support.continuous)
 
     def findings(self) -> list[Symptom]:
         """What is wrong with the densities, of all knobs and of each."""
-        symptoms = [*self.products.symptom(_PRODUCT), *self.probabilities.symptom(_PROBABILITY)]
+        counts = ((self.products, _PRODUCT), (self.probabilities, _PROBABILITY), (self.outside, _OUTSIDE))
+        symptoms = [symptom for count, words in counts for symptom in count.symptom(words)]
         for name, knob in self.knobs.knobs if self.by_knob else ():
             span = (knob.low, knob.high) if isinstance(knob, Span) else _UNIT
             found = self.supports[name].findings(span)
@@ -121,6 +129,11 @@ _PROBABILITY = (
     "a step or option has a density above 1",
     "Steps and options have probabilities; log decision.densities as they are.",
 )
+_OUTSIDE = (
+    "broken limits",
+    "the action breaks the limits of the log",
+    "Log the decisions of each set of limits into a log of their own.",
+)
 
 
 class _Count:
@@ -140,20 +153,29 @@ class _Count:
         return [("error", title, found)] if self.bad else []
 
 
+def _named_rows(rows: Rows) -> Iterator[Mapping[str, Any] | None]:
+    """The contexts of rows by name; None for rows of numbers."""
+    batch = named_batch(critic_contexts(rows))
+    return (None if batch is None else batch[row] for row in range(len(rows)))
+
+
 def _one_knob(
-    rows: Rows, name: str, knob: Any, densities: Floats, lengths: Floats, floors: Floats | None
+    rows: Rows, name: str, knob: Any, densities: Floats, left: Left, floors: Floats | None
 ) -> tuple[Rows, Within]:
     """The rows as if they had a single knob, with its range; the joint floor bounds that of each knob.
 
     Steps and options count as one action with the density that they have relative to equal probabilities.
     """
+    lengths = left.lengths[name]
     given: dict[str, Any] = {"knobs": None, "densities_by_knob": None, "knob_ranges": None, "lows": None, "highs": None}
     if not isinstance(knob, Span):
         given |= {"actions": np.zeros(len(rows)), "densities": densities * lengths, "floors": floors}
         return replace(rows, **given), _UNIT
     given |= {"actions": rows.actions[name], "densities": densities}
     given["floors"] = None if floors is None else floors / lengths
-    if rows.within is not None:
+    if name in left.ends:
+        given |= dict(zip(("lows", "highs"), left.ends[name], strict=True))
+    elif rows.within is not None:
         ends = [(within or {}).get(name, (knob.low, knob.high)) for within in rows.within]
         given |= dict(zip(("lows", "highs"), np.array(ends, dtype=np.float64).T, strict=True))
     return replace(rows, **given), (knob.low, knob.high)

@@ -127,7 +127,7 @@ def _settings(policy: Policy, log: Logs, actions: Within | None, losses: Within)
     if isinstance(knobs, Knobs):
         total = sum(len(batch) for batch in batches(log))
         check_has_rows(total)
-        return CriticSettings(total=total, actions=(0.0, 1.0), losses=losses, seed=0, knobs=knobs.actions)
+        return CriticSettings(total=total, actions=(0.0, 1.0), losses=losses, seed=0, knobs=knobs.with_limits(()))
     policy_range: Within = getattr(policy, "actions", (0.0, 1.0))
     low, high = actions or policy_range
     total = 0

@@ -66,7 +66,7 @@ def optimize_knobs(log: Logs, settings: KnobSettings) -> tuple[Table, Any, Verdi
     """The table, the policy that was trained on all rows, and the verdict."""
     total = survey(log, actions=settings.knobs, losses=settings.losses).rows
     common: dict[str, Any] = {"total": total, "losses": settings.losses, "seed": settings.seed}
-    critics = CriticSettings(actions=(0.0, 1.0), knobs=settings.knobs.actions, **common)
+    critics = CriticSettings(actions=(0.0, 1.0), knobs=settings.knobs, **common)
     threads, passes = check_workers("threads", settings.threads), _passes(total)
     with (
         ThreadPoolExecutor(threads) as executor,

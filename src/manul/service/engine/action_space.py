@@ -14,7 +14,7 @@ from manul.errors import ManulError, ParameterError
 from manul.logs.knob_views import volumes
 from manul.service import wire
 from manul.service.errors import Invalid
-from manul.service.loop_settings import NewLoop
+from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.store.blocks import DecisionRow
 from manul.utils.validation import AS_DECIDED, USABLE, Floats, are_within, check_range, reject, usable_densities
 
@@ -163,9 +163,10 @@ def action_space(settings: NewLoop) -> ActionSpace:
     try:
         if not isinstance(settings.actions, dict):
             return OneNumber(check_range("actions", settings.actions))
-        return SeveralKnobs(Knobs.check({name: _knob(name, knob) for name, knob in settings.actions.items()}))
+        knobs = Knobs.check({name: _knob(name, knob) for name, knob in settings.actions.items()})
+        return SeveralKnobs(knobs.with_limits(agent_settings(settings).get("limits")))
     except ManulError as error:
-        raise Invalid(str(error), "actions") from None
+        raise Invalid(str(error), "agent" if error.field == "limits" else "actions") from None
 
 
 def _knob(name: str, knob: Any) -> Any:

@@ -16,7 +16,7 @@ from manul.actions.schedules import from_description
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.schema import Context
 from manul.errors import InputError, ManulError
-from manul.service.engine.action_space import action_space
+from manul.service.engine.action_space import SeveralKnobs, action_space
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.utils.rewards import AnyRange
@@ -92,11 +92,16 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
     for name in ("decide_again", "learn", "actions", "losses"):
         if not hasattr(agent, name):
             raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
-    both = {"actions": (action_space(settings).actions, agent.actions), "losses": (settings.losses, agent.losses)}
+    space = action_space(settings)
+    both = {"actions": (space.actions, agent.actions), "losses": (settings.losses, agent.losses)}
     for name, values in both.items():
         expected, actual = map(_range_text, values)
         if actual != expected:
             raise Invalid(f"The loop has {name} {expected}, but the model has {actual}.", "model")
+    if isinstance(space, SeveralKnobs):
+        given, own = _limits_text(space.described), _limits_text(agent.knobs)  # type: ignore[attr-defined]
+        if own != given:
+            raise Invalid(f"The loop has the limits {given}, but the model has {own}.", "model")
     if context is not None:
         try:
             drawn = agent.decide_again(0, context)
@@ -106,6 +111,10 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
         if not (finite and 0 < drawn.density < np.inf):
             raise Invalid("The model gives actions or densities that are not finite.", "model")
     return agent
+
+
+def _limits_text(knobs: Knobs) -> str:
+    return "; ".join(map(str, knobs.limits)) or "none"
 
 
 def _range_text(span: Any) -> str:
