@@ -39,7 +39,9 @@ WAYS_TO_COPY = {
 @pytest.mark.parametrize("way", WAYS_TO_COPY)
 def test_no_copy_of_an_agent_is_made_without_its_limits(way, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ParameterError, match=r"whose limits are a function cannot be saved, copied or served.*as texts"):
+    with pytest.raises(
+        ParameterError, match=r"whose limits are a function cannot be saved, copied or served.*as texts"
+    ):
         WAYS_TO_COPY[way](play(limited_agent(), 5))
     assert not list(tmp_path.iterdir())
 

@@ -47,12 +47,22 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     if (!learner_.is_warm()) return false;
     learner_.look(context);
     const SearchBox box = search_box(ranges);
-    float centre[most_action_columns], group[most_action_columns * points];
+    float centre[most_action_columns], group[most_action_columns * points] = {};
     surface_.look(learner_.critic().ensemble(), box, 0.0f);
     surface_.smooth(nullptr);
-    if (!find_minimum(ranges, box, limited, centre)) return false;
-    refine(ranges, box, limited, learner_.bandwidth(), nullptr, centre);
-    for (std::size_t c = 0; c < columns_; ++c) group[c * points] = centre[c];
+    float lowest = __builtin_inff();
+    for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
+      float losses[points];
+      if (!find_minimum(ranges, box, limited, centre, attempt * groups * points)) continue;
+      refine(ranges, box, limited, learner_.bandwidth(), nullptr, centre);
+      for (std::size_t c = 0; c < columns_; ++c)
+        for (std::size_t i = 1; i < points; ++i) group[c * points + i] = centre[c];
+      surface_.evaluate(group, losses, nullptr);
+      if (!(losses[1] < lowest)) continue;
+      lowest = losses[1];
+      for (std::size_t c = 0; c < columns_; ++c) group[c * points] = centre[c];
+    }
+    if (!(lowest < __builtin_inff())) return false;
     for (std::size_t k = 0; k < count_; ++k) positions[k] = position(k, group, 0);
     return true;
   }
@@ -87,6 +97,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
  private:
   static constexpr std::size_t groups = 3, recent = 8;  // of starting points: the latest actions are among them
   static constexpr std::size_t steps = 16, fine_steps = 8;
+  static constexpr std::size_t attempts = 4;  // from other points, for the one action that is not explored around
   static constexpr std::size_t rounds_along_limits = 8;  // each tries steps of several lengths
   static constexpr std::uint64_t search_stream = 64;     // of random numbers, one per knob
 
@@ -234,16 +245,23 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
                 float* group, float* centre) const {
     if (limited.limits == nullptr) return surface_.descend(group, box, first, count, centre);
     const float lowest = surface_.descend(group, box, first, count, centre, InsideLimits{*this, ranges, limited});
-    follow_limits(ranges, limited, first, lowest, centre);
+    follow_limits(ranges, limited, first, centre);
     return lowest;
   }
 
-  // Moves the minimum along limits. A descent cannot: if one knob moves, the limit of another one moves with it, which
-  // slopes do not know. So knobs are tried one by one, while the others keep their shares of what is left of them.
-  void follow_limits(const KnobRange* ranges, const Limited& limited, float length, float lowest, float* centre) const {
+  // The middle of the cell of a position.
+  double middle(std::size_t k, double position) const {
+    const double count = knobs_[k].count;
+    return (clip(__builtin_floor(position * count), 0.0, count - 1.0) + 0.5) / count;
+  }
+
+  // Moves the minimum along limits, and to a step. A descent cannot: if one knob moves, the limit of another one moves
+  // with it, which slopes do not know. So knobs are tried one by one, while the others keep their shares of what is
+  // left of them.
+  void follow_limits(const KnobRange* ranges, const Limited& limited, float length, float* centre) const {
     const std::size_t ways = 2 * moving_;
     double shares[most_knobs] = {};
-    float group[most_action_columns * points], losses[points];
+    float group[most_action_columns * points], losses[points], lowest = __builtin_inff();
     for (std::size_t round = 0; ways > 0 && round < rounds_along_limits * (1 + ways / points); ++round) {
       for (std::size_t c = 0; c < columns_; ++c)
         for (std::size_t i = 0; i < points; ++i) group[c * points + i] = centre[c];
@@ -255,14 +273,16 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       bool inside[points];
       for (std::size_t i = 0; i < points; ++i) {
         const std::size_t way = (i + round * points) % ways;
-        const double by = (way % 2 == 0 ? length : -length) / static_cast<double>(1u << 2 * (i / ways));
+        const bool stays = round == 0 && i == 0;
+        const double by = stays ? 0.0 : (way % 2 == 0 ? length : -length) / static_cast<double>(1u << 2 * (i / ways));
         std::size_t turn = 0;
         inside[i] =
             visit_inside(ranges, limited, group, i, [&](std::size_t k, const KnobRange&, const SearchBox& left) {
               const std::size_t c = first_column_[k];
               if (left.fixed[c]) return;
               const double share = clip(shares[k] + (turn++ == way / 2 ? by : 0.0), 0.0, 1.0);
-              group[c * points + i] = static_cast<float>(left.low[c] + share * (left.high[c] - left.low[c]));
+              const double moved = left.low[c] + share * (left.high[c] - left.low[c]);
+              group[c * points + i] = static_cast<float>(knobs_[k].kind == KnobKind::steps ? middle(k, moved) : moved);
             });
       }
       surface_.evaluate(group, losses, nullptr);
@@ -306,8 +326,9 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     return true;
   }
 
-  // Returns false if no starting point is inside the limits.
-  bool find_minimum(const KnobRange* ranges, const SearchBox& box, const Limited& limited, float* centre) const {
+  // Seeks from the points of the sequence after the `first`; returns false if none is inside the limits.
+  bool find_minimum(const KnobRange* ranges, const SearchBox& box, const Limited& limited, float* centre,
+                    std::size_t first = 0) const {
     struct Start {
       float loss;
       std::uint16_t place;
@@ -326,7 +347,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       const std::size_t i = n % points;
       const bool past = n < recent && n < learner_.replay().rounds();
       inside[n] = past && place_past(n, ranges, box, group, i) && project(ranges, limited, group, i);
-      if (!inside[n]) inside[n] = place(n, shifts, ranges, box, limited, group, i);
+      if (!inside[n]) inside[n] = place(first + n, shifts, ranges, box, limited, group, i);
       for (std::size_t c = 0; !inside[n] && c < columns_; ++c) group[c * points + i] = 0.0f;
       possible += inside[n];
     }

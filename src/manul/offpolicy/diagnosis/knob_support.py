@@ -11,6 +11,7 @@ import numpy as np
 from manul.actions.decision import Within
 from manul.actions.knobs import Knobs, Span
 from manul.contexts.named_batches import named_batch
+from manul.errors import InputError
 from manul.logs.batching import Rows
 from manul.logs.knob_views import Left, what_is_left
 from manul.offpolicy.cross_fitting import critic_contexts
@@ -41,6 +42,7 @@ class KnobSupport:
         self.columns = {name: Leaks() for name in knobs.names}
         self.rows, self.by_knob, self.floors = 0, True, True
         self.products, self.probabilities, self.outside = _Count(), _Count(), _Count()
+        self.untested = ""
 
     @property
     def continuous(self) -> bool:
@@ -51,9 +53,7 @@ class KnobSupport:
         """Add a piece of rows with valid densities."""
         if not len(rows):
             return
-        needs = self.knobs.limited is not None and self.knobs.limited.fields
-        within = None if rows.within is None else [*rows.within]
-        left = what_is_left(self.knobs, rows.actions, within, _named_rows(rows) if needs else ())
+        left = self._left(rows)
         self.outside.add(rows, ~left.inside)
         if not left.inside.all():
             return
@@ -66,6 +66,16 @@ class KnobSupport:
         self.by_knob = self.by_knob and rows.densities_by_knob is not None
         if rows.densities_by_knob is not None:
             self._add_knobs(rows, rows.densities_by_knob, left, volume)
+
+    def _left(self, rows: Rows) -> Left:
+        """What box and limits leave; without the context fields that the limits need, only the box counts."""
+        needs = self.knobs.limited is not None and self.knobs.limited.fields
+        within = None if rows.within is None else [*rows.within]
+        try:
+            return what_is_left(self.knobs, rows.actions, within, _named_rows(rows) if needs else ())
+        except InputError as error:
+            self.untested = str(error)
+            return what_is_left(self.knobs.with_limits(()), rows.actions, within)
 
     def _add_knobs(self, rows: Rows, by_knob: dict[str, Floats], left: Left, volume: Floats) -> None:
         product = np.prod([*by_knob.values()], axis=0)
@@ -83,6 +93,10 @@ class KnobSupport:
         """What is wrong with the densities, of all knobs and of each."""
         counts = ((self.products, _PRODUCT), (self.probabilities, _PROBABILITY), (self.outside, _OUTSIDE))
         symptoms = [symptom for count, words in counts for symptom in count.symptom(words)]
+        if self.untested:
+            symptoms.append(
+                ("warning", "limits not tested", f"{self.untested} Densities were compared with the whole ranges.")
+            )
         for name, knob in self.knobs.knobs if self.by_knob else ():
             span = (knob.low, knob.high) if isinstance(knob, Span) else _UNIT
             found = self.supports[name].findings(span)

@@ -24,9 +24,9 @@ def marginals(loop: Loop, context: Any) -> list[Floats]:
     """The distribution of each knob over its cells; empty arrays if there are too many combinations of options."""
     if math.prod(len(knob.options) for _, knob in loop.space.knobs if isinstance(knob, Choice)) > MOST_COMBINATIONS:
         return [np.empty(0) for _ in loop.space.knobs]
-    with loop.lock:
+    with loop.lock:  # with limits, the distribution is a view of the agent
         distribution = loop.agent.distribution(context)
-    return [cell_densities(knob, distribution.marginal(name)) for name, knob in loop.space.knobs]
+        return [cell_densities(knob, distribution.marginal(name)) for name, knob in loop.space.knobs]
 
 
 def marginals_now(loop: Loop, contexts: Sequence[Any]) -> list[list[float]]:
