@@ -110,11 +110,6 @@ def test_errors_of_the_limits_function_reach_the_caller():
         agent.decide([1.0])
 
 
-def test_an_agent_with_limits_has_no_distribution():
-    with pytest.raises(InputError, match="With limits, knobs depend on each other"):
-        limited_agent().distribution([1.0])
-
-
 def test_limits_hold_for_a_later_choice_whose_best_option_they_exclude():
     options = {"a": manul.Choice(["p", "q"]), "b": manul.Choice(["u", "v", "w"])}
     agent = manul.Auto(actions=options, limits=lambda chosen: {"b": ["v", "w"]} if "a" in chosen else {})

@@ -168,15 +168,15 @@ async def test_a_loop_keeps_its_limits_in_decisions_log_model_and_after_a_restar
 @run
 async def test_bad_limits_and_models_with_other_limits_are_refused_in_one_sentence(tmp_path):
     async with Service(tmp_path / "a.db").running() as service:
+        await service.post("", 201, **LIMITED)
         for limit, sentence in (
             ("discount <= 1 - 9 / (", "limit 'discount <= 1 - 9 / (' is incomplete at character 22"),
             ("price >= 60", "The limits leave no range of price."),
             ("template == 'blue' if price > 20", "template must be one of 'plain', 'bold', 'long', got 'blue'."),
         ):
-            body = OFFERS | {"agent": {"kind": "auto", "limits": [limit]}}
+            body = OFFERS | {"name": "other", "agent": {"kind": "auto", "limits": [limit]}}
             said = await service.refused(422, "/v1/loops", body, field="agent")
             assert said.startswith(sentence)
-        await service.post("", 201, **LIMITED)
         body = manul.dumps(manul.Auto(actions=manul.loads(await model_of(service)).actions, epsilon=0.3))
         said = await service.refused(422, "/v1/loops/offers/model", body, method="PUT", field="model")
         assert said == f"The loop has the limits {'; '.join(LIMITS)}, but the model has none."

@@ -39,6 +39,7 @@ def check_agent(make: Make) -> None:
     >>> import manul
     >>> check_agent(lambda seed: manul.Cats(leaves=8, bandwidth=1/8, seed=seed))
     """
+    model_files.contents(make(0))  # an agent that cannot be saved says so at once
     for check in CHECKS:
         check(make)
 
