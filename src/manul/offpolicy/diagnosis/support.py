@@ -65,8 +65,7 @@ class Coverage:
         return any(self.several or self.supports[name].continuous for name in self.numeric)
 
     def add(self, rows: Rows) -> None:
-        """Add a piece of rows with valid actions and densities."""
-        rows = self._inside(rows)
+        """Add a piece of rows with valid actions and densities, inside the limits."""
         if not len(rows):
             return
         if self.several:
@@ -84,7 +83,7 @@ class Coverage:
             self.supports[name].add(one)
             self.columns[name].add(one, continuous=name in self.numeric and self.supports[name].continuous)
 
-    def _inside(self, rows: Rows) -> Rows:
+    def inside(self, rows: Rows) -> Rows:
         """The rows inside the limits; without the context fields that limits need, only the ranges count."""
         try:
             inside = None if rows.left is None else rows.left.inside
